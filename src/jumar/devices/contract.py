@@ -206,7 +206,7 @@ class Device(ABC):
         before the first matmul and before torch.distributed starts: cuBLAS and HCCL read their
         variables once.
         """
-        # # The call imports the compiler, which takes a second and a half; False is the default
+        # The call imports the compiler, which takes a second and a half; False is the default
         # anyway.
         if deterministic or torch.are_deterministic_algorithms_enabled():
             torch.use_deterministic_algorithms(deterministic)

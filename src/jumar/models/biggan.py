@@ -113,7 +113,7 @@ class Generator(nn.Module):
         """Images [N, 3, 128, 128] between -1 and 1, of vectors [N, latent]."""
         first, *conditions = latent.split(self.parts, dim=1)
         # In the order (height, width, channels) of the original. Contiguous again, because the
-        # weights behind it decide about the memory format.
+        # weights after it determine the memory format.
         x = self.dense(first).reshape(-1, 4, 4, self.first_channels).permute(0, 3, 1, 2)
         x = x.contiguous()
         for number, (block, condition) in enumerate(zip(self.up, conditions, strict=True)):

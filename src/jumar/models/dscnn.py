@@ -56,7 +56,7 @@ def read_size(numbers: Sequence[int]) -> list[LayerSize]:
 
     Args:
         numbers: How many layers, then for each: channels, height and width of the kernel, and its
-            steps in the direction of time and of frequency.
+            strides in time and frequency.
 
     Raises:
         ValueError: The list does not have the length its first number implies, or a number is

@@ -53,7 +53,7 @@ class KeyedTokenDropout(_Dropout):
         Args:
             x: [tokens, features].
             samples: int [tokens], the row of each token's sample in the batch.
-            places: int [tokens], what tells the tokens of a sample apart.
+            places: int [tokens], different for each token of a sample.
         """
         if not self.training or self.p == 0:
             return x

@@ -129,8 +129,8 @@ def keyed_token_bits(
 
     Args:
         samples: int [tokens], rows of the batch.
-        places: int [tokens], what tells the tokens of a sample apart.
-        features: Numbers a token.
+        places: int [tokens], different for each token of a sample.
+        features: Numbers per token.
         position: The batch's position.
     """
     return _hashed_tokens(

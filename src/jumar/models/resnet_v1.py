@@ -115,7 +115,7 @@ class ResNetV1(nn.Module):
     second and last of the four blocks.
 
     Args:
-        depth: 50 is slim's `resnet_v1_50`. 18, with two 3x3 convolutions a unit, is our addition
+        depth: 50 is slim's `resnet_v1_50`. 18, with two 3x3 convolutions per unit, is our addition
             for small machines; slim has no such network.
         width: Channels of the first convolution; each block has twice as many as the one before.
         matrix_product: Whether the 1x1 convolutions may be computed as matrix products on a CPU.

@@ -215,7 +215,7 @@ def _positions(features: Tensor) -> Tensor:
 
 @torch.no_grad()
 def _nearest_rows(rows: Tensor, candidates: Tensor) -> Tensor:
-    """For each of the rows [R, D], the index of the nearest of the others [M, D], int64 [R]."""
+    """For each of the rows [R, D], the index of the nearest of the candidates [M, D], int64 [R]."""
     rows, candidates = rows.float(), candidates.float()
     # In mixed precision the product would have only eight bits, and neighbouring codes would be
     # confused with each other.
@@ -224,8 +224,8 @@ def _nearest_rows(rows: Tensor, candidates: Tensor) -> Tensor:
         if in_export_mode():
             return (half - rows @ candidates.T).argmin(dim=1)
         part = max(1, _MOST_DISTANCES // len(candidates))
-        # The row's own square is the same for all candidates. Omitting it avoids adding something large
-        # to the small differences that decide.
+        # The row's own square is the same for all candidates. Omitting it avoids adding a large
+        # number to the small differences that decide.
         return torch.cat(
             [(half - chunk @ candidates.T).argmin(dim=1) for chunk in rows.split(part)]
         )

@@ -29,8 +29,8 @@ def dump(
 ) -> "Dumping":
     """Dump steps of a training loop, as a context around it: `with jumar.precision.dump("x"):`.
 
-    A step ends where `step()` of the returned object is called, or else with each step of the
-    optimizer; with several, that of the first.
+    A step ends when `step()` of the returned object is called, otherwise with each optimizer step;
+    with several optimizers, that of the first.
 
     Args:
         folder: Where dumps go, one folder per step and rank.
@@ -48,8 +48,8 @@ def dump(
         optimizer: The optimizer whose step ends a step, if there are several.
 
     Raises:
-        UserError: The folder cannot be written to or has a dump, or a setting is not allowed; when
-            the block ends, that a step was not reached.
+        UserError: The folder cannot be written to or has a dump, or a setting is not allowed; or,
+            at the end of the block, a step was not reached.
     """
     from jumar.precision.recording.dumping import Dumping
     from jumar.precision.recording.recorder import RecordSettings

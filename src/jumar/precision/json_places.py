@@ -36,7 +36,7 @@ def read_leaves(text: str) -> list[Leaf]:
     """Every leaf of a JSON text, in order.
 
     Raises:
-        JsonError: Not JSON (a `//` comment is named as such), or a key twice in one object.
+        JsonError: Not JSON (the message points out a `//` comment), or a duplicate key.
     """
     if not text.strip():
         raise JsonError("the file is empty", 0, 'an empty list is written {"black-list": {}}')

@@ -46,8 +46,8 @@ _SAFEST: tuple[ListName, ...] = ("black", "gray", "white")
 _NAMESPACES = re.compile(r"^(?:(?:aten|torch|tf|keras|layers|nn|functional|F|raw_ops)(?:::|\.))+")
 
 SHARED_BY_KIND = ("matmul", "convolution", "_convolution", "_convolution.deprecated")
-"""Ops that only pass on to others which have kernels of their own. Where the op types that share
-one are on different lists it falls through, and those others decide."""
+"""Ops that only dispatch to others, which have kernels of their own. If the op types that share one
+are on different lists, it falls through and those others decide."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +159,7 @@ def _entries(leaves: Iterable[Leaf]) -> tuple[list[_Entry], list[Finding]]:
     for leaf in leaves:
         wrong = _wrong_form(leaf)
         if wrong is not None:
-            # An unknown key has as many leaves as it holds names, and is still one fault.
+            # An unknown key has one leaf per name, but is a single error.
             if all(wrong.what != finding.what for finding in findings):
                 findings.append(wrong)
             continue

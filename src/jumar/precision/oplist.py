@@ -178,7 +178,7 @@ def treatments(
 def native_treatment(device_type: str, op: str) -> Treatment | None:
     """The treatment of an op by torch (or torch_npu) itself, or None if that is not known.
 
-    Must be asked while no list is installed, since it looks at the dispatcher.
+    Must be called while no list is installed, since it queries the dispatcher.
     """
     kind = device_kind(device_type)
     key = kind.autocast_key

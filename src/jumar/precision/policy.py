@@ -102,7 +102,7 @@ class PrecisionPolicy:
             are_all: Whether a name that fits none of them is a mistake.
 
         Raises:
-            UserError: It does.
+            UserError: A name fits no layer, and `are_all` is set.
         """
         if self.low_dtype is not None:
             unmatched = keep_in_float32(layers, self._float32_layers, self._device_type)

@@ -28,7 +28,7 @@ _POSITIONS = {"bert": "absolute", "nezha": "relative"}
 SIZES = tuple(f"{family}-{shape}" for family in _POSITIONS for shape in _SHAPES)
 _LAYER = re.compile(r"encoder\.layer\.(\d+)\.")
 _HEAD_SIZE = 64
-"""Numbers of a head in all published sizes."""
+"""Numbers per head in all published sizes."""
 _GELU = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh"}
 """Hugging Face's names of the activation, and ours."""
 WORDS = "bert.embeddings.word_embeddings.weight"
@@ -142,7 +142,7 @@ def fitted_vocabulary(model: BertModel, shapes: Mapping[str, Sequence[int]]) -> 
 
     Args:
         model: The settings; a number of word pieces that they name stays.
-        shapes: Of the weights, by our names or TensorFlow's.
+        shapes: Shapes of the weights, by our names or TensorFlow's.
     """
     table = shapes.get(WORDS) or shapes.get("bert/embeddings/word_embeddings")
     return replace(model, vocab_size=table[0]) if table and not model.vocab_size else model
@@ -151,16 +151,16 @@ def fitted_vocabulary(model: BertModel, shapes: Mapping[str, Sequence[int]]) -> 
 def settings_of_weights(
     model: BertModel, shapes: Mapping[str, Sequence[int]], config: Mapping[str, Any]
 ) -> list[str]:
-    """The assignments with which the network becomes the one that weights come from.
+    """The assignments that make the network match existing weights.
 
     Args:
         model: The settings.
-        shapes: Of the weights, by our names, Hugging Face's or TensorFlow's.
-        config: Hugging Face's `config.json`, or of `bert_config.json` the heads; what no shape
-            tells. Empty if there is none.
+        shapes: Shapes of the weights, by our names, Hugging Face's or TensorFlow's.
+        config: Hugging Face's `config.json`, or the heads from `bert_config.json`, which no shape
+            shows. Empty if there is none.
 
     Returns:
-        None if the settings agree, or if the weights are not BERT's or NEZHA's.
+        Empty if the settings agree, or if the weights are not BERT's or NEZHA's.
     """
     dotted_shapes = {
         name.replace("/", ".").replace("layer_", "layer."): tuple(shape)

@@ -41,7 +41,7 @@ class Artist(ABC):
         """Images from number `first` on, uint8 [count, 3 or 1, height, width] on the CPU.
 
         An image depends on its number and the wish. Which others are drawn with it does not matter
-        but for rounding, which on some processors depends on `count`.
+        except for rounding, which on some processors depends on `count`.
         """
 
     def lines(self, count: int, steps: int) -> Tensor:

@@ -101,15 +101,15 @@ class Recipe(ABC):
     def settings_of_weights(
         self, shapes: Mapping[str, Sequence[int]], config: Mapping[str, Any]
     ) -> Sequence[str]:
-        """The assignments with which the network becomes the one that weights come from.
+        """The assignments that make the network match existing weights.
 
         Args:
             shapes: Shapes of the weights, by name.
-            config: The network's configuration where it lies beside the weights, such as Hugging
+            config: The network's configuration, if there is one beside the weights, such as Hugging
                 Face's `config.json`.
 
         Returns:
-            None where the settings agree, or where a recipe cannot tell.
+            Empty if the settings agree, or if the recipe cannot tell.
         """
         del shapes, config
         return ()

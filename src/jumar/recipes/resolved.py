@@ -135,7 +135,7 @@ def with_data_in_place(
     for field, path in {} if recorded is None else recorded.places.items():
         text = _value(recipe, field)
         if not text or field in set_fields or store_url(text) is not None:
-            continue  # what is in a store is there from every folder
+            continue  # the URL of a store works from every folder
         if not exists(expanded(text)) and exists(expanded(path)):
             notice(f"{field}: '{text}' does not exist here; using {path}, where the run had it")
             recipe = override(recipe, [f"{field}={path}"])

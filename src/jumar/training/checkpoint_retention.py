@@ -42,7 +42,7 @@ def newest_checkpoint(
     Args:
         directory: The run's `checkpoints` directory.
         say: Called with a line about each newer one that is damaged.
-        until: The last step it may be of; None for any.
+        until: The latest step that it may have; None for any.
 
     Raises:
         UserError: All are damaged.

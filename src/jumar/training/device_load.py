@@ -160,7 +160,7 @@ def idle_finding(device: str, busy: Sequence[float | None]) -> str:
 
     Args:
         device: Its name in messages, such as `npu:0`.
-        busy: Its load in percent at each reading; None where it did not tell.
+        busy: Its load in percent at each reading; None where it was not reported.
     """
     loads = [percent for percent in busy if percent is not None]
     if len(loads) < LEAST_READINGS or max(loads) >= IDLE_PERCENT:

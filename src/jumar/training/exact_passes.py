@@ -22,10 +22,10 @@ class ExactPasses(Passes):
     """Runs the passes of a step's parts one by one, and adds their results in one tree.
 
     Every part has `training.micro_batch_size` samples and starts with the same buffers and its own
-    seed, so that nothing depends on its rank. Added up are gradients, terms of the loss, weights
-    (numbers of masked tokens) and whether a loss was not finite. What the parts changed in
-    floating-point buffers, such as the averages of batch norms, is averaged over them; other
-    buffers are those of one part.
+    seed, so that nothing depends on its rank. Gradients, loss terms, weights (numbers of masked
+    tokens) and whether a loss was not finite are added up. Changes to floating-point buffers, such
+    as the averages of batch norms, are averaged over the parts; other buffers are those of one
+    part.
 
     Raises:
         UserError: The size of the parts is not set, or does not divide a rank's batch.

@@ -18,7 +18,7 @@ from jumar.training.schedules import ScheduleSettings
 from jumar.training.settings import Plan
 
 _NORM, _NORMS = "gradient_norm", "gradient_norms"
-"""Among a lane's sums: the norms of gradients, and of how many steps."""
+"""Keys of a lane's sums: the gradient norms, and the number of steps with one."""
 
 
 @dataclass(kw_only=True)
@@ -95,7 +95,7 @@ class LaneMaker:
     Args:
         model: The network with all objectives' parameters.
         plan: How objectives are minimised.
-        device: Where.
+        device: The device to train on.
         ranks: The processes of the run.
     """
 

@@ -133,7 +133,7 @@ class Passes:
             lane: What is trained.
             part: Of this rank's batch.
             samples: What sums without a weight of their own are divided by.
-            call: The objective, as it exchanges gradients or not.
+            call: The objective, with or without exchanging gradients.
             observers: Those of the passes.
 
         Returns:

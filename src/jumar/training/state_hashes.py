@@ -58,7 +58,7 @@ class StepHashes(Observer):
 
     Attributes:
         state: What is hashed; to be set before the first step.
-        steps: One hash a part, by the number of finished steps.
+        steps: One hash per part, by the number of finished steps.
         last: The hashes after the last step so far.
     """
 

@@ -28,12 +28,12 @@ from jumar.weights.checkpoint_paths import is_checkpoint
 from jumar.weights.torch_files import check_no_torch_file
 
 _HUGGING_FACE = "config.json"
-"""Is beside the weights in a folder of Hugging Face's, and in none of ours."""
+"""Lies beside the weights in Hugging Face's folders, but not in ours."""
 
 
 Fitting = Callable[[Mapping[str, Sequence[int]], Mapping[str, Any]], Sequence[str]]
-"""The assignments that make the network the one that weights of these shapes come from, given the
-configuration beside them; see `Recipe.settings_of_weights`.
+"""The assignments that make the network match weights of these shapes, given the configuration
+beside them; see `Recipe.settings_of_weights`.
 """
 
 
@@ -42,7 +42,7 @@ class Transferred:
     """What happened to each weight of the file and of the model.
 
     Attributes:
-        fitting: The assignments that would make the model the one the weights come from.
+        fitting: The assignments that would make the model match the weights.
     """
 
     source: str
@@ -213,8 +213,8 @@ def weights_path(settings: TransferSettings) -> tuple[str, Path]:
 def _renamed(name: str) -> str:
     """A weight's name in our networks.
 
-    Hugging Face's oldest files of BERT have TensorFlow's names of norms, and its files of NEZHA
-    begin with that name.
+    Hugging Face's oldest BERT files use TensorFlow's names for norms, and names in its NEZHA files
+    begin with `nezha`.
     """
     if name.startswith("nezha."):
         name = f"bert.{name.removeprefix('nezha.')}"

@@ -41,7 +41,7 @@ def read_table(data: bytes) -> Iterator[Entry]:
     allowance = _KEYS_PER_BYTE * len(data)
     for _, value in _entries(_block(data, begin, end, footer)):
         (begin, end), _ = _handle(value, 0, len(value))
-        # Blocks follow one another; this also ends any loop.
+        # Each block follows the previous one, which also rules out endless loops.
         if begin < behind:
             raise ValueError(f"the block at byte {begin} overlaps the one before it")
         behind = end

@@ -18,7 +18,7 @@ class SelfAttention(nn.Module):
     The names are those of Hugging Face's `BertSelfAttention`.
 
     Args:
-        hidden_size: Numbers a token; a multiple of `num_heads`.
+        hidden_size: Numbers per token; a multiple of `num_heads`.
         num_heads: Heads.
         dropout: Probability of dropping an attention weight.
         relative: Whether NEZHA's relative positions are added.
@@ -53,7 +53,7 @@ class SelfAttention(nn.Module):
         return packing.unpack(x).unflatten(2, (self.num_heads, self.head_size)).transpose(1, 2)
 
     def _explicit(self, query: Tensor, key: Tensor, value: Tensor, packing: Packing) -> Tensor:
-        # A traced length is of one graph alone, and not to be kept.
+        # A traced length belongs to a single graph and must not be cached.
         relative_terms = RelativePositions if in_export_mode() else relative_positions
         terms = (
             relative_terms(packing.length, self.head_size, query.device) if self.relative else None

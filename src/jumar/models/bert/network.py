@@ -28,10 +28,10 @@ class BertSize:
 
     Attributes:
         vocab_size: Word pieces.
-        hidden_size: Numbers a token.
+        hidden_size: Numbers per token.
         num_layers: Layers.
         num_heads: Attention heads of a layer.
-        intermediate_size: Numbers a token between the two dense layers of a layer.
+        intermediate_size: Numbers per token between the two dense layers of a layer.
         max_positions: Longest sequence.
         type_vocab_size: Kinds of segments.
         positions: `absolute` for BERT's trained table, `relative` for NEZHA's sinusoids.

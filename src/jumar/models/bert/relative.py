@@ -45,7 +45,7 @@ class RelativePositions:
     Args:
         length: Tokens of the longest sample.
         head_size: Numbers of a head.
-        device: Where they are to be.
+        device: The device to create them on.
     """
 
     # Kept for later batches: the first one of a length may come from an evaluation, and what

@@ -40,7 +40,7 @@ class Compared:
 
     Attributes:
         pair: Both calls.
-        place: Place in the order of execution.
+        place: Position in the order of execution.
         rows: Their values.
         ratio: The largest ratio of an output.
         verdict: The worst verdict of an output.

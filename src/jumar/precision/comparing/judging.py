@@ -65,7 +65,7 @@ class Judge:
         """The verdict on a call.
 
         Args:
-            place: Its place in the order of execution.
+            place: Its position in the order of execution.
             pair: Both calls.
             rows: Their values with differences.
             replayed: The result of replaying it; None if it was not.
@@ -151,7 +151,7 @@ class Judge:
         # Errors of operands do not make a tensor zero.
         is_lost = _is_lost(row) and not any(map(_is_lost, operands))
         usual = 0.0 if is_lost else self._level(call.phase)
-        if call.kind == "module":  # whose parameters are not among its operands
+        if call.kind == "module":  # its parameters are not among its operands
             usual = max(usual, self.drift.layers.get(call.layer, 0.0))
         healthy = [min(self._error(operand, usual), usual) for operand in operands]
         actual = [0.0 if is_lost else self._error(operand, usual) for operand in operands]

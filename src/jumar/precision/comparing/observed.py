@@ -24,11 +24,11 @@ ROUNDOFF: Final = {
 is used here, as for all faults and healthy pairs in docs/precision-lab.md."""
 _SUMS: Final = ("mean", "l2")
 _SUMMED: Final = 2.0**-44
-"""Sums of whole numbers that are this close are equal: beyond 2**53 float64 rounds them, by another
-amount for each number of threads and each place in memory."""
+"""Sums of whole numbers that are this close count as equal: beyond 2**53 float64 rounds them, by an
+amount that depends on the number of threads and the memory address."""
 _SAMPLES: Final = 256
-"""Random errors of n elements nearly cancel in a mean and a norm, by the root of n; systematic
-ones do not, so more than the root of this is never assumed."""
+"""Random errors of n elements nearly cancel in a mean or a norm, by a factor of sqrt(n). Systematic
+ones do not, so no more than the root of this is assumed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,7 +44,7 @@ class Difference:
         cosine: Cosine of the angle between the tensors.
         largest: Largest absolute error: of the tensors, or of min and max.
         relative: Largest relative error of an element that is not tiny.
-        remark: What makes a comparison meaningless, such as other shapes; empty otherwise.
+        remark: Why a comparison is meaningless, such as different shapes; empty otherwise.
     """
 
     lower: float

@@ -42,13 +42,13 @@ _SAME: Final = {
     "flash_attention_score": "flash_attention",
     "truediv": "div",
 }
-"""Names of the same computation in the tables of different tools."""
+"""Common names of computations that different tools name differently."""
 _PLACES: Final = {
     "addmm": {"0": "2", "1": "0", "2": "1"},
     "embedding": {"0": "1", "1": "0"},
     "native_batch_norm": {"1": "3", "2": "4", "3": "1", "4": "2"},
 }
-"""Where the function of the same computation has the operands of an aten op."""
+"""Positions of an aten op's operands in the function that computes the same."""
 
 
 class Pair(NamedTuple):

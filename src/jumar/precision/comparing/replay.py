@@ -53,7 +53,8 @@ _LOW: Final = 2.0**-20
 _LONGEST_COHERENT: Final = 4096.0
 """Kernels add up in blocks, so no partial sum grows over more terms."""
 _DECIDED: Final = 30.0
-"""An output that fits the reference's operands this much better than the other does is right."""
+"""An output that fits the reference's operands this many times better than the other output is
+right."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,8 +127,7 @@ def replay(
         first, second = sides
         return _verdict(first, second, limit) if first and second else None
     except (RuntimeError, TypeError, ValueError, IndexError, KeyError, UserError):
-        # # An op without float64, arguments lost in text, a missing file: continue without a
-        # replay.
+        # An op without float64, arguments lost in text, a missing file: continue without a replay.
         return None
 
 
@@ -244,7 +244,7 @@ def _replayed(function: _Function, call: Call, dump: Dump, twin: Call | None) ->
                 continue
             tensor = dump.tensors.read(value.tensor)
             if tuple(tensor.shape) != value.shape:
-                return None  # a sample of a larger one
+                return None  # a sample of a larger tensor
             coarsest = max(coarsest, roundoff(value.dtype))
             if value.role == "output":
                 outputs[value.name] = tensor
@@ -276,7 +276,7 @@ def _explained(terms: float, unit: float, exact: torch.Tensor, shaken: torch.Ten
         terms: How many terms its sums have; negative if partial sums may be far from the result.
         unit: Unit roundoff of the coarsest operand.
         exact: The output.
-        shaken: The output of operands with errors of that size.
+        shaken: The output when the operands have errors of that size.
     """
     change = _distance(exact, shaken)
     # Kernels add up in float32: each sum of n terms has an error of sqrt(n) roundings or, where

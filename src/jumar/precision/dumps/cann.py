@@ -1,7 +1,7 @@
 """Files of CANN, precision_tool and the TensorFlow adapter: one per tensor, or one per op.
 
 Decoded files are numpy's, and all metadata of a tensor is in the file's name. Raw files have a
-length, a protobuf message (`toolkit.dumpdata.DumpData`) and the tensors one after the other.
+length, a protobuf message (`toolkit.dumpdata.DumpData`) and the tensors back to back.
 """
 
 import csv

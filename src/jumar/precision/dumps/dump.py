@@ -36,7 +36,7 @@ class Statistics:
         inf: How many are infinite.
         zeros: How many are zero.
         above_fp16: How many finite ones exceed float16's largest number, 65504.
-        below_normal: How many, zeros apart, lie below float16's smallest normal number, 2**-14.
+        below_normal: How many nonzero ones lie below float16's smallest normal number, 2**-14.
         below_subnormal: How many of those lie below its smallest subnormal number, 2**-24.
     """
 

@@ -84,7 +84,7 @@ def read_msprobe(path: Path) -> Dump:
         ) from error
     if unknown:
         notices.append(f"{counted(len(unknown), 'entry')} left out, such as {unknown[0]}.")
-    # A name is one of a file in the folder: a dump from elsewhere could name any path.
+    # Only names of files in the folder: a dump from elsewhere could contain any path.
     tensors = [value.tensor for call in calls for value in call.values if value.tensor]
     names = [name for name in tensors if Path(name).name == name]
     folder = path.parent / TENSORS if is_folder(path.parent / TENSORS) else path.parent

@@ -26,7 +26,7 @@ from jumar.precision.dumps.shards import AGAIN, SHARD_BYTES, Shards, View, write
 FILE: Final = "dump.json"
 TOOL: Final = f"jumar {__version__}"
 SAMPLE: Final = "sample"
-"""The fact with the number of elements kept of a larger tensor."""
+"""The fact that says how many elements of a larger tensor are kept."""
 _FORMAT: Final = 1
 _STEP: Final = re.compile(r"step-(\d{8,})")
 _RANK: Final = re.compile(r"rank-(\d+)")
@@ -36,7 +36,7 @@ _NUMBERS: Final = (
 )
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
 _PART: Final = "\0"
-"""What no item holds."""
+"""A separator that no item contains."""
 _VALUE: Final = ("role", "name", "dtype", "shape", "row", "tensor", "digest")
 
 

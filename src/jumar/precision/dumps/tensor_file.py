@@ -1,7 +1,7 @@
 """Writes tensors as safetensors without copying them.
 
-The library's own writer copies them first, and holds the interpreter's lock meanwhile: of the 0.8 s
-that it takes for 400 MB, other threads stand still for 0.3 s.
+The library's own writer copies them first, and holds the interpreter lock meanwhile: it takes 0.8 s
+for 400 MB and blocks other threads for 0.3 s of that.
 """
 
 import json
@@ -27,7 +27,7 @@ STORABLE: Final = {
     torch.uint8: "U8",
     torch.bool: "BOOL",
 }
-"""The dtypes that a file can hold, by its own names for them."""
+"""The dtypes that a file can contain, with the format's names for them."""
 _BLOCK = 1 << 20
 _ALIGNMENT = 8
 
@@ -64,7 +64,7 @@ def write_tensors(
         contents.append(tensor.detach().contiguous())
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % _ALIGNMENT)
-    # Tensors may lie in the very file, which is then mapped into memory.
+    # Tensors may be memory-mapped from this very file, so it is unlinked instead of overwritten.
     path.unlink(missing_ok=True)
     with path.open("xb", buffering=0) as file:
         _write_all(file, memoryview(struct.pack("<Q", len(text)) + text), see)

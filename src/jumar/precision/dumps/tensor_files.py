@@ -61,7 +61,7 @@ def read_npy(path: Path, *, header_only: bool = False) -> torch.Tensor:
         TokenError,
         OverflowError,
     ) as error:
-        # numpy reads the header by Python's parser and lets its errors through; any size is tried.
+        # numpy reads the header with Python's parser, lets its errors through, and tries any size.
         raise unreadable(path, error, more=_AGAIN) from error
 
 

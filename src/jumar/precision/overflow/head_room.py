@@ -45,7 +45,7 @@ class Vanishing:
 
     Attributes:
         layer: Path of the layer.
-        elements: Elements of the gradients that its ops give in the backward pass, zeros apart.
+        elements: Nonzero elements of the gradients that its ops compute in the backward pass.
         lost: How many of them are below 2**-24 and would become 0.
         coarse: How many of the others are below 2**-14, where precision is lost bit by bit.
     """

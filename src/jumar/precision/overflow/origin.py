@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from jumar.precision.dumps.dump import Call, Dump, Value
 
 CASTS = ("aten._to_copy", "aten.to", "aten.copy_", "aten.clone")
-"""Ops that change the dtype only, so that what overflows in them is the value they are given."""
+"""Ops that only change the dtype, so that an overflow in them comes from their input."""
 FILLS = ("aten.masked_fill", "aten.full", "aten.fill", "aten.scalar_tensor", "aten.where")
 """Ops that write infinities on purpose."""
 
@@ -16,10 +16,10 @@ class Origin:
     """The first non-finite value of a step.
 
     Attributes:
-        call: The op that gave it, or the first that took it.
+        call: The op that produced it, or the first that consumed it.
         bad: The call's values that are not finite.
         producer: The op that computed what a cast made infinite; None if the call is not a cast.
-        parameter: The parameter that a cast made infinite, by its path; empty if it is none.
+        parameter: The parameter that a cast made infinite, by its path; empty if it is not one.
         is_made: Whether the call produced it from finite inputs. Otherwise it came from the batch,
             a parameter or something that was not recorded.
     """

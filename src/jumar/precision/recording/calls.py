@@ -75,7 +75,7 @@ class Calls:
             op: See `Call.op`.
             layer: See `Call.layer`.
             phase: The part of the step.
-            names: Other names of an op that a glob may mean: its CANN type first.
+            names: Other names of an op that a glob may match, its CANN type first.
         """
         if self._layers:
             self._met_layers.add(layer)

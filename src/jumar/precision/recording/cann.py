@@ -18,7 +18,7 @@ _KNOWN: Final = {
     "sum": "ReduceSum",
     "threshold_backward": "ReluGrad",
 }
-"""Ops for which the table of op lists has another one first, or none."""
+"""Ops for which the table of op lists has a different CANN type first, or none."""
 
 
 @cache

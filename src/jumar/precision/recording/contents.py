@@ -79,7 +79,7 @@ class _StorageFacts:
         reference: Keeps its address from being used again.
         is_blank: Whether nothing has been written to it.
         rows: Statistics by the key of tensors with the same elements.
-        copies: Names of copies by place, shape and strides.
+        copies: Names of copies by position, shape and strides.
         bases: Names of the copies of which all of the same elements are views.
         digests: Hashes of tensors of the same elements in the same order.
     """
@@ -106,7 +106,7 @@ class Contents:
     Attributes:
         tensors: The copies by name.
         views: Tensors whose elements another copy has, in another shape or order.
-        size: Bytes of all copies, including those that found no room.
+        size: Bytes of all copies, including those that did not fit.
     """
 
     def __init__(

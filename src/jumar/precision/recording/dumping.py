@@ -21,8 +21,8 @@ from jumar.precision.recording.updates import on_update
 class Dumping:
     """The context in which the steps of a training loop are dumped.
 
-    A step ends where `step` is called, or else with each step of the optimizer; with several, that
-    of the first.
+    A step ends when `step` is called, otherwise with each optimizer step; with several optimizers,
+    that of the first.
 
     Args:
         folder: Where dumps go, one folder per step and rank.
@@ -68,7 +68,7 @@ class Dumping:
 
     def __enter__(self) -> "Dumping":
         self._recorder.open()
-        # After the recorder's own hooks, so that a step ends with what these record.
+        # After the recorder's own hooks, so that a step includes what these record.
         self._handle = on_update(self._updated)
         self._begin()
         return self
@@ -104,7 +104,8 @@ class Dumping:
         if not self._is_explicit:
             self._is_explicit = True
             if self._index:
-                # An optimizer ended steps so far; from now on this does, and the first one is over.
+                # So far an optimizer ended steps; from now on this method does. The first step is
+                # over.
                 self._restart()
                 return
         self._end()

@@ -109,7 +109,7 @@ class Layers:
             self._nodes.setdefault(_C._autograd._get_sequence_nr() - 1, layer)
             return "update" if self._has_differentiated else "forward", layer
         self._has_differentiated = True
-        if self.stack:  # activations computed anew
+        if self.stack:  # recomputed activations
             self._nodes.setdefault(_C._autograd._get_sequence_nr() - 1, self.stack[-1])
             return "backward", self.stack[-1]
         node = _C._current_autograd_node()

@@ -175,7 +175,7 @@ class StepRecorder:
         self._modules.install()
         self._updates.begin()
         if "torch._dynamo" in sys.modules:
-            # It would warn that our hooks see a compiled module twice, which is provided for.
+            # It would warn that our hooks see a compiled module twice, which is handled.
             warnings.filterwarnings("ignore", r"Using `torch\.compile\(module\)` when there are")
             self._stance = torch.compiler.set_stance("force_eager")
             self._stance.__enter__()
@@ -211,7 +211,7 @@ class StepRecorder:
         try:
             self._calls.check_globs()
             self._check_size()
-            # Reading from a device runs ops itself.
+            # Reading from a device runs ops too.
             with self.paused():
                 dump = self._dump()
                 return write_dump(self._folder, dump, self._contents.tensors, self._contents.views)

@@ -21,11 +21,11 @@ def run_script(script: Path, arguments: Sequence[str], dumping: Dumping) -> int:
         dumping: Dumps its steps.
 
     Returns:
-        The exit code: 1 if the script raised, whose traceback is printed.
+        The exit code: 1 if the script raised; its traceback is printed.
 
     Raises:
-        UserError: There is no such script, a step did not come or could not be dumped.
-        SystemExit: The script left with a code other than 0.
+        UserError: There is no such script, or a step was not reached or could not be dumped.
+        SystemExit: The script exited with a nonzero code.
     """
     open_to_read(script).close()
     before = sys.argv, sys.path[:]

@@ -24,7 +24,7 @@ _BLOCK: Final = 1 << 17
 _ROW: Final = 256
 """Elements whose squares are added one by one, in several lanes."""
 _DOT_ROWS: Final = getattr(np, "vecdot", None)
-"""NumPy has it since 2.0; half as fast are torch's products, which it adds in pairs."""
+"""In NumPy since 2.0; torch's products, which are added in pairs, are half as fast."""
 _LEAST_SQUARES: Final = 1e-30
 """Below it squares may have underflowed in float32."""
 _EXACT: Final = (torch.float32, torch.float64)
@@ -123,8 +123,8 @@ class Meter:
         """The sum of squares, of rows first, so that few float32 numbers are added one by one.
 
         A dot product of all in float32 is off by 3e-5 of itself for the equal elements that a
-        dropout leaves, by another amount for each number of threads, and two dumps of the same
-        numbers look different.
+        dropout leaves, by an amount that depends on the number of threads, so dumps of the same
+        numbers would differ.
         """
         if numbers.dtype != torch.float32:
             return torch.dot(numbers, numbers).item()

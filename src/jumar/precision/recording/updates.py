@@ -21,7 +21,7 @@ from jumar.precision.recording.ops import OpRecorder
 class UpdateRecorder:
     """Records the steps of all optimizers from `begin` to `stop`.
 
-    Its hooks stay from `install` to `remove`: one that is called cannot remove itself.
+    Its hooks stay from `install` to `remove`, because a running hook cannot remove itself.
 
     Args:
         calls: Receives the recorded calls.

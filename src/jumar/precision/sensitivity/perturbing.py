@@ -58,7 +58,7 @@ class NoisyOps(TorchDispatchMode):
     Args:
         modules: The modules by path; None to name them by their path in the outermost one called.
         dtype: The dtype whose rounding the noise equals.
-        seed: Determines the noise, with the call and the place of the output.
+        seed: Determines the noise, with the call and the position of the output.
         is_chosen: Which calls get noise.
 
     Attributes:

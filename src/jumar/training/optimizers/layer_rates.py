@@ -28,8 +28,8 @@ def rate_factors(
     """The factor on the learning rate of each parameter.
 
     The layer decay gives the output 1 and each layer below it `layer_decay` times the factor of
-    the one above (as ELECTRA and BEiT do); `layer_rates` multiplies that, and of several patterns
-    that match a parameter the last one counts.
+    the one above (as ELECTRA and BEiT do); `layer_rates` multiplies that; if several patterns match
+    a parameter, the last one counts.
 
     Args:
         model: The network.
@@ -37,8 +37,8 @@ def rate_factors(
         settings: The optimizer's.
 
     Raises:
-        UserError: A pattern matches nothing, or the network does not say in which order its layers
-            are.
+        UserError: A pattern matches nothing, or the network does not define the order of its
+            layers.
     """
     factors = dict.fromkeys(names, 1.0)
     if settings.layer_decay != 1.0:
@@ -74,7 +74,7 @@ def _decayed(model: nn.Module, names: Sequence[str], decay: float) -> dict[str, 
             "network of your own define layer_order(), the prefixes of its layers from the input "
             "to the output.",
         )
-    # Layers without parameters (a pooling) are no steps of the decay.
+    # Layers without parameters (a pooling) do not count as steps of the decay.
     order = [layer for layer in order if any(matches(name, layer) for name in names)]
     if names and all(any(matches(name, layer) for layer in order) for name in names):
         order = order[:-1]

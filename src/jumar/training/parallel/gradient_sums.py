@@ -13,7 +13,8 @@ from jumar.training.parallel.ranks import Ranks, TreeExchange
 from jumar.training.parallel.tree_sum import Span, TreeSum
 
 BUCKET_BYTES = 25 * 2**20
-"""As DistributedDataParallel's: large enough for the network, small enough to begin early."""
+"""As in DistributedDataParallel: large enough to use the interconnect, small enough to start
+early."""
 
 
 @dataclass(kw_only=True)
@@ -21,8 +22,8 @@ class _Bucket:
     """Consecutive parameters whose gradients are sent together.
 
     Attributes:
-        numbers: Of the parameters.
-        elements: Their place in a part's vector.
+        numbers: Indices of the parameters.
+        elements: Their slice of a part's vector.
         exchange: Adds them over the ranks.
         sums: Those of this step.
         missing: Parameters without a gradient so far, in the last part.
@@ -46,7 +47,7 @@ class GradientSums:
         ranks: Those that share the parts.
         first: This rank's first part.
         total: Parts of a step, over all ranks.
-        bucket_bytes: Least size of what is sent together.
+        bucket_bytes: Smallest size of a bucket, except for the last.
 
     Attributes:
         parameters: As given.
@@ -69,7 +70,7 @@ class GradientSums:
         self._views: list[list[Tensor]] = []
         self._reached: set[int] = set()
         self._number = first
-        # From the last parameter to the first, as their gradients come.
+        # From the last parameter to the first, as their gradients arrive.
         self._buckets = [
             _Bucket(
                 numbers=numbers,

@@ -137,8 +137,8 @@ class Ranks:
 class TreeExchange:
     """Turns sums over this rank's parts into those over all ranks' parts.
 
-    Its methods are called in turn, as often as there is a sum to make; of several exchanges every
-    rank starts, and then ends, all in the same order.
+    Its methods are called in turn, once per sum. If there are several exchanges, every rank starts
+    all of them and then finishes all of them, in the same order.
     """
 
     def start(self, sums: TreeSum) -> None:

@@ -29,7 +29,7 @@ from jumar.training.parallel.silence import (
 TIMEOUT = timedelta(minutes=30)
 """How long a rank waits for the others; on an NPU the first step compiles for minutes.
 
-A machine that is lost is noticed much sooner, by `silence.py`.
+A lost machine is noticed much sooner, by `silence.py`.
 """
 
 _CUT_OFF = re.compile(
@@ -102,7 +102,7 @@ class Replicated(Ranks):
     @property
     def _place(self) -> Place | None:
         place = announced_place(os.environ)
-        # Machines beyond have only spares, which leave no signs.
+        # Further machines have only spares, which send no heartbeats.
         nodes = -(-self.world // self.local_world)
         return place and replace(place, nodes=min(place.nodes, nodes))
 

@@ -38,7 +38,7 @@ class Place:
 
     Attributes:
         node: Number of this machine among all of them, in torchrun's count.
-        speaks: Whether this rank writes signs and messages for its machine.
+        speaks: Whether this rank writes heartbeats and messages for its machine.
         host: Address of the store.
         port: Port of the store.
     """
@@ -115,7 +115,7 @@ class SilenceWatch:
         """Sign off, so that this machine does not count as lost."""
         self._stopped.set()
         if self._place.speaks:
-            with contextlib.suppress(RuntimeError, dist.DistError):  # the store's may leave first
+            with contextlib.suppress(RuntimeError, dist.DistError):  # the store may leave first
                 self._sign(_LEFT)
 
     def _sign(self, text: str) -> None:
@@ -130,7 +130,7 @@ class SilenceWatch:
                     self._sign(str(count))
                 signs = [value.decode() for value in self._store.multi_get(self._keys)]
             except dist.DistStoreError:
-                continue  # too late an answer; the judge counts the time since the last one
+                continue  # answered too late; the judge counts the time since the last answer
             except (RuntimeError, dist.DistError):
                 return  # the connection is gone for good
             now = self._answered = time.monotonic()

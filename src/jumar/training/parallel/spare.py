@@ -1,7 +1,7 @@
 """Ranks that have no share of the batch: they wait until torchrun restarts all ranks.
 
-After a machine is lost, the ranks that are left may not divide the global batch. As many as can
-divide it train; the others are spares, which the next restart may need.
+After a machine is lost, the number of remaining ranks may not divide the global batch. As many as
+can share it train; the others are spares, which the next restart may need.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ def sharing(ranks: int, samples: int, part: int = 1) -> int:
     """The largest number of ranks, up to `ranks`, that can share a batch in whole parts.
 
     Args:
-        ranks: Ranks there are.
+        ranks: Number of ranks.
         samples: The global batch.
         part: Samples that stay together; a rank takes a multiple of them.
     """

@@ -1,6 +1,6 @@
 """Sums that do not depend on the number of ranks: the parts of a step, added in one fixed tree.
 
-Floating-point addition is not associative, so an all-reduce gives other bits for each number of
+Floating-point addition is not associative, so an all-reduce gives different bits for each number of
 ranks. Here the sum of parts 0 to V - 1 is that of the first 2**k and that of the others, 2**k being
 the largest power of two below V, and so on down to single parts. A rank adds what lies within its
 own parts; the others' partial sums are added in the same tree.

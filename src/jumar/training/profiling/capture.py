@@ -35,9 +35,9 @@ class CaptureSettings:
             allocated in those, and in the last of them the profiler allocates its own.
         memory: Whether each allocation and release is recorded, too.
         shapes: Whether the shapes and dtypes of ops are recorded. On a CPU torch's profiler then
-            keeps a small record of every tensor; these lie between the tensors, so that glibc
-            finds no room for the next tensor in freed memory, and each op writes into memory that
-            is new to the process. So there they come from `shaped_steps` after the others.
+            keeps a small record of every tensor. These lie between the tensors, so that glibc
+            cannot fit the next tensor into freed memory, and each op writes to fresh memory. There,
+            shapes come from `shaped_steps` after the others instead.
     """
 
     steps: int = 3
@@ -48,8 +48,8 @@ class CaptureSettings:
     def shaped_steps(self, device: Device) -> int:
         """How many steps after the others are recorded for their shapes.
 
-        None where one step is recorded, which then has its own: two tell steps apart that train
-        different objectives.
+        Two, in case steps alternate between objectives. None if a single step is recorded, which
+        then has its own shapes.
         """
         return 2 if self.shapes and device.on_host and self.steps > 1 else 0
 

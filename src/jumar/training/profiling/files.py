@@ -51,7 +51,7 @@ class Kept:
         step_ms: Median of the recorded steps.
         plain_step_ms: Median of the steps before them; None if there were none to compare with.
         with_shapes: Whether the timed steps were recorded with shapes.
-        lacking: Steps and ops that have none, although others have.
+        lacking: Steps and ops that have no shapes, although others do.
     """
 
     folder: Path

@@ -22,9 +22,9 @@ class Lacking:
     """What adopted no shapes.
 
     Attributes:
-        steps: The steps whose ops, but for those that prepare data, have none.
-        data_ops: How many ops prepared data in this process. Their shapes may be others in each
-            batch without any op or layer that tells, so they take none.
+        steps: The steps whose ops, except those that prepare data, have none.
+        data_ops: How many ops prepared data in this process. Their shapes may differ between
+            batches without any op or layer showing it, so they take none.
     """
 
     steps: Sequence[int] = ()
@@ -36,15 +36,15 @@ def take_shapes(
 ) -> Lacking:
     """Give ops the arguments from a step recorded with shapes.
 
-    A step takes over those of another one if both call the same ops in the same order on each
-    thread, and if their layers got inputs of the same shapes: a batch of other lengths, or a step
-    in which another objective is trained, has other shapes. Sizes that the data decides within a
-    step, such as of what a mask selects, are those of the other step.
+    A step adopts those of another one if both call the same ops in the same order on each thread,
+    and if their layers got inputs of the same shapes: a batch of other lengths, or a step that
+    trains another objective, has other shapes. Sizes that depend on the data within a step, such as
+    those of masked selections, are those of the other step.
 
     Args:
         events: A trace without shapes; its ops get arguments.
         shaped: A trace of other steps with shapes.
-        inputs: For each step of both, what tells its shapes.
+        inputs: For each step of both, what identifies its shapes.
     """
     patterns = [(inputs[step], calls) for step, (calls, _) in _steps(shaped).items()]
     without: list[int] = []

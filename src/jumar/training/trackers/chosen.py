@@ -48,9 +48,9 @@ def create_services(
     own variable is set.
 
     Args:
-        asked: Names.
-        run: The run; of a resumed one its services are known.
-        say: Gets a line about a service that is not installed although its variable is set.
+        asked: Names of the requested services.
+        run: The run; a resumed one has recorded its services.
+        say: Called with a line about a service that is not installed although its variable is set.
         console: For failures later on.
 
     Raises:

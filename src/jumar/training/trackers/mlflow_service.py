@@ -12,7 +12,7 @@ from typing import Any
 from jumar.training.trackers.services import PROJECT, Service
 
 _MOST_PARAMETERS = 100
-"""As many as one request may hold."""
+"""The most that one request may contain."""
 _LONGEST_VALUE = 6000
 
 
@@ -31,7 +31,7 @@ class MlflowService(Service):
     ) -> str:
         """See `Service.begin`."""
         del folder
-        # By default it tries an address that does not answer for five minutes.
+        # By default it keeps trying an unresponsive address for five minutes.
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
         self._entities = importlib.import_module("mlflow.entities")
         self._client = importlib.import_module("mlflow").MlflowClient()

@@ -53,7 +53,7 @@ class ServiceTracker(Observer):
     resumed run continues in the service's same run, without the steps that it repeats.
 
     Args:
-        name: Of the service.
+        name: Name of the service.
         service: The service.
         run: What is tracked.
         console: Receives a line if the service fails.

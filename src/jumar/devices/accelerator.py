@@ -105,8 +105,8 @@ class Accelerator(Device):
 
 def _checked_index(kind: str, requested: int | None, count: int) -> int:
     ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    several = ranks > 1
-    if requested is not None and several:
+    has_peers = ranks > 1
+    if requested is not None and has_peers:
         raise UserError(
             f"{ranks} ranks on this machine cannot share {kind}:{requested}",
             where="--device",
@@ -119,7 +119,7 @@ def _checked_index(kind: str, requested: int | None, count: int) -> int:
             f"there is no {kind}:{index}; {have}, counted from 0",
             where="--device",
             todo=f"Start at most {counted(count, 'rank')} (torchrun --nproc-per-node {count})."
-            if several
+            if has_peers
             else f"Write --device {kind}:N with N up to {count - 1}.",
         )
     return index

@@ -59,17 +59,17 @@ def parse_device(request: str, known: Sequence[Names]) -> tuple[str, int | None]
 def _hint(text: str, kinds: Sequence[Names]) -> str:
     word = next(iter(re.findall(r"[a-z]+(?:86)?", text.removeprefix("/device:"))), "")
     owners = {name: names for names in kinds for name in (names.kind, *names.others)}
-    meant = next((names for name, names in owners.items() if word.startswith(name)), None)
-    if meant is None and word in _UNSUPPORTED:
+    guess = next((names for name, names in owners.items() if word.startswith(name)), None)
+    if guess is None and word in _UNSUPPORTED:
         return f"{word} devices are not supported. "
-    meant = meant or owners.get(nearest(word, owners))
-    if meant is None:
+    guess = guess or owners.get(nearest(word, owners))
+    if guess is None:
         return ""
-    if not meant.numbered:
-        return f"Did you mean '{meant.kind}'? "
-    index = re.search(rf"(?:{'|'.join(('[:/_ -]', *meant.counted))})([0-9]{{1,2}})$", text)
+    if not guess.numbered:
+        return f"Did you mean '{guess.kind}'? "
+    index = re.search(rf"(?:{'|'.join(('[:/_ -]', *guess.counted))})([0-9]{{1,2}})$", text)
     if index:
-        return f"Did you mean '{meant.kind}:{int(index[1])}'? "
+        return f"Did you mean '{guess.kind}:{int(index[1])}'? "
     if re.search(r"[:/]", text):
-        return f"The part after the colon is a number, as in '{meant.kind}:0'. "
-    return f"Did you mean '{meant.kind}'? "
+        return f"The part after the colon is a number, as in '{guess.kind}:0'. "
+    return f"Did you mean '{guess.kind}'? "

@@ -93,9 +93,9 @@ def parse_nvidia_smi(text: str) -> DeviceLoad:
     )
 
 
-def _number(ask: Callable[[], float]) -> float | None:
+def _number(query: Callable[[], float]) -> float | None:
     """One answer of the driver; None if it has none, such as power on a part of a GPU."""
     try:
-        return float(ask())
+        return float(query())
     except Exception:
         return None

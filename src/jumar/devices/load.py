@@ -82,8 +82,8 @@ def output_of(command: Sequence[str]) -> str:
     text = done.stdout.decode("utf-8", "replace")
     if done.returncode:
         lines = (done.stderr.decode("utf-8", "replace") or text).strip().splitlines()
-        why = f": {lines[0]}" if lines else ""
-        raise UnreadableLoadError(f"{name} failed with exit code {done.returncode}{why}")
+        reason = f": {lines[0]}" if lines else ""
+        raise UnreadableLoadError(f"{name} failed with exit code {done.returncode}{reason}")
     return text
 
 

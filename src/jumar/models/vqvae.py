@@ -191,8 +191,8 @@ def tf_variables(model: VQVAE) -> list[TfVariable]:
                 variables += _convolution(f"{scope}/{name}_1", f"{part}.{name}.pointwise")
             elif not isinstance(layer, nn.ReLU):
                 variables += _convolution(f"{scope}/{name}", f"{part}.{name}")
-    book = unchanged("params/embed/embed", "codebook")
-    return [*variables, book]
+    codebook = unchanged("params/embed/embed", "codebook")
+    return [*variables, codebook]
 
 
 def tf_names(model: VQVAE) -> TfNames:

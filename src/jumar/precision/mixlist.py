@@ -253,19 +253,19 @@ def _resolve(entry: _Entry) -> list[Finding]:
 def _apply(entries: Sequence[_Entry], lists: dict[str, ListName]) -> list[Finding]:
     """Change the lists by the entries; the remarks are about what torch cannot tell apart."""
     findings: list[Finding] = []
-    wishes: dict[str, list[tuple[_Entry, ListName]]] = {}
+    changes: dict[str, list[tuple[_Entry, ListName]]] = {}
     for entry in entries:
         if not entry.ops:
             continue
         target = next(iter(entry.added), None)
         if target is None:
-            findings.extend(_remove(entry, wishes))
+            findings.extend(_remove(entry, changes))
         else:
             for op in entry.ops:
-                wishes.setdefault(op, []).append((entry, target))
+                changes.setdefault(op, []).append((entry, target))
             findings.extend(_remarks(entry, target))
     clashes: dict[str, tuple[list[tuple[_Entry, ListName]], list[str]]] = {}
-    for op, requested in wishes.items():
+    for op, requested in changes.items():
         targets = {target for _, target in requested}
         by_type = all(entry.group for entry, _ in requested)
         if op in SHARED_BY_KIND and by_type:
@@ -279,11 +279,11 @@ def _apply(entries: Sequence[_Entry], lists: dict[str, ListName]) -> list[Findin
     return findings
 
 
-def _remove(entry: _Entry, wishes: dict[str, list[tuple[_Entry, ListName]]]) -> list[Finding]:
+def _remove(entry: _Entry, changes: dict[str, list[tuple[_Entry, ListName]]]) -> list[Finding]:
     (source,) = entry.removed
     leaving = [op for op in entry.ops if default_list(op) == source]
     for op in leaving:
-        wishes.setdefault(op, []).append((entry, "gray"))
+        changes.setdefault(op, []).append((entry, "gray"))
     if not leaving:
         current = _listed({default_list(op) for op in entry.ops})
         return [

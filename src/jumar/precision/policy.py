@@ -146,15 +146,15 @@ class PrecisionPolicy:
             if gradient is not None:
                 groups.setdefault((gradient.device, gradient.dtype), []).append(gradient)
         scale = None if self.loss_scale is None else self.loss_scale.scale
-        home = torch.device(self._device_type) if scale is None else scale.device
-        overflow = torch.zeros((), dtype=torch.float32, device=home)
+        result_device = torch.device(self._device_type) if scale is None else scale.device
+        overflow = torch.zeros((), dtype=torch.float32, device=result_device)
         inverse = torch.ones_like(overflow) if scale is None else scale.reciprocal()
         for (device, _), gradients in groups.items():
             device_overflow = torch.zeros((), dtype=torch.float32, device=device)
             torch._amp_foreach_non_finite_check_and_unscale_(  # pyright: ignore[reportPrivateImportUsage]
                 gradients, device_overflow, inverse.to(device)
             )
-            overflow = torch.maximum(overflow, device_overflow.to(home))
+            overflow = torch.maximum(overflow, device_overflow.to(result_device))
         return overflow
 
 

@@ -180,10 +180,10 @@ class GenerationRecipe(Recipe, DrawsPictures):
 
     def optimization(self) -> Mapping[str, Optimization]:
         """Each network's own optimizer and schedule."""
-        players = {"discriminator": self.discriminator, "generator": self.generator}
+        networks = {"discriminator": self.discriminator, "generator": self.generator}
         return {
-            name: Optimization(optimizer=player.optimizer, schedule=player.schedule)
-            for name, player in players.items()
+            name: Optimization(optimizer=network.optimizer, schedule=network.schedule)
+            for name, network in networks.items()
         }
 
 

@@ -120,13 +120,13 @@ def check_named(modules: Sequence[str], where: str) -> None:
     """
     missing = [module for module in modules if module not in _named]
     if missing:
-        several = len(missing) > 1
+        is_plural = len(missing) > 1
         raise UserError(
-            f"the run needs the {'modules' if several else 'module'} {', '.join(missing)}, and "
-            f"{'modules named by a run' if several else 'a module named by a run'} "
+            f"the run needs the {'modules' if is_plural else 'module'} {', '.join(missing)}, and "
+            f"{'modules named by a run' if is_plural else 'a module named by a run'} "
             "could execute anything",
             where=where,
-            todo=f"If you trust {'them' if several else 'it'}, add to the command: "
+            todo=f"If you trust {'them' if is_plural else 'it'}, add to the command: "
             f"{' '.join(f'--import {module}' for module in missing)}",
         )
 

@@ -222,8 +222,8 @@ def _check_variables(environment: Mapping[str, str], file: Path) -> None:
         UserError: There is one.
     """
     for name, value in environment.items():
-        foreign = name == "LD_PRELOAD" and not _PRELOADED.fullmatch(value)
-        if name not in VARIABLES or foreign:
+        is_foreign = name == "LD_PRELOAD" and not _PRELOADED.fullmatch(value)
+        if name not in VARIABLES or is_foreign:
             raise UserError(
                 f"sets {name}={value}, which no tuning sets",
                 where=str(file),

@@ -118,14 +118,14 @@ class PartedTensors:
         if len(pieces) == 1 and start == 0 and stop is None:
             return pieces[0][2].get_tensor(name)
         stop = self.shapes[name][0] if stop is None else stop
-        taken = [
+        slices = [
             file.get_slice(name)[max(start - first, 0) : min(stop, end) - first]
             for first, end, file in pieces
             if max(start, first) < min(stop, end)
         ]
-        if not taken:
+        if not slices:
             return pieces[0][2].get_slice(name)[:0]
-        return taken[0] if len(taken) == 1 else torch.cat(taken)
+        return slices[0] if len(slices) == 1 else torch.cat(slices)
 
     def _add(self, file: Any) -> None:
         slices: dict[str, list[int]] = parse_json((file.metadata() or {}).get(_SLICES, "{}"))

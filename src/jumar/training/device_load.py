@@ -57,8 +57,8 @@ class LoadRecord:
             for name, value in numbers.items()
             if value is not None
         }
-        why = {"unreadable": self.unreadable} if self.unreadable else {}
-        return {"kind": "device", "step": self.step, "readings": self.readings, **values, **why}
+        reason = {"unreadable": self.unreadable} if self.unreadable else {}
+        return {"kind": "device", "step": self.step, "readings": self.readings, **values, **reason}
 
 
 class LoadObserver(Observer):
@@ -131,8 +131,8 @@ class LoadObserver(Observer):
             return ""
         total = summary(self._all, step=self._step)
         load, machine = load_text(total.load), total.machine_busy_percent
-        around = "" if machine is None else f"; all cores of the machine busy {machine:.0f} %"
-        return f"{self._device}: {load}{around} ({counted(total.readings, 'reading')})"
+        machine_text = "" if machine is None else f"; all cores of the machine busy {machine:.0f} %"
+        return f"{self._device}: {load}{machine_text} ({counted(total.readings, 'reading')})"
 
     def _watch(self) -> None:
         try:
@@ -150,9 +150,9 @@ class LoadObserver(Observer):
             # Whatever a driver raises, training continues.
             self._give_up(f"{type(error).__name__}: {error}")
 
-    def _give_up(self, why: str) -> None:
+    def _give_up(self, reason: str) -> None:
         with self._lock:
-            self._unreadable = " ".join(why.split())
+            self._unreadable = " ".join(reason.split())
 
 
 def idle_finding(device: str, busy: Sequence[float | None]) -> str:
@@ -173,19 +173,19 @@ def idle_finding(device: str, busy: Sequence[float | None]) -> str:
 
 def summary(readings: Sequence[Reading], *, step: int, unreadable: str = "") -> LoadRecord:
     """Several readings as one record; see `LoadRecord`."""
-    load: dict[str, float | None] = {}
+    totals: dict[str, float | None] = {}
     for field in fields(DeviceLoad):
         values = [getattr(reading.device, field.name) for reading in readings]
-        known = [float(value) for value in values if value is not None]
-        together = max if field.name in _LARGEST_COUNTS else statistics.fmean
-        load[field.name] = together(known) if known else None
-    machine = [each.machine_busy_percent for each in readings]
-    known = [percent for percent in machine if percent is not None]
+        reported = [float(value) for value in values if value is not None]
+        aggregate = max if field.name in _LARGEST_COUNTS else statistics.fmean
+        totals[field.name] = aggregate(reported) if reported else None
+    machine = [sample.machine_busy_percent for sample in readings]
+    reported = [percent for percent in machine if percent is not None]
     return LoadRecord(
         step=step,
         readings=len(readings),
-        load=DeviceLoad(**load),
-        machine_busy_percent=statistics.fmean(known) if known else None,
+        load=DeviceLoad(**totals),
+        machine_busy_percent=statistics.fmean(reported) if reported else None,
         unreadable=unreadable,
     )
 

@@ -141,8 +141,8 @@ def table_text(table: ScoreTable) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(
-            text.rjust(width) if place else text.ljust(width)
-            for place, (text, width) in enumerate(zip(row, widths, strict=True))
+            text.rjust(width) if index else text.ljust(width)
+            for index, (text, width) in enumerate(zip(row, widths, strict=True))
         )
         for row in rows
     ]

@@ -44,8 +44,8 @@ class ExactPasses(Passes):
             )
         modules = [state.task.model, *(lane.objective for lane in state.lanes)]
         buffers = {id(buffer): buffer for module in modules for buffer in module.buffers()}
-        self._averaged = [each for each in buffers.values() if each.is_floating_point()]
-        not_averaged = [each for each in buffers.values() if not each.is_floating_point()]
+        self._averaged = [value for value in buffers.values() if value.is_floating_point()]
+        not_averaged = [value for value in buffers.values() if not value.is_floating_point()]
         self._buffers = [*self._averaged, *not_averaged]
         self._gradients: dict[str, GradientSums] = {}
 

@@ -199,8 +199,8 @@ class LaneMaker:
             is_decayed = objective.decays(names[parameter], parameter)
             groups.setdefault((factor, is_decayed), []).append(parameter)
         return [
-            ParameterGroup(parameters=each, is_decayed=is_decayed, rate_factor=factor)
-            for (factor, is_decayed), each in groups.items()
+            ParameterGroup(parameters=members, is_decayed=is_decayed, rate_factor=factor)
+            for (factor, is_decayed), members in groups.items()
         ]
 
     def _name(self, objective: Objective, parameter: nn.Parameter) -> str:

@@ -106,8 +106,8 @@ def _of_a_run(older: Mapping[str, Any], names: Mapping[str, Sequence[Sequence[st
 def _imported(older: Mapping[str, Any]) -> SavedState:
     slots = {
         f"{parameter}/{key}": value
-        for parameter, kept in older["slots"].items()
-        for key, value in kept.items()
+        for parameter, parameter_slots in older["slots"].items()
+        for key, value in parameter_slots.items()
     }
     return SavedState(values={"step": older["step"], "powers": older["powers"]}, slots=slots)
 

@@ -299,14 +299,14 @@ def load_exactly(
         UserError: The weights belong to another model; `todo` is the advice.
     """
     weights = model.state_dict()
-    odd = sorted(set(weights) ^ set(tensors))
-    odd += [
+    mismatched = sorted(set(weights) ^ set(tensors))
+    mismatched += [
         name for name in weights if name in tensors and weights[name].shape != tensors[name].shape
     ]
-    if odd:
+    if mismatched:
         raise UserError(
-            f"belongs to another model: it differs in '{odd[0]}'"
-            + (" and others" if len(odd) > 1 else ""),
+            f"belongs to another model: it differs in '{mismatched[0]}'"
+            + (" and others" if len(mismatched) > 1 else ""),
             where=where,
             todo=todo,
         )

@@ -145,9 +145,9 @@ class Stepper:
             with self._phase(COMMUNICATION):
                 overflow = self._ranks.maximum(torch.maximum(overflow, loss_is_bad))
             scale.update(overflow)
-            hopeless = self._guard.watch(scale.overflow_at_floor.float(), step, position)
+            is_stuck = self._guard.watch(scale.overflow_at_floor.float(), step, position)
             self._clip(lane, needs_norm=training.log_gradient_norm)
-            return torch.maximum(overflow, hopeless)
+            return torch.maximum(overflow, is_stuck)
         is_judged = self._check_gradients or training.clip != "none"
         norm = self._clip(lane, needs_norm=is_judged or training.log_gradient_norm)
         if norm is not None and is_judged:

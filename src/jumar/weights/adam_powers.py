@@ -62,8 +62,8 @@ def _updates(power: float, beta: float) -> int | None:
     neighbours = [index for index in (position - 1, position) if 0 <= index < len(powers)]
     best = min(neighbours, key=lambda index: abs(float(powers[index]) - power))
     # Anything within half a step counts as that step.
-    away = abs(power / float(powers[best]) - 1.0)
-    return best if away < (1.0 - beta) / 2.0 else None
+    deviation = abs(power / float(powers[best]) - 1.0)
+    return best if deviation < (1.0 - beta) / 2.0 else None
 
 
 @lru_cache(maxsize=8)

@@ -97,8 +97,8 @@ def find_powers(
     names: list[str] = []
     for power in optimizer.powers or ():
         last = power.rpartition("/")[2]
-        alike = [name for name in entries if name.rpartition("/")[2] == last]
-        name = power if power in entries else alike[0] if len(alike) == 1 else ""
+        candidates = [name for name in entries if name.rpartition("/")[2] == last]
+        name = power if power in entries else candidates[0] if len(candidates) == 1 else ""
         if not name or entries[name].elements != 1:
             return None
         names.append(name)

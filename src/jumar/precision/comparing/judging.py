@@ -150,13 +150,13 @@ class Judge:
             observed = math.inf if difference.remark or largest is None else largest
         # Errors of operands do not make a tensor zero.
         is_lost = _is_lost(row) and not any(map(_is_lost, operands))
-        usual = 0.0 if is_lost else self._level(call.phase)
+        usual_error = 0.0 if is_lost else self._level(call.phase)
         if call.kind == "module":  # its parameters are not among its operands
-            usual = max(usual, self.drift.layers.get(call.layer, 0.0))
-        healthy = [min(self._error(operand, usual), usual) for operand in operands]
-        actual = [0.0 if is_lost else self._error(operand, usual) for operand in operands]
+            usual_error = max(usual_error, self.drift.layers.get(call.layer, 0.0))
+        healthy = [min(self._error(operand, usual_error), usual_error) for operand in operands]
+        actual = [0.0 if is_lost else self._error(operand, usual_error) for operand in operands]
         if not operands:
-            healthy = actual = [usual]
+            healthy = actual = [usual_error]
         as_operands = [*operands] or [row]
         is_gradient = (call.phase == "backward" and not call.op.startswith("aten.")) or (
             "_backward" in call.op
@@ -172,7 +172,7 @@ class Judge:
             absolute = explained_error(
                 call, with_errors, _as_operand(row, 0.0), is_gradient=is_gradient
             )
-            return max(absolute, truth, usual * _scale(row, rows, is_gradient=is_gradient))
+            return max(absolute, truth, usual_error * _scale(row, rows, is_gradient=is_gradient))
 
         if replayed is not None and row.value.name in replayed.ratios:
             ratio = replayed.ratios[row.value.name]
@@ -187,17 +187,17 @@ class Judge:
             verdict = "inherited"
         return replace(row, ratio=ratio, verdict=verdict)
 
-    def _error(self, row: Row, usual: float) -> float:
+    def _error(self, row: Row, usual_error: float) -> float:
         """An approximate upper bound of an operand's relative error."""
         difference = row.difference
         if difference is None:
-            return usual
+            return usual_error
         if difference.is_exact:
             return 0.0
         if difference.upper == difference.lower:
             return difference.upper
         # From statistics an error may look smaller than it is.
-        return max(difference.upper, usual)
+        return max(difference.upper, usual_error)
 
     def _level(self, phase: str) -> float:
         """The typical error so far."""

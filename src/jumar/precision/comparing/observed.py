@@ -98,36 +98,38 @@ def compare_statistics(first: Value, second: Value) -> Difference | None:
     finite = {name: pair for name, pair in pairs.items() if all(map(math.isfinite, pair))}
     if not finite:
         return None
-    doubt = 0.0 if roundoff(first.dtype) else _SUMMED
-    apart = {
+    tolerance = 0.0 if roundoff(first.dtype) else _SUMMED
+    distances = {
         name: 0.0
-        if name in _SUMS and math.isclose(*pair, rel_tol=doubt)
+        if name in _SUMS and math.isclose(*pair, rel_tol=tolerance)
         else abs(pair[0] - pair[1])
         for name, pair in finite.items()
     }
-    if not any(apart.values()):
+    if not any(distances.values()):
         # Equal statistics of tensors with a different digest or order: the distance is unknown.
         is_exact = first.digest is None or second.digest is None
         return Difference(lower=0, upper=0, rms=rms, peak=peak, is_exact=is_exact)
-    lower, upper = _bounds(apart, rms, peak, one.count)
-    ends = [apart[name] for name in ("min", "max") if name in apart]
+    lower, upper = _bounds(distances, rms, peak, one.count)
+    ends = [distances[name] for name in ("min", "max") if name in distances]
     return Difference(lower=lower, upper=upper, rms=rms, peak=peak, largest=max(ends, default=None))
 
 
-def _bounds(apart: dict[str, float], rms: float, peak: float, count: int) -> tuple[float, float]:
+def _bounds(
+    distances: dict[str, float], rms: float, peak: float, count: int
+) -> tuple[float, float]:
     if not rms > 0:
         return math.inf, math.inf
     cancellation = math.sqrt(min(max(count, 1), _SAMPLES))
-    ends = [apart[name] for name in ("min", "max") if name in apart]
+    ends = [distances[name] for name in ("min", "max") if name in distances]
     # Rounding errors are relative to the element, and the ends are the largest elements. Errors
     # that were inherited are as large at smaller ones.
     lower = [distance / peak for distance in ends]
     samples = [distance / rms for distance in ends]
-    if "mean" in apart:
-        lower.append(apart["mean"] / rms)
+    if "mean" in distances:
+        lower.append(distances["mean"] / rms)
         samples.append(lower[-1] * cancellation)
-    if "l2" in apart:
-        lower.append(apart["l2"] / math.sqrt(max(count, 1)) / rms)
+    if "l2" in distances:
+        lower.append(distances["l2"] / math.sqrt(max(count, 1)) / rms)
         samples.append(lower[-1] * cancellation)
     return max(lower), max(*lower, math.sqrt(math.fsum(x * x for x in samples) / len(samples)))
 
@@ -163,13 +165,13 @@ def compare_tensors(first: torch.Tensor, second: torch.Tensor) -> Difference:
             remark=remark,
         )
     left, right = left[usable], right[usable]
-    apart = (right - left).abs()
-    error = _rms(apart)
+    distance = (right - left).abs()
+    error = _rms(distance)
     relative = error / rms if rms > 0 else (math.inf if error else 0.0)
     norms = float(left.norm() * right.norm())
     is_large = left.abs() > rms / 1000
     largest_relative = (
-        (apart[is_large] / left[is_large].abs()).max().item() if is_large.any() else None
+        (distance[is_large] / left[is_large].abs()).max().item() if is_large.any() else None
     )
     return Difference(
         lower=relative,
@@ -178,7 +180,7 @@ def compare_tensors(first: torch.Tensor, second: torch.Tensor) -> Difference:
         peak=peak,
         is_exact=error == 0,
         cosine=float(left @ right) / norms if norms else None,
-        largest=_peak(apart),
+        largest=_peak(distance),
         relative=largest_relative,
     )
 

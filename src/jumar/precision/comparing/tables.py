@@ -77,13 +77,13 @@ def shown(number: float | None) -> str:
 
 def unequal_text(unequal: Unequal) -> str:
     """The first unequal call, and its unequal values, in one line."""
-    unlike = ", ".join(
+    differing = ", ".join(
         f"{value.role} {value.name}"
         + (f" ({value.dtype} and {partner.dtype})" if value.dtype != partner.dtype else "")
         for value, partner in unequal.values[:4]
     )
     arises = "its inputs are equal" if unequal.inputs_equal else "its inputs already differ"
-    return f"{call_name(unequal.pair.before)}: {arises}; unequal: {unlike}"
+    return f"{call_name(unequal.pair.before)}: {arises}; unequal: {differing}"
 
 
 def unequal_dict(unequal: Unequal | None) -> Mapping[str, Any] | None:

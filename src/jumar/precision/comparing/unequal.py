@@ -80,10 +80,10 @@ def _is_equal(value: Value, partner: Value) -> bool:
 
 def _only(dump: Dump, unpaired: Sequence[Call], until: Call) -> Call | None:
     """The first of some calls, if it comes before another one."""
-    lonely = {id(call) for call in unpaired}
+    unpaired_ids = {id(call) for call in unpaired}
     for call in dump.calls:
         if call is until:
             return None
-        if id(call) in lonely and call.kind == "op":
+        if id(call) in unpaired_ids and call.kind == "op":
             return call
     return None

@@ -181,19 +181,19 @@ def _construct(calls: Sequence[Call], names: Sequence[str]) -> dict[str, str | N
     """The enclosing layer call of each call: the next one of its layer, or of a parent."""
     classes = {call.layer: call.op for call in calls if call.kind == "module"}
     parents: dict[str, str | None] = {}
-    ahead: dict[tuple[str, str], str] = {}
+    module_names: dict[tuple[str, str], str] = {}
     for call, name in zip(reversed(calls), reversed(names), strict=True):
         path = call.layer
         if call.kind == "op" and path:
             # A layer whose own call is not in the dump still gets a name.
             unrecorded = f"Module.{path}.{classes.get(path, 'Layer')}.{call.phase}.0"
-            parents[name] = ahead.get((path, call.phase), unrecorded)
+            parents[name] = module_names.get((path, call.phase), unrecorded)
         elif call.kind != "parameter":
             parent = None
             while parent is None and path:
                 path = path.rpartition(".")[0]
-                parent = ahead.get((path, call.phase))
+                parent = module_names.get((path, call.phase))
             parents[name] = parent
         if call.kind == "module":
-            ahead[call.layer, call.phase] = name
+            module_names[call.layer, call.phase] = name
     return dict(reversed(parents.items()))

@@ -71,7 +71,7 @@ def find_dumps(folder: Path) -> list[Place]:
                 for rank_folder in step_folder.iterdir()
                 if (rank := _RANK.fullmatch(rank_folder.name)) and is_file(rank_folder / FILE)
             ),
-            key=lambda place: (place.step, place.rank),
+            key=lambda found: (found.step, found.rank),
         )
     except OSError as error:
         raise unreadable(folder, error) from error
@@ -213,8 +213,10 @@ def _only_dump(folder: Path) -> Path:
         return folder
     places = find_dumps(folder)
     if not places and _STEP.fullmatch(folder.absolute().name):
-        beside = find_dumps(folder.absolute().parent)
-        places = [place for place in beside if place.folder.parent == folder.absolute()]
+        siblings = find_dumps(folder.absolute().parent)
+        places = [
+            candidate for candidate in siblings if candidate.folder.parent == folder.absolute()
+        ]
     if len(places) == 1:
         return places[0].folder
     if not places:

@@ -97,19 +97,19 @@ class Calls:
         Raises:
             UserError: One matched nothing.
         """
-        for option, globs, met in (
+        for option, globs, names in (
             ("--ops", self._ops, self._met_ops),
             ("--layers", self._layers, self._met_layers),
         ):
             for glob in globs:
-                if not any(fnmatchcase(name, glob) for name in met):
-                    close = nearest(glob, met)
+                if not any(fnmatchcase(name, glob) for name in names):
+                    close = nearest(glob, names)
                     hint = f"Did you mean '{close}'? " if close else ""
-                    examples = ", ".join(sorted(filter(None, met))[:20])
+                    examples = ", ".join(sorted(filter(None, names))[:20])
                     raise UserError(
                         f"'{glob}' matches none of the step",
                         where=option,
-                        todo=f"{hint}The step has {examples}{', ...' if len(met) > 20 else ''}.",
+                        todo=f"{hint}The step has {examples}{', ...' if len(names) > 20 else ''}.",
                     )
 
 

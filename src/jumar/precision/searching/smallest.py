@@ -44,10 +44,10 @@ def smallest_set(
     try:
         passing = _prefix(tries, first)
         # This prefix without its last member was tried and failed.
-        doubtful, last = ranked[first : passing - 1], ranked[max(passing - 1, 0) : passing]
-        if passing > first and not (len(doubtful) > 1 and tries.passes((*ranked[:first], *last))):
-            for member in reversed(doubtful):
-                tries.passes(tuple(kept for kept in tries.best if kept != member))
+        unproven, last = ranked[first : passing - 1], ranked[max(passing - 1, 0) : passing]
+        if passing > first and not (len(unproven) > 1 and tries.passes((*ranked[:first], *last))):
+            for member in reversed(unproven):
+                tries.passes(tuple(candidate for candidate in tries.best if candidate != member))
     except NoTrialsLeft:
         return Smallest(kept=tries.best, is_minimal=False)
     return Smallest(kept=tries.best, is_minimal=True)

@@ -86,10 +86,10 @@ def named_state(
             {f"{owner}/{k}": v for k, v in entries.items() if isinstance(v, torch.Tensor)}
         )
         plain = {k: v for k, v in entries.items() if not isinstance(v, torch.Tensor)}
-        odd = [key for key, value in plain.items() if not _is_plain(value)]
-        if odd:
+        extra = [key for key, value in plain.items() if not _is_plain(value)]
+        if extra:
             raise UserError(
-                f"the optimizer keeps a {type(plain[odd[0]]).__name__} as '{odd[0]}' of '{owner}', "
+                f"the optimizer keeps a {type(plain[extra[0]]).__name__} as '{extra[0]}' of '{owner}', "
                 "which a checkpoint cannot hold",
                 todo="A custom optimizer may keep tensors, numbers, strings and lists of them.",
             )
@@ -131,9 +131,9 @@ def restore_optimizer(
     """
     current, names = optimizer.state_dict(), names_by_group(optimizer, named)
     for group_names, saved_group in zip(names, groups, strict=True):
-        odd = sorted(set(group_names) ^ set(saved_group["parameters"]))
-        if odd:
-            raise ValueError(f"the parameters trained by '{objective}' differ in '{odd[0]}'")
+        mismatched = sorted(set(group_names) ^ set(saved_group["parameters"]))
+        if mismatched:
+            raise ValueError(f"the parameters trained by '{objective}' differ in '{mismatched[0]}'")
     state: dict[int, dict[str, Any]] = {}
     new_groups: list[dict[str, Any]] = []
     for number, (group, saved_group) in enumerate(

@@ -73,17 +73,15 @@ class _Messages(TreeExchange):
         ]
         first = sums.values[0]
         length = self._slice(first, self._ranks.rank).numel()
-        rows = sum(len(self._spans[other]) for other in self._others)
+        rows = sum(len(self._spans[peer]) for peer in self._others)
         if self._received.numel() != rows * length or self._received.device != first.device:
             self._received = first.new_empty(rows * length)
         unused = iter(self._received.view(rows, length))
-        self._arriving = {
-            other: [next(unused) for _ in self._spans[other]] for other in self._others
+        self._arriving = {peer: [next(unused) for _ in self._spans[peer]] for peer in self._others}
+        outgoing: dict[int, Sequence[Tensor]] = {
+            peer: [self._slice(value, peer) for value in sums.values] for peer in self._others
         }
-        departing: dict[int, Sequence[Tensor]] = {
-            other: [self._slice(value, other) for value in sums.values] for other in self._others
-        }
-        self._pending = self._send(departing, self._arriving)
+        self._pending = self._send(outgoing, self._arriving)
 
     @torch.no_grad()
     def share(self) -> None:
@@ -112,12 +110,12 @@ class _Messages(TreeExchange):
         return values[rank * length : (rank + 1) * length]
 
     def _send(
-        self, departing: dict[int, Sequence[Tensor]], arriving: dict[int, Sequence[Tensor]]
+        self, outgoing: dict[int, Sequence[Tensor]], incoming: dict[int, Sequence[Tensor]]
     ) -> list[dist.Work]:
-        ways = (dist.isend, departing), (dist.irecv, arriving)
+        directions = (dist.isend, outgoing), (dist.irecv, incoming)
         messages = [
-            dist.P2POp(way, value, peer)
-            for way, of_ranks in ways
+            dist.P2POp(operation, value, peer)
+            for operation, of_ranks in directions
             for peer, values in of_ranks.items()
             for value in values
             if value.numel()

@@ -107,8 +107,8 @@ class GradientSums:
         self._number, self._reached = number, set()
         self._here, self._here_by_parameter = self._vectors[num_spans], self._views[num_spans]
         yield
-        for unreached in set(range(len(self.parameters))) - self._reached:
-            self._here_by_parameter[unreached].zero_()
+        for index in set(range(len(self.parameters))) - self._reached:
+            self._here_by_parameter[index].zero_()
         for bucket in self._unsent:
             bucket.sums.add(Span(number, 1), self._here[bucket.elements])
         if number == self._last:

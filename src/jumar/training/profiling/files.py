@@ -121,15 +121,15 @@ def write_profile(
     final = profile_folder(run, ranks)
     try:
         with folder_beside(final, what=_WHAT, more=_MORE, replacing=True) as beside:
-            events, around = _events(recorded, run, beside, device, ranks)
+            events, metadata = _events(recorded, run, beside, device, ranks)
             lacking = _shapes_taken(recorded, events, beside)
             note_modules(events)
-            _write_trace(beside / TRACE, events, around)
+            _write_trace(beside / TRACE, events, metadata)
             if device.on_host:
                 write_json(beside / CHIP, {"chips": [cpu_rates()]})
             raw = raw_folder(run, ranks) if device.profiler_writes_files else None
             summary = replace(
-                _tables(recorded, beside, events, base_of(around), final=final, raw=raw),
+                _tables(recorded, beside, events, base_of(metadata), final=final, raw=raw),
                 lacking=lacking,
             )
             record = {
@@ -187,9 +187,9 @@ def _within_steps(events: Sequence[Event]) -> list[Event]:
     return [event for event in events if event.get("ph") == "M" or event.get("ts", first) >= first]
 
 
-def _write_trace(path: Path, events: Sequence[Event], around: Mapping[str, Any]) -> None:
+def _write_trace(path: Path, events: Sequence[Event], metadata: Mapping[str, Any]) -> None:
     with gzip.open(path, "wt", encoding="utf-8", compresslevel=6) as file:
-        file.write(json.dumps({**around, "traceEvents": events}, separators=(",", ":")))
+        file.write(json.dumps({**metadata, "traceEvents": events}, separators=(",", ":")))
 
 
 def _tables(
@@ -229,7 +229,7 @@ def _steps(profile: Profile) -> pl.DataFrame:
     waits = profile.host.filter(pl.col("layer") == "mark", pl.col("name") == DATA)
     begins = waits.select("start_ns", pl.col("duration_ns").alias("data_ns")).sort("start_ns")
     bounds = steps.select("rank", "step", "start_ns", "end_ns").sort("start_ns")
-    waited = (
+    step_waits = (
         begins.join_asof(bounds, on="start_ns", strategy="backward")
         .filter(pl.col("start_ns") < pl.col("end_ns"))
         .group_by("rank", "step")
@@ -237,7 +237,7 @@ def _steps(profile: Profile) -> pl.DataFrame:
     )
     columns = [name for name in STEPS_SCHEMA if name in steps.columns and name != "data_ns"]
     return steps.select(columns).join(
-        waited, on=["rank", "step"], how="left", maintain_order="left"
+        step_waits, on=["rank", "step"], how="left", maintain_order="left"
     )
 
 
@@ -256,11 +256,13 @@ def _with_work(profile: Profile, events: Sequence[Event]) -> Profile:
 def _with_layers(profile: Profile, events: Sequence[Event]) -> Profile:
     """An NPU profile with the layer of each kernel added."""
     layers = launched_layers(events)
-    known = pl.DataFrame(
+    module_table = pl.DataFrame(
         {"start_ns": list(layers), "module": list(layers.values())},
         schema={"start_ns": pl.Int64, "module": pl.String},
     ).sort("start_ns")
     ops = profile.ops.with_row_index("place").drop("module").sort("start_ns", nulls_last=True)
     # The table and the trace round their times independently.
-    joined = ops.join_asof(known, on="start_ns", strategy="nearest", tolerance=2).sort("place")
+    joined = ops.join_asof(module_table, on="start_ns", strategy="nearest", tolerance=2).sort(
+        "place"
+    )
     return replace(profile, ops=joined.select(profile.ops.columns))

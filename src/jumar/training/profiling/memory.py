@@ -84,8 +84,8 @@ def _over_time(moments: Sequence[Event], base_ns: int) -> pl.DataFrame:
 def _allocations(moments: Sequence[Event], events: Sequence[Event], base_ns: int) -> pl.DataFrame:
     """One row per allocation with its release; earlier allocations are not known."""
     ops = [event for event in events if event.get("cat") == "cpu_op"]
-    wanting = Spans([(op, op) for op in ops if op.get("name") not in _ALLOCATE_ONLY], {})
-    asking = Spans([(op, op) for op in ops], {})
+    computing_ops = Spans([(op, op) for op in ops if op.get("name") not in _ALLOCATE_ONLY], {})
+    all_ops = Spans([(op, op) for op in ops], {})
     open_: dict[tuple[str, object], dict[str, Any]] = {}
     rows: list[dict[str, Any]] = []
     for event in moments:
@@ -103,7 +103,7 @@ def _allocations(moments: Sequence[Event], events: Sequence[Event], base_ns: int
                 row["release_total_allocated_bytes"] = facts.get("Total Allocated")
                 row["release_total_reserved_bytes"] = _reserved(facts)
             continue
-        op = wanting.at(event) or asking.at(event)
+        op = computing_ops.at(event) or all_ops.at(event)
         open_[address] = {
             **dict.fromkeys(_OPERATOR),
             "name": str(op.get("name", "")),

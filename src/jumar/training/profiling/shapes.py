@@ -47,20 +47,20 @@ def take_shapes(
         inputs: For each step of both, what identifies its shapes.
     """
     patterns = [(inputs[step], calls) for step, (calls, _) in _steps(shaped).items()]
-    without: list[int] = []
+    without_shapes: list[int] = []
     data_ops = 0
     for step, (calls, data) in _steps(events).items():
-        alike = [
+        matches = [
             candidate
             for key, candidate in patterns
             if key == inputs[step] and _equal(calls, candidate)
         ]
-        if alike:
-            _copy(calls, alike[0])
+        if matches:
+            _copy(calls, matches[0])
         else:
-            without.append(step)
+            without_shapes.append(step)
         data_ops += sum(map(len, data.values()))
-    return Lacking(steps=tuple(without), data_ops=data_ops)
+    return Lacking(steps=tuple(without_shapes), data_ops=data_ops)
 
 
 def _copy(calls: Calls, shaped: Calls) -> None:

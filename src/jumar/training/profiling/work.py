@@ -130,27 +130,27 @@ def _work(name: str, dims: Any, types: Any, values: Any) -> _Work | None:
 
 def _named_arguments(schema: Any, dims: Any, types: Any, values: Any) -> dict[str, Any] | None:
     """The arguments by name; None if the overload takes different ones."""
-    named: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for argument, shape, kind, value in zip(schema.arguments, dims, types, values, strict=True):
         type_name = str(argument.type)
         is_tensor = type_name in ("Tensor", "Optional[Tensor]")
         if kind in _DTYPES:
             if not is_tensor or not isinstance(shape, list):
                 return None
-            named[argument.name] = torch.empty(shape, dtype=_DTYPES[kind], device="meta")
+            arguments[argument.name] = torch.empty(shape, dtype=_DTYPES[kind], device="meta")
         elif value == "":
             if type_name == "Tensor" or kind == "TensorList":
                 return None
-            named[argument.name] = None
+            arguments[argument.name] = None
         elif is_tensor:
             return None
         elif any(word in type_name for word in _ENUMERATIONS):
-            named[argument.name] = None
+            arguments[argument.name] = None
         elif argument.name == "dtype":
-            named[argument.name] = _NUMBERED.get(_value(value))
+            arguments[argument.name] = _NUMBERED.get(_value(value))
         else:
-            named[argument.name] = _value(value)
-    return named
+            arguments[argument.name] = _value(value)
+    return arguments
 
 
 def _value(text: str) -> Any:
@@ -177,8 +177,8 @@ def _outputs(overload: Any, arguments: Mapping[str, Any]) -> list[Tensor] | None
     except Exception:
         # An op that cannot be called like this may raise anything.
         return None
-    several = result if isinstance(result, (tuple, list)) else (result,)
-    return [item for item in several if isinstance(item, Tensor)]
+    items = result if isinstance(result, (tuple, list)) else (result,)
+    return [item for item in items if isinstance(item, Tensor)]
 
 
 def _flops(name: str, arguments: Mapping[str, Any], outputs: Sequence[Tensor]) -> int | None:

@@ -86,7 +86,7 @@ def describe_batch(batch: Batch) -> str:
 
 
 def fallback_note(ops: Sequence[str], device: Device) -> str:
-    """The message about ops that the CPU computes for want of a kernel; empty without any."""
+    """The message about ops that the CPU computes because they lack a kernel; empty without any."""
     if not ops:
         return ""
     return (

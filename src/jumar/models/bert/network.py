@@ -38,7 +38,7 @@ class BertSize:
         gelu: Form of the activation.
         hidden_dropout: Probability of dropping a feature of a token.
         attention_dropout: Probability of dropping an attention weight.
-        initializer_range: Standard deviation of the initial weights, before they are cut at two.
+        initializer_range: Standard deviation of the initial weights, before truncation at two.
     """
 
     vocab_size: int
@@ -241,11 +241,11 @@ class Bert(nn.Module):
 
 
 def initialize(module: nn.Module, initializer_range: float) -> None:
-    """Fill weights as the originals do: a normal cut at two deviations, biases 0, norms 1.
+    """Fill weights as the originals do: normal, truncated at two deviations; biases 0, norms 1.
 
     Args:
         module: A network of this package, changed in place.
-        initializer_range: Standard deviation before the cut.
+        initializer_range: Standard deviation before truncation.
     """
     for layer in module.modules():
         if isinstance(layer, (nn.Linear, nn.Embedding)):

@@ -174,7 +174,7 @@ def _computed(call: Call) -> str:
 
 
 def _place(call: Call, value: Value) -> str:
-    """The name of a value as the function of the same computation has it."""
+    """The name of a value by its position in the function that computes the same."""
     family, _, overload = call.op.removeprefix("aten.").partition(".")
     if not call.op.startswith("aten.") or value.role != "input" or not overload:
         return value.name

@@ -277,7 +277,7 @@ def _calls(ops: Iterable[_Gathered]) -> list[Call]:
 
 
 def _mapping(path: Path) -> Mapping[str, str]:
-    """The names of files whose own would have been too long."""
+    """The original names of files, where these would have been too long for the file system."""
     if not is_file(path):
         return {}
     rows = csv.reader(io.StringIO(read_text(path)))

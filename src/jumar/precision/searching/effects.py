@@ -68,7 +68,7 @@ def effect_of(candidate: Candidate, rows: Sequence[OpEffect], gradient_error: fl
 
 
 def effect_from_json(row: Mapping[str, Any]) -> Effect:
-    """An effect as `asdict` gave it and JSON kept it, with None for infinite."""
+    """An effect from the JSON of its `asdict`, where None means infinite."""
     candidate, error = row["candidate"], row["gradient_error"]
     return Effect(
         candidate=Candidate(

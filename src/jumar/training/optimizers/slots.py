@@ -86,10 +86,10 @@ def named_state(
             {f"{owner}/{k}": v for k, v in entries.items() if isinstance(v, torch.Tensor)}
         )
         plain = {k: v for k, v in entries.items() if not isinstance(v, torch.Tensor)}
-        extra = [key for key, value in plain.items() if not _is_plain(value)]
-        if extra:
+        bad = [key for key, value in plain.items() if not _is_plain(value)]
+        if bad:
             raise UserError(
-                f"the optimizer keeps a {type(plain[extra[0]]).__name__} as '{extra[0]}' of '{owner}', "
+                f"the optimizer keeps a {type(plain[bad[0]]).__name__} as '{bad[0]}' of '{owner}', "
                 "which a checkpoint cannot hold",
                 todo="A custom optimizer may keep tensors, numbers, strings and lists of them.",
             )

@@ -46,7 +46,7 @@ class Meter:
         self._float32 = torch.empty(_BLOCK)
         self._squares = torch.empty(_BLOCK)
         self._magnitudes: dict[Any, _Array] = {}
-        self._places = np.empty(_BLOCK, np.bool_)
+        self._mask = np.empty(_BLOCK, np.bool_)
 
     def measure(self, tensor: Tensor) -> int:
         """Measure a tensor as it is now; returns the number of its row."""
@@ -155,7 +155,7 @@ class Meter:
 
     def _number(self, relation: np.ufunc, magnitudes: "_Array", limit: float) -> int:
         """Number of magnitudes that satisfy a comparison with a limit."""
-        mask = self._places[: magnitudes.size]
+        mask = self._mask[: magnitudes.size]
         return int(np.count_nonzero(relation(magnitudes, limit, out=mask)))
 
 

@@ -58,16 +58,16 @@ class _Tries:
 
     def __init__(self, ranked: Sequence[str], passes: Callable[[Sequence[str]], bool]) -> None:
         self._passes = passes
-        self._known: dict[tuple[str, ...], bool] = {}
+        self._results: dict[tuple[str, ...], bool] = {}
         self.best = tuple(ranked)
 
     def passes(self, kept: Sequence[str]) -> bool:
         key = tuple(kept)
-        if key not in self._known:
-            self._known[key] = self._passes(key)
-        if self._known[key] and len(key) < len(self.best):
+        if key not in self._results:
+            self._results[key] = self._passes(key)
+        if self._results[key] and len(key) < len(self.best):
             self.best = key
-        return self._known[key]
+        return self._results[key]
 
 
 def _prefix(tries: _Tries, first: int) -> int:

@@ -127,7 +127,7 @@ class Capture(Observer):
         self._recorder: Recorder | None = None
         self._range: AbstractContextManager[object] | None = None
         self._first = 0
-        self._seen = 0
+        self._steps_seen = 0
         self._began = 0.0
         self._step_ms: list[float] = []
         self._plain_ms: list[float] = []
@@ -167,13 +167,13 @@ class Capture(Observer):
             return
         warm_up = plan.settings.warm_up
         self._step = step
-        if self._recorder is None and self._seen >= warm_up - 1:
-            has_own = self._seen >= self._last_timed or self.span == self._last_timed
+        if self._recorder is None and self._steps_seen >= warm_up - 1:
+            has_own = self._steps_seen >= self._last_timed or self.span == self._last_timed
             self._recorder = self._start(plan, shapes=plan.settings.shapes and has_own)
-        if self._seen == warm_up:
+        if self._steps_seen == warm_up:
             self._first = step
         plan.ranges.take_inputs()
-        if self._seen >= warm_up and not plan.device.profiler_writes_files:
+        if self._steps_seen >= warm_up and not plan.device.profiler_writes_files:
             # A profiler that writes files creates these itself and uses them to find the steps.
             self._range = record_function(f"{STEP}{step}")
             self._range.__enter__()
@@ -184,20 +184,24 @@ class Capture(Observer):
         plan = self._plan
         if plan is None:
             return
-        self._seen += 1
-        last = self._seen == self.span
-        if last or self._seen == self._last_timed or self._seen <= plan.settings.warm_up:
+        self._steps_seen += 1
+        last = self._steps_seen == self.span
+        if (
+            last
+            or self._steps_seen == self._last_timed
+            or self._steps_seen <= plan.settings.warm_up
+        ):
             plan.device.synchronize()
         step_ms = 1000 * (time.perf_counter() - self._began)
         if self._recorder is None:
-            self._plain_ms += [step_ms] if self._seen > 1 else []
+            self._plain_ms += [step_ms] if self._steps_seen > 1 else []
             return
-        if plan.settings.warm_up < self._seen <= self._last_timed:
+        if plan.settings.warm_up < self._steps_seen <= self._last_timed:
             self._step_ms.append(step_ms)
         self._inputs[self._step] = plan.ranges.take_inputs()
         self._close_range()
         self._recorder.step()
-        if self._seen == self._last_timed and not last:
+        if self._steps_seen == self._last_timed and not last:
             self._without_shapes = self._recorder
             self._end_recording(plan)
         if last:

@@ -31,9 +31,10 @@ class Resolved:
         outputs: What the network's outputs mean, such as the class names; empty if unknown.
         settings: Settings determined by the data, as in `recipe.json`.
         places: Absolute paths of the data, by the fields that name them.
-        samples: How many there are in an epoch of each part.
-        fingerprints: Of each part, if its items have one; see `jumar.data.samples.Fingerprinted`.
-            That of the class weights, if there are any, has the name of their field.
+        samples: Number of samples in an epoch, by part.
+        fingerprints: Fingerprint of each part, if its items have one; see
+            `jumar.data.samples.Fingerprinted`. That of the class weights, if there are any, has the
+            name of their field.
     """
 
     outputs: tuple[str, ...] = ()

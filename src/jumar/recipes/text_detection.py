@@ -107,7 +107,7 @@ def as_published(recipe: type[D], data: DetectionData, *, learning_rate: float) 
     Args:
         recipe: Its class, whose network, loss and reading are the published ones.
         data: Its images.
-        learning_rate: Its first learning rate.
+        learning_rate: Its initial learning rate.
     """
     return recipe(
         data=data,

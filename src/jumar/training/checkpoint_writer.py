@@ -119,7 +119,7 @@ class CheckpointWriter:
 
     Args:
         directory: The run's `checkpoints` directory.
-        ranks: Those that write together.
+        ranks: The ranks that write together.
     """
 
     def __init__(self, directory: Path, ranks: Ranks) -> None:

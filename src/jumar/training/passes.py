@@ -131,10 +131,10 @@ class Passes:
 
         Args:
             lane: What is trained.
-            part: Of this rank's batch.
-            samples: What sums without a weight of their own are divided by.
+            part: A part of this rank's batch.
+            samples: Divisor of sums without a weight of their own.
             call: The objective, with or without exchanging gradients.
-            observers: Those of the passes.
+            observers: Observers of the passes.
 
         Returns:
             The part's shares of the terms, and of the minimised `loss`.

@@ -153,8 +153,8 @@ def check_memory(state: TrainState, device: Device, checkpoint: int) -> None:
     Args:
         state: The state before the first step; a resumed one already holds its slots.
         device: Only the CPU is checked; elsewhere the allocator reports what does not fit.
-        checkpoint: Its bytes: the slots, and the weights, which are as large as gradients. One is
-            copied before it is written.
+        checkpoint: Bytes of a checkpoint: the slots, and the weights, which are as large as
+            gradients. One is copied before it is written.
 
     Raises:
         UserError: They do not fit.

@@ -53,8 +53,8 @@ class StepHashes(Observer):
     """Hashes the state after each step of a training.
 
     Args:
-        span: How many steps there are.
-        first: How many of them come before the first that is hashed.
+        span: Number of steps.
+        first: Number of steps before the first hashed one.
 
     Attributes:
         state: What is hashed; to be set before the first step.

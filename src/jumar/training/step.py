@@ -158,7 +158,7 @@ class Stepper:
         """Clip the gradients; returns their joint norm before, if it is computed.
 
         Args:
-            lane: Whose gradients.
+            lane: The lane whose gradients are clipped.
             needs_norm: Whether the norm is computed even if clipping does not need it.
         """
         training = self._plan.training

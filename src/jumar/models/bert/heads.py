@@ -65,8 +65,8 @@ class BertForPretraining(nn.Module):
 
         Args:
             encoded: The batch.
-            places: int64 [words], where the words are among the packed tokens.
-            ids: int64 [words], what they were.
+            places: int64 [words], positions of the words among the packed tokens.
+            ids: int64 [words], the original words.
 
         Returns:
             The losses, float32 [words], and whether the largest logit is that of the word,

@@ -18,8 +18,8 @@ class Packing:
 
     Attributes:
         mask: bool [samples, length], whether there is a token; length is the longest sample's.
-        places: int64 [tokens], where each token is in the flattened [samples * length]; None where
-            padding is kept or there is none.
+        places: int64 [tokens], position of each token in the flattened [samples * length]; None
+            where padding is kept or there is none.
         is_full: Whether no sample is padded.
     """
 

@@ -109,7 +109,7 @@ def replay(
         before: The reference.
         after: The candidate.
         forward: For gradients of a function, its forward call and partner.
-        limit: Up to how many times the explained error counts as explained.
+        limit: How many times the explained error still counts as explained.
     """
     if before.tensors is None or after.tensors is None:
         return None

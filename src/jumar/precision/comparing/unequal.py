@@ -44,7 +44,7 @@ def first_unequal(before: Dump, after: Dump, pairing: Pairing) -> Unequal | None
     Args:
         before: The first dump.
         after: The second dump.
-        pairing: Which of their calls belong together.
+        pairing: The pairs of their calls.
     """
     unequal = list(_unequal(pairing.pairs))
     ops = [unequal_call for unequal_call in unequal if unequal_call.pair.after.kind != "module"]

@@ -32,9 +32,9 @@ class Shards:
 
     Args:
         folder: The folder of the step and rank.
-        sizes: The files and their bytes.
+        sizes: The size of each file in bytes.
         views: Tensors that are stored within others.
-        calls: What the tensors belong to.
+        calls: The calls that the tensors belong to.
     """
 
     def __init__(

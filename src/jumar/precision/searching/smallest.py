@@ -34,7 +34,7 @@ def smallest_set(
     the ranking; a good ranking makes it fast.
 
     Args:
-        ranked: All members, the likeliest first. All of them together are known to pass.
+        ranked: All members, most likely first. All of them together are known to pass.
         sure: Members known to be needed, first in the ranking; they are not tried.
         passes: Tries a set; may raise `NoTrialsLeft`.
     """

@@ -18,7 +18,7 @@ def set_learning_rate(optimizer: Optimizer, rate: float) -> None:
 
     Args:
         optimizer: From `create_optimizer`.
-        rate: That of a group without a factor of its own.
+        rate: The rate of a group without a factor of its own.
     """
     for group in optimizer.param_groups:
         group["lr"] = rate * group.get("rate_factor", 1.0)

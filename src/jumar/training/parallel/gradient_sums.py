@@ -25,7 +25,7 @@ class _Bucket:
         numbers: Indices of the parameters.
         elements: Their slice of a part's vector.
         exchange: Adds them over the ranks.
-        sums: Those of this step.
+        sums: The sums of this step.
         missing: Parameters without a gradient so far, in the last part.
     """
 
@@ -44,7 +44,7 @@ class GradientSums:
 
     Args:
         parameters: Floating-point parameters of one dtype.
-        ranks: Those that share the parts.
+        ranks: The ranks that share the parts.
         first: This rank's first part.
         total: Parts of a step, over all ranks.
         bucket_bytes: Smallest size of a bucket, except for the last.

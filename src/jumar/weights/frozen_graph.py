@@ -57,7 +57,7 @@ _FIXED_FIELDS = {5: "<f4", 6: "<f8", 9: "<c8", 12: "<c16"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Constant:
+class _Place:
     """The position of a tensor's message, and its shape and type."""
 
     entry: TensorEntry
@@ -82,7 +82,7 @@ class FrozenConstants(Mapping[str, Array]):
     def __init__(self, data: bytes, where: str) -> None:
         self.data = data
         self._where = where
-        self._constants: dict[str, _Constant] = {}
+        self._constants: dict[str, _Place] = {}
         try:
             for begin, end in _nodes(data):
                 self._note_node(begin, end)
@@ -150,7 +150,7 @@ class FrozenConstants(Mapping[str, Array]):
         kind, shape = _head(self.data, name, start, stop)
         if kind is not None:
             entry = TensorEntry(name=name, shape=shape, dtype=kind.name)
-            self._constants[name] = _Constant(entry=entry, kind=kind, begin=start, end=stop)
+            self._constants[name] = _Place(entry=entry, kind=kind, begin=start, end=stop)
 
 
 def read_constants(path: Path) -> FrozenConstants:
@@ -248,7 +248,7 @@ def _head(
         raise ValueError(f"constant '{name}': {error}") from None
 
 
-def _decode_values(data: bytes, constant: _Constant) -> Array:
+def _decode_values(data: bytes, constant: _Place) -> Array:
     content: bytes | None = None
     spans: list[tuple[int, int, int]] = []
     list_field = _LISTS[constant.kind.number]
@@ -271,7 +271,7 @@ def _decode_values(data: bytes, constant: _Constant) -> Array:
     return _spread(constant.kind.values(values), constant.entry.shape)
 
 
-def _from_content(content: bytes, constant: _Constant) -> Array:
+def _from_content(content: bytes, constant: _Place) -> Array:
     num_bytes = constant.entry.elements * constant.kind.stored.itemsize
     if len(content) != num_bytes:
         raise ValueError(

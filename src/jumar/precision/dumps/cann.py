@@ -120,7 +120,7 @@ def read_raw(folder: Path, files: Sequence[Path]) -> Dump:
     """
     mapping = _mapping(folder / "mapping.csv")
     ops: dict[tuple[str, str, str], _Gathered] = {}
-    blobs: dict[str, _Blob] = {}
+    blobs: dict[str, _Place] = {}
     notices: list[str] = []
     for path in files:
         match = RAW.fullmatch(mapping.get(path.name, path.name))
@@ -154,7 +154,7 @@ def read_raw(folder: Path, files: Sequence[Path]) -> Dump:
 
 
 @dataclass(frozen=True, slots=True)
-class _Blob:
+class _Place:
     """Position of a tensor in a raw file."""
 
     path: Path
@@ -172,7 +172,7 @@ class _Blobs:
         blobs: Their positions.
     """
 
-    def __init__(self, blobs: Mapping[str, _Blob]) -> None:
+    def __init__(self, blobs: Mapping[str, _Place]) -> None:
         self._blobs = blobs
 
     def read(self, name: str) -> torch.Tensor:
@@ -196,7 +196,7 @@ class _Blobs:
         return torch.frombuffer(content, dtype=blob.dtype).reshape(blob.shape)
 
 
-def _raw_tensors(path: Path) -> Iterator[tuple[Role, _Blob]]:
+def _raw_tensors(path: Path) -> Iterator[tuple[Role, _Place]]:
     """The tensors of a raw file: inputs, then outputs."""
     try:
         with open_to_read(path) as file:
@@ -219,7 +219,7 @@ def _raw_tensors(path: Path) -> Iterator[tuple[Role, _Blob]]:
                 dtype, shape, size = _description(message, at, to, _SIZE[field_number])
                 if field_number in (_INPUT, _OUTPUT):
                     role: Role = "input" if field_number == _INPUT else "output"
-                    yield role, _Blob(path, number, _DTYPES.get(dtype), shape, begin, size)
+                    yield role, _Place(path, number, _DTYPES.get(dtype), shape, begin, size)
                 begin += size
         if begin > end:
             raise ValueError(f"it has {end} bytes of {begin}")

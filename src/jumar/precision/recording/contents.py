@@ -72,7 +72,7 @@ class Seen(NamedTuple):
 
 
 @dataclass(slots=True)
-class _StorageFacts:
+class _Known:
     """Cached facts about a storage.
 
     Attributes:
@@ -114,7 +114,7 @@ class Contents:
     ) -> None:
         self._meter, self._digests = meter, digests
         self._keeps_tensors, self._sample, self._room = keeps_tensors, sample, room
-        self._facts: dict[int, _StorageFacts] = {}
+        self._facts: dict[int, _Known] = {}
         self.tensors: dict[str, Tensor] = {}
         self.views: dict[str, View] = {}
         self.size = 0
@@ -180,14 +180,14 @@ class Contents:
         self._facts.clear()
         self.tensors, self.views, self.size = {}, {}, 0
 
-    def _of(self, tensor: Tensor) -> _StorageFacts:
+    def _of(self, tensor: Tensor) -> _Known:
         storage = tensor.untyped_storage()
         facts = self._facts.get(storage._cdata)
         if facts is None:
-            facts = self._facts[storage._cdata] = _StorageFacts(StorageWeakRef(storage))
+            facts = self._facts[storage._cdata] = _Known(StorageWeakRef(storage))
         return facts
 
-    def _row(self, tensor: Tensor, facts: _StorageFacts, version: int) -> int:
+    def _row(self, tensor: Tensor, facts: _Known, version: int) -> int:
         key = _elements(tensor, version)
         row = facts.rows.get(key)
         if row is None:
@@ -195,7 +195,7 @@ class Contents:
                 row = facts.rows[key] = self._meter.measure(tensor)
         return row
 
-    def _digest(self, tensor: Tensor, facts: _StorageFacts, version: int) -> str:
+    def _digest(self, tensor: Tensor, facts: _Known, version: int) -> str:
         key = _elements(tensor, version)
         if not tensor.is_contiguous():
             key = (*key, tuple(tensor.shape), tensor.stride())
@@ -205,7 +205,7 @@ class Contents:
                 digest = facts.digests[key] = digest_of(tensor)
         return digest
 
-    def _copy(self, tensor: Tensor, facts: _StorageFacts, version: int) -> str | None:
+    def _copy(self, tensor: Tensor, facts: _Known, version: int) -> str | None:
         shape, stride = tuple(tensor.shape), tensor.stride()
         key = (tensor.storage_offset(), tensor.dtype, version, shape, stride)
         name = facts.copies.get(key)

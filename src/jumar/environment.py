@@ -147,7 +147,7 @@ class Finding:
 
     Attributes:
         level: `error` stops a run, `warning` makes it slow or wrong, `note` disables something.
-        source: The file, variable or call that says so, where that is not evident.
+        source: The file, variable or call it was read from, unless that is obvious.
     """
 
     level: Literal["error", "warning", "note"]
@@ -160,7 +160,7 @@ def inspect_environment(root: Path = Path("/")) -> Environment:
     """Inspect this machine; takes about as long as importing torch_npu, if it is installed.
 
     Args:
-        root: Where the files of an Ascend installation are looked for.
+        root: Where to look for the files of an Ascend installation.
     """
     ascend = root / _ASCEND
     home = _tried(lambda: _cann_home(ascend))
@@ -180,7 +180,7 @@ def inspect_environment(root: Path = Path("/")) -> Environment:
         processor=_processor(),
         accelerators=tuple(_tried(_accelerators) or ()),
         ascend=_ascend(home, ascend),
-        storage=tuple(_storage(purpose, place) for purpose, place in _places()),
+        storage=tuple(_storage(purpose, path) for purpose, path in _places()),
         packages=tuple(
             Package(
                 name=name,
@@ -202,8 +202,8 @@ def check(environment: Environment) -> list[Finding]:
     ]
     for package in environment.packages:
         if package.version is None:
-            what = f"{package.name} is not installed: {package.purpose}"
-            findings.append(Finding("note", what, package.how_to_get))
+            message = f"{package.name} is not installed: {package.purpose}"
+            findings.append(Finding("note", message, package.how_to_get))
     return worst_first(findings)
 
 
@@ -290,8 +290,8 @@ def _firmware_range(ascend: Path) -> tuple[str, str] | None:
 
 
 def _cann_home(ascend: Path) -> Path | None:
-    sourced = os.environ.get(CANN_VARIABLE)
-    homes = [Path(sourced)] if sourced else [ascend / name for name in _CANN_HOMES]
+    sourced_home = os.environ.get(CANN_VARIABLE)
+    homes = [Path(sourced_home)] if sourced_home else [ascend / name for name in _CANN_HOMES]
     return next((home for home in homes if home.is_dir()), None)
 
 
@@ -316,14 +316,14 @@ def _cuda_driver_version() -> str | None:
 
 
 def _places() -> list[tuple[str, Path]]:
-    places = [("runs", _tried(Path.cwd)), ("cache", _tried(cache_folder))]
-    return [(purpose, place) for purpose, place in places if place is not None]
+    paths = [("runs", _tried(Path.cwd)), ("cache", _tried(cache_folder))]
+    return [(purpose, path) for purpose, path in paths if path is not None]
 
 
-def _storage(purpose: str, place: Path) -> Storage:
-    existing = next((folder for folder in (place, *place.parents) if folder.exists()), place)
+def _storage(purpose: str, path: Path) -> Storage:
+    existing = next((folder for folder in (path, *path.parents) if folder.exists()), path)
     free = _tried(lambda: shutil.disk_usage(existing).free)
-    return Storage(purpose=purpose, place=str(place), free_bytes=free)
+    return Storage(purpose=purpose, place=str(path), free_bytes=free)
 
 
 def _check_torch(environment: Environment) -> Iterator[Finding]:
@@ -379,9 +379,9 @@ def _check_machine(environment: Environment) -> Iterator[Finding]:
         )
     for storage in environment.storage:
         if storage.free_bytes is not None and storage.free_bytes < 2**30:
-            other = "--run-dir" if storage.purpose == "runs" else "JUMAR_CACHE"
+            option = "--run-dir" if storage.purpose == "runs" else "JUMAR_CACHE"
             yield Finding(
                 "warning",
                 f"less than 1 GiB is free for the {storage.purpose} in {storage.place}",
-                f"Free some space, or choose another place with {other}.",
+                f"Free some space, or choose another place with {option}.",
             )

@@ -51,7 +51,7 @@ class Observer:
         """Called once nothing prevents the first step, when the run's folder exists.
 
         Args:
-            first_step: Steps finished before.
+            first_step: Number of steps already finished.
         """
 
     def record(self, record: Record) -> None:
@@ -71,7 +71,7 @@ class Observer:
         """Called before the first step, before anything is written.
 
         Args:
-            steps_left: The steps left; None if the run ends by the clock.
+            steps_left: The number of remaining steps; None if the run ends after a given time.
 
         Raises:
             UserError: The run is too short for the observation.

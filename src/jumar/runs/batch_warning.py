@@ -26,18 +26,21 @@ def batch_warnings(
     """
     original = create_recipe(name)
     intended = original.data.batch_size * intended_ranks(name)
-    if global_batch == intended or any(_sets_rate(original, each) for each in assignments):
+    if global_batch == intended or any(
+        _sets_rate(original, assignment) for assignment in assignments
+    ):
         return
     ratio = global_batch / intended
     ranks = intended_ranks(name)
     shares = f" ({counted(ranks, 'rank')} x {original.data.batch_size})" if ranks > 1 else ""
-    for objective, own in original.optimization().items():
-        if recipe.optimization()[objective] != own:
+    for objective, settings in original.optimization().items():
+        if recipe.optimization()[objective] != settings:
             continue
-        rate = own.optimizer.learning_rate
-        of = f" of '{objective}'" if len(original.optimization()) > 1 else ""
+        rate = settings.optimizer.learning_rate
+        suffix = f" of '{objective}'" if len(original.optimization()) > 1 else ""
         yield (
-            f"warning: the learning rate{of} is the recipe's {rate:g}, which belongs to a batch of "
+            f"warning: the learning rate{suffix} is the recipe's {rate:g}, which belongs to a "
+            "batch of "
             f"{intended}{shares}; for {global_batch} the linear rule gives {rate * ratio:.4g}, the "
             f"square-root rule {rate * math.sqrt(ratio):.4g} (--set optimizer.learning_rate=...)"
         )
@@ -45,9 +48,9 @@ def batch_warnings(
 
 def _sets_rate(recipe: Recipe, assignment: str) -> bool:
     """Whether an assignment changes an optimizer or a schedule, anywhere in the recipe."""
-    part: object = recipe
+    settings: object = recipe
     for key in field_of(assignment).split("."):
-        part = getattr(part, key, None)
-        if isinstance(part, OptimizerSettings | ScheduleSettings):
+        settings = getattr(settings, key, None)
+        if isinstance(settings, OptimizerSettings | ScheduleSettings):
             return True
     return False

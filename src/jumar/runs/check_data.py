@@ -40,7 +40,7 @@ class DataCheck:
         kind: Kind of data.
         sizes: Number of items in each part.
         findings: Findings, worst first.
-        notices: Notices about the whole, such as skipped files.
+        notices: Notices about the data as a whole, such as skipped files.
     """
 
     kind: Kind
@@ -60,7 +60,7 @@ def data_to_check(
     """The data at a path, or that of a recipe with settings.
 
     Args:
-        name: A path, or a recipe where there is no such path.
+        name: A path; if there is no such path, a recipe's name.
         eval_path: Evaluation data, if it is elsewhere.
         kind: Kind of data; None to detect it, or to take it from the recipe.
         assignments: Settings of the recipe.
@@ -78,14 +78,14 @@ def data_to_check(
         return CheckedData(path=name, eval_path=eval_path, kind=kind or "")
     recipe: Any = cast(Any, create_recipe(name, assignments))
     data: Any = recipe.data
-    known = kind or _kind_of_settings(data)
-    if known is None:
+    data_kind = kind or _kind_of_settings(data)
+    if data_kind is None:
         raise UserError(
             f"the data of '{name}' is of a kind that cannot be checked",
             todo="Name the path of its images or texts instead.",
         )
     return CheckedData(
-        kind=known,
+        kind=data_kind,
         path=data.path,
         eval_path=eval_path or data.eval_path,
         labels=data.labels if isinstance(data, DetectionData) else "",
@@ -107,7 +107,7 @@ def check_data(
     """Read and check everything.
 
     Args:
-        data: Where it is.
+        data: Where the data is.
         workers: Threads that read and decode.
         progress: Called with the number of items read and the total.
 
@@ -119,9 +119,11 @@ def check_data(
     total = sum(len(part.reader) for part in parts)
     read: list[PartItems] = []
     for part in parts:
-        before = sum(len(entry.items) for entry in read)
+        num_before = sum(len(entry.items) for entry in read)
         items = list(
-            scanned(part.reader, workers=workers, done=lambda n, at=before: progress(at + n, total))
+            scanned(
+                part.reader, workers=workers, done=lambda n, at=num_before: progress(at + n, total)
+            )
         )
         read.append(PartItems(part=part, items=items))
     sizes = {part.name: len(part.reader) for part in parts}

@@ -58,26 +58,27 @@ class ChosenRun:
 
         Args:
             ranks: The ranks that share it.
-            checkpoint: Where the run resumes.
+            checkpoint: The checkpoint that the run resumes from.
 
         Raises:
             UserError: This number of ranks cannot share it.
         """
         plan = self.recipe.plan(self.name)
-        whole = checkpoint.batch.get("global_batch_size") if checkpoint else None
-        whole = whole or self.global_batch
-        if not whole:
+        global_batch = checkpoint.batch.get("global_batch_size") if checkpoint else None
+        global_batch = global_batch or self.global_batch
+        if not global_batch:
             return plan
-        if whole % ranks.world:
-            least = sharing(ranks.world, whole)
+        if global_batch % ranks.world:
+            count = sharing(ranks.world, global_batch)
             raise UserError(
-                f"the run has batches of {whole} samples, which {ranks.world} ranks cannot share",
+                f"the run has batches of {global_batch} samples, which {ranks.world} ranks cannot "
+                "share",
                 where=str(self.run),
-                todo=f"Use a number of ranks that divides {whole}, such as {least}. "
+                todo=f"Use a number of ranks that divides {global_batch}, such as {count}. "
                 "A run whose number of ranks changes needs a batch that each of them divides: with "
                 "torchrun --nnodes 1:4 and one rank each, a multiple of 12.",
             )
-        return replace(plan, batch_size=whole // ranks.world)
+        return replace(plan, batch_size=global_batch // ranks.world)
 
     def recorded(self) -> dict[str, Any]:
         """The content for `recipe.json`."""
@@ -125,13 +126,13 @@ class RunContext(Generic[C]):
 
     def print_first_line(self, batch: int) -> None:
         """Print a run's first line: device, precision as computed, batch size, ranks."""
-        device, described = self.device, self.policy.description
-        note = f" ({described.note})" if described.note else ""
-        skipped = f"; {device.note}" if device.note else ""
+        device, precision = self.device, self.policy.description
+        precision_note = f" ({precision.note})" if precision.note else ""
+        device_note = f"; {device.note}" if device.note else ""
         world = self.ranks.world
         self.console.line(
-            f"device: {device.kind} ({device.name}{skipped}) · "
-            f"precision: {described.mode} computed in {described.computed}{note} · "
+            f"device: {device.kind} ({device.name}{device_note}) · "
+            f"precision: {precision.mode} computed in {precision.computed}{precision_note} · "
             f"batch: {batch * world} = {counted(world, 'rank')} x {batch} · run: {self.run}"
         )
 
@@ -164,16 +165,16 @@ def open_context(
     """
     ranks = announced_ranks()
     chosen = choose(ranks)
-    opened = open_device(device)
+    opened_device = open_device(device)
     console = Console(silent=not ranks.is_first)
     if chosen.recipe.training.sums == "exact":
         ranks = adding_exactly(ranks)
     run = chosen.run
     try:
-        ranks.connect(opened)
+        ranks.connect(opened_device)
         run = RunDirectory(Path(ranks.shared_text(str(run.path))))
         ranks.watch(lambda: again(run, ranks))
-        with _working(chosen, run, opened, ranks, console, writes=writes) as context:
+        with _working(chosen, run, opened_device, ranks, console, writes=writes) as context:
             yield context
     except Exception as error:
         lost = ranks.loss_in(error)
@@ -185,17 +186,17 @@ def open_context(
 
 @contextmanager
 def _working(
-    chosen: C, run: RunDirectory, opened: Device, ranks: Ranks, console: Console, *, writes: bool
+    chosen: C, run: RunDirectory, device: Device, ranks: Ranks, console: Console, *, writes: bool
 ) -> Generator[RunContext[C]]:
     patience_s = LOCK_PATIENCE_S if is_elastic() else 0.0
     with run.locked(patience_s=patience_s) if writes and ranks.is_first else nullcontext():
         try:
-            policy = apply_settings(chosen.recipe, opened)
+            policy = apply_settings(chosen.recipe, device)
             try:
                 yield RunContext(
                     chosen=chosen,
                     run=run,
-                    device=opened,
+                    device=device,
                     ranks=ranks,
                     console=console,
                     policy=policy,
@@ -208,8 +209,8 @@ def _working(
 
 def apply_settings(recipe: Recipe, device: Device) -> PrecisionPolicy:
     """Apply a recipe's threads, seed, kernels and precision; the caller closes the policy."""
-    # torchrun starts ranks with one thread each; one rank alone would take all cores, and kernels
-    # of a CPU add in another order with each number of threads.
+    # torchrun starts ranks with one thread each; one rank alone would take all cores, and the order
+    # in which CPU kernels sum depends on the number of threads.
     default = 1 if recipe.training.sums == "exact" and device.on_host else None
     set_threads(recipe.threads.intra_op or default, recipe.threads.inter_op or None)
     seed_everything(recipe.seed)

@@ -65,8 +65,8 @@ def denoise_files(request: DenoiseRequest) -> int:
         assert isinstance(recipe, DenoisingRecipe)
         together, losses = recipe.looks_at_neighbours(), Losses()
         if is_video(request.source.name):
-            before = recipe.frames_before()
-            work = video_work(request, trained, losses, frames_before=before)
+            frames_before = recipe.frames_before()
+            work = video_work(request, trained, losses, frames_before=frames_before)
         else:
             work = picture_work(request, losses, together=together, console=console)
         try:
@@ -185,9 +185,9 @@ class _Denoising:
             return
         kept = f", {kept} kept" if kept else ""
         weights = "averaged weights" if self._trained.weights == "ema" else "weights"
-        stopped = "stopped after" if self._stop else ""
+        prefix = "stopped after" if self._stop else ""
         self._console.line(
-            f"{stopped} {_frames(self._done)} by the {weights} of step "
+            f"{prefix} {_frames(self._done)} by the {weights} of step "
             f"{self._trained.checkpoint.step}, {seconds:.1f} s, "
             f"{self._done / max(seconds, 1e-9):.2f} frames/s{kept}: {self._request.to}".strip()
         )

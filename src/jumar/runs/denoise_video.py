@@ -1,8 +1,8 @@
 """Videos for `jumar denoise`: their frames into images or another video, with resume.
 
 Clean frames go into a lossless video beside the requested one. At the end it becomes the requested
-one: by renaming if that is lossless too, otherwise by encoding it in one go. So an interrupted call
-resumes after the frames it had, and produces the same as an uninterrupted one: a lossy encoder
+one: by renaming if that is lossless too, otherwise by encoding it in one go. An interrupted call
+thus resumes after its last frame, with the same result as an uninterrupted one: a lossy encoder
 would treat the frames before and after the interruption as two videos.
 """
 
@@ -42,12 +42,13 @@ def check_unfinished(request: DenoiseRequest) -> None:
     """Check that there is no unfinished video unless the call resumes it.
 
     Raises:
-        UserError: There is one.
+        UserError: There is one, and the call does not resume it.
     """
-    place = unfinished_video(request.to)
-    if is_video(request.to.name) and exists(place) and not request.resume:
+    unfinished = unfinished_video(request.to)
+    if is_video(request.to.name) and exists(unfinished) and not request.resume:
         raise already_exists(
-            place, "It has the frames of an interrupted call. Continue with --resume, or remove it"
+            unfinished,
+            "It has the frames of an interrupted call. Continue with --resume, or remove it",
         )
 
 
@@ -59,11 +60,11 @@ def video_work(
     Args:
         request: The request.
         trained: The network, which has to match that of an unfinished video.
-        losses: Collects what the video holds and the clean one will not.
+        losses: Collects the features of the video that the clean one will lack.
         frames_before: How many earlier frames a clean frame depends on; None for all.
 
     Raises:
-        UserError: It cannot be read, or an output already exists.
+        UserError: The video cannot be read, or an output already exists.
     """
     reader = VideoReader(request.source)
     losses.add(reader.lost, str(request.source))
@@ -85,16 +86,16 @@ def video_work(
 
     def clip() -> Iterator[Frame]:
         readable = 0
-        for place, frame in _numbered(request, reader):
+        for path, frame in _numbered(request, reader):
             if isinstance(frame, Fault):
-                yield Frame(place=place, origin=frame.origin, fault=frame)
+                yield Frame(place=path, origin=frame.origin, fault=frame)
                 continue
             readable += 1
             if readable <= kept:
-                existing.add(place)
+                existing.add(path)
                 if frames_before is not None and readable <= kept - frames_before:
                     continue
-            yield _frame(request, reader, place, frame, written_peak=2**bits - 1)
+            yield _frame(request, reader, path, frame, written_peak=2**bits - 1)
 
     return Work(
         clips=[clip],
@@ -117,17 +118,19 @@ def _into_pictures(
             "continue with the rest: --resume",
         )
     existing = {request.to / name for name in names}
-    missing = next(n for n in range(1, len(names) + 2) if _name(n) not in names)
+    first_missing = next(n for n in range(1, len(names) + 2) if _name(n) not in names)
 
     def clip() -> Iterator[Frame]:
-        for number, (place, frame) in enumerate(_numbered(request, reader), start=1):
+        for number, (path, frame) in enumerate(_numbered(request, reader), start=1):
             if isinstance(frame, Fault):
-                yield Frame(place=place, origin=frame.origin, fault=frame)
+                yield Frame(place=path, origin=frame.origin, fault=frame)
                 continue
-            needed = frames_before is None or (frames_before and number >= missing - frames_before)
-            if needed or place not in existing:
+            is_needed = frames_before is None or (
+                frames_before and number >= first_missing - frames_before
+            )
+            if is_needed or path not in existing:
                 peak = 255 if reader.bits == 8 else _DEEP_PEAK
-                yield _frame(request, reader, place, frame, written_peak=peak)
+                yield _frame(request, reader, path, frame, written_peak=peak)
 
     def writer() -> AbstractContextManager[Write]:
         return nullcontext(lambda levels, frame: write_clean_picture(levels, frame, losses))
@@ -154,11 +157,11 @@ def _numbered(
 
 
 def _frame(
-    request: DenoiseRequest, reader: VideoReader, place: Path, pixels: Levels, *, written_peak: int
+    request: DenoiseRequest, reader: VideoReader, path: Path, pixels: Levels, *, written_peak: int
 ) -> Frame:
-    origin = f"{request.source}, frame {int(place.stem)}"
+    origin = f"{request.source}, frame {int(path.stem)}"
     return Frame(
-        place=place, origin=origin, pixels=pixels, peak=reader.peak, written_peak=written_peak
+        place=path, origin=origin, pixels=pixels, peak=reader.peak, written_peak=written_peak
     )
 
 
@@ -168,23 +171,23 @@ def _record_of(to: Path) -> Path:
 
 def _kept_frames(request: DenoiseRequest, record: Mapping[str, Any]) -> int:
     """The number of frames an earlier call left; an error if its options differed."""
-    place = unfinished_video(request.to)
-    if not exists(place):
+    unfinished = unfinished_video(request.to)
+    if not exists(unfinished):
         return 0
     if not exists(_record_of(request.to)):
         raise UserError(
             "the record of these frames is missing",
-            where=str(place),
+            where=str(unfinished),
             todo=f"Remove it; '{_record_of(request.to).name}' is not beside it.",
         )
     earlier = read_json(_record_of(request.to))
-    odd = next((name for name in record if earlier.get(name) != record[name]), "")
+    differing = next((name for name in record if earlier.get(name) != record[name]), "")
     frames = earlier.get("frames")
-    if odd or not isinstance(frames, int):
-        odd = odd or "frames"
+    if differing or not isinstance(frames, int):
+        differing = differing or "frames"
         raise UserError(
-            f"the existing frames have a different {odd}: {earlier.get(odd)}, not "
-            f"{record.get(odd)}",
+            f"the existing frames have a different {differing}: {earlier.get(differing)}, not "
+            f"{record.get(differing)}",
             where=str(_record_of(request.to)),
             todo="Give the options of the interrupted call, or remove both files.",
         )
@@ -196,11 +199,11 @@ def _into_video(
     request: DenoiseRequest, reader: VideoReader, record: Mapping[str, Any], kept: int, bits: int
 ) -> Generator[Write]:
     """Append frames after the kept ones; keeps them all if left with an exception."""
-    place, count = unfinished_video(request.to), kept
+    unfinished, count = unfinished_video(request.to), kept
     failure: BaseException | None = None
-    with VideoWriter(place, reader.rate, bits=bits) as video:
+    with VideoWriter(unfinished, reader.rate, bits=bits) as video:
         if kept:
-            for frame in _frames_of(place, kept):
+            for frame in _frames_of(unfinished, kept):
                 video.write(frame)
 
         def write(levels: Levels, _frame: Frame) -> None:
@@ -224,35 +227,33 @@ def _into_video(
 
 def _finish(to: Path, reader: VideoReader, bits: int, count: int) -> None:
     """Turn the lossless video into the requested one."""
-    place = unfinished_video(to)
-    if to.suffix.lower() == place.suffix:
-        place.replace(to)
+    unfinished = unfinished_video(to)
+    if to.suffix.lower() == unfinished.suffix:
+        unfinished.replace(to)
     else:
         with VideoWriter(to, reader.rate, bits=bits) as video:
-            for frame in _frames_of(place, count):
+            for frame in _frames_of(unfinished, count):
                 video.write(frame)
-    for path in (place, _record_of(to)):
+    for path in (unfinished, _record_of(to)):
         with suppress(OSError):
             path.unlink()
 
 
-def _frames_of(place: Path, count: int) -> Iterator[Levels]:
+def _frames_of(path: Path, count: int) -> Iterator[Levels]:
     """The first frames of a lossless video written here, with their exact levels."""
-    reader = VideoReader(place)
+    reader = VideoReader(path)
     number = 0
     try:
         for frame in islice(reader.frames(), count):
             if isinstance(frame, Fault):
-                raise _damaged(place, frame.reason)
+                raise _damaged(path, frame.reason)
             number += 1
             yield frame
     finally:
         reader.close()
     if number < count:
-        raise _damaged(place, f"it has {number} of {count} frames")
+        raise _damaged(path, f"it has {number} of {count} frames")
 
 
-def _damaged(place: Path, reason: str) -> UserError:
-    return UserError(
-        f"it is damaged: {reason}", where=str(place), todo="Remove it and start again."
-    )
+def _damaged(path: Path, reason: str) -> UserError:
+    return UserError(f"it is damaged: {reason}", where=str(path), todo="Remove it and start again.")

@@ -49,7 +49,7 @@ class Frame:
     Attributes:
         pixels: RGB [height, width, 3], levels from 0 to `peak`.
         written_peak: The level of white in the clean version.
-        picture: Whatever else its file holds, which the clean version keeps.
+        picture: The other content of its file, which the clean version keeps.
     """
 
     place: Path
@@ -75,8 +75,10 @@ class Losses:
     def report(self, console: Console) -> None:
         """Print a line for each kind of loss, with the first images affected."""
         for loss, names in self._names.items():
-            more = f" and {len(names) - _NAMED_AT_MOST} more" if len(names) > _NAMED_AT_MOST else ""
-            console.line(f"not kept: {loss}: {', '.join(names[:_NAMED_AT_MOST])}{more}")
+            suffix = (
+                f" and {len(names) - _NAMED_AT_MOST} more" if len(names) > _NAMED_AT_MOST else ""
+            )
+            console.line(f"not kept: {loss}: {', '.join(names[:_NAMED_AT_MOST])}{suffix}")
         self._names.clear()
 
 
@@ -91,9 +93,9 @@ class Work:
     Attributes:
         clips: Frames that belong together.
         total: Number of frames to write; None if a video does not state it.
-        existing: Paths of clean frames that already exist and are kept; for a video they become
-            known while it is read.
-        kept: The number of those.
+        existing: Paths of clean frames that already exist and are kept; for a video, filled in
+            while it is read.
+        kept: Number of existing frames.
         writer: Opens the writer for clean frames.
     """
 
@@ -147,8 +149,8 @@ def picture_work(
     """The work for an image, or for all images of a folder or zip that do not exist yet.
 
     Args:
-        request: What was asked for.
-        losses: Collects what clean images do not keep.
+        request: The request.
+        losses: Collects the features that clean images lack.
         together: Whether the frames of a clip need their neighbours.
         console: Prints notices.
 
@@ -156,29 +158,29 @@ def picture_work(
         UserError: There is nothing to read, or an output already exists.
     """
     pictures = open_all_pictures(request.source, notice=console.line)
-    places = _places(request, pictures, console)
+    paths = _places(request, pictures, console)
     ranges = clips_of(pictures) if together else [range(len(pictures))]
-    is_done = [exists(place) for place in places]
+    is_done = [exists(path) for path in paths]
     if any(is_done) and not request.resume:
         raise already_exists(
-            places[is_done.index(True)],
-            f"{sum(is_done)} of {len(places)} files exist. Give another place, or keep them and "
+            paths[is_done.index(True)],
+            f"{sum(is_done)} of {len(paths)} files exist. Give another place, or keep them and "
             "continue with the rest: --resume",
         )
     if together:
         # A frame needs its neighbours, so a clip is computed as a whole.
-        waiting = [frames for frames in ranges if not all(is_done[index] for index in frames)]
+        pending = [frames for frames in ranges if not all(is_done[index] for index in frames)]
     else:
-        waiting = [[index for index in frames if not is_done[index]] for frames in ranges]
+        pending = [[index for index in frames if not is_done[index]] for frames in ranges]
 
     def clip(frames: Sequence[int]) -> Iterator[Frame]:
         for index in frames:
-            yield _read(pictures, index, places[index])
+            yield _read(pictures, index, paths[index])
 
     return Work(
-        clips=[lambda frames=frames: clip(frames) for frames in waiting],
+        clips=[lambda frames=frames: clip(frames) for frames in pending],
         total=is_done.count(False),
-        existing={place for place, done in zip(places, is_done, strict=True) if done},
+        existing={path for path, done in zip(paths, is_done, strict=True) if done},
         kept=sum(is_done),
         writer=lambda: nullcontext(
             lambda levels, frame: write_clean_picture(levels, frame, losses)
@@ -192,27 +194,27 @@ def write_clean_picture(levels: Levels, frame: Frame, losses: Losses) -> None:
     Args:
         levels: [height, width, 3], or [height, width] for a grey image.
         frame: Where it goes, and the noisy version.
-        losses: Collects what the clean image does not keep.
+        losses: Collects the features that the clean image lacks.
     """
     clean = (frame.picture or WholePicture(pixels=levels)).with_pixels(levels)
     write_picture(clean, frame.place)
     losses.add((*clean.lost, *not_kept_in(clean, frame.place)), frame.origin)
 
 
-def _read(pictures: Pictures, index: int, place: Path) -> Frame:
+def _read(pictures: Pictures, index: int, path: Path) -> Frame:
     try:
         record = pictures.read(index)
     except CorruptRecord as error:
-        return Frame(place=place, origin=error.fault.origin, fault=error.fault)
+        return Frame(place=path, origin=error.fault.origin, fault=error.fault)
     origin = record.origin
     try:
         picture = decode_whole(record.encoded)
     except DecodeError as error:
-        return Frame(place=place, origin=origin, fault=Fault(origin=origin, reason=str(error)))
+        return Frame(place=path, origin=origin, fault=Fault(origin=origin, reason=str(error)))
     pixels = picture.pixels
     peak = 255 if pixels.dtype == np.uint8 else _DEEP_PEAK
     return Frame(
-        place=place, origin=origin, pixels=pixels, peak=peak, written_peak=peak, picture=picture
+        place=path, origin=origin, pixels=pixels, peak=peak, written_peak=peak, picture=picture
     )
 
 
@@ -236,12 +238,14 @@ def _places(request: DenoiseRequest, pictures: Pictures, console: Console) -> li
     check_folder(request.to)
     names = [pictures.path(index) for index in range(len(pictures))]
     short = [str(PurePosixPath(name).with_suffix(".png")) for name in names]
-    chosen = distinct_names(names, short)
-    if longer := [new for new, usual in zip(chosen, short, strict=True) if new != usual]:
-        shown = ", ".join(longer[:_NAMED_AT_MOST])
-        more = f" and {len(longer) - _NAMED_AT_MOST} more" if len(longer) > _NAMED_AT_MOST else ""
-        console.line(f"images whose names differ only in the suffix keep it: {shown}{more}")
-    return [request.to / name for name in chosen]
+    unique_names = distinct_names(names, short)
+    if longer := [
+        name for name, short_name in zip(unique_names, short, strict=True) if name != short_name
+    ]:
+        examples = ", ".join(longer[:_NAMED_AT_MOST])
+        suffix = f" and {len(longer) - _NAMED_AT_MOST} more" if len(longer) > _NAMED_AT_MOST else ""
+        console.line(f"images whose names differ only in the suffix keep it: {examples}{suffix}")
+    return [request.to / name for name in unique_names]
 
 
 def distinct_names(names: Sequence[str], short: Sequence[str]) -> list[str]:
@@ -249,17 +253,17 @@ def distinct_names(names: Sequence[str], short: Sequence[str]) -> list[str]:
 
     Args:
         names: The names of the images, all different.
-        short: The same with .png instead of their suffix.
+        short: The same names with .png instead of their suffix.
     """
-    chosen = list(short)
+    unique_names = list(short)
     while True:
-        count = Counter(chosen)
-        shared = [n for n, name in enumerate(chosen) if count[name] > 1]
+        count = Counter(unique_names)
+        shared_indices = [n for n, name in enumerate(unique_names) if count[name] > 1]
         # Long names are all different, so each round leaves fewer short ones.
-        if not shared:
-            return chosen
-        for index in shared:
-            chosen[index] = f"{names[index]}.png"
+        if not shared_indices:
+            return unique_names
+        for index in shared_indices:
+            unique_names[index] = f"{names[index]}.png"
 
 
 def check_folder(to: Path) -> None:
@@ -276,5 +280,5 @@ def check_folder(to: Path) -> None:
 
 def already_exists(place: Path, todo: str) -> UserError:
     """The error for an output that already exists."""
-    what = "already exists and is not empty" if is_folder(place) else "already exists"
-    return UserError(what, where=str(place), todo=todo)
+    message = "already exists and is not empty" if is_folder(place) else "already exists"
+    return UserError(message, where=str(place), todo=todo)

@@ -76,7 +76,7 @@ def detect(request: DetectRequest) -> int:
     _check(request)
     source = open_source(request.source, every=request.every, notice=console.line)
     tally = FaultTally(request.skip_corrupt)
-    listed: dict[str, list[dict[str, object]]] = {}
+    entries: dict[str, list[dict[str, object]]] = {}
     trained = open_trained(request)
     try:
         with (
@@ -84,31 +84,31 @@ def detect(request: DetectRequest) -> int:
             _drawing(request, folder, source) as draw,
             console.bar("images", source.count) as bar,
         ):
-            for done, (name, place, pixels) in enumerate(source.frames, start=1):
+            for number, (name, path, pixels) in enumerate(source.frames, start=1):
                 if isinstance(pixels, Fault):
                     tally.add([pixels])
                     continue
                 words = words_of(trained, pixels, tile=request.tile)
-                listed[name] = [
+                entries[name] = [
                     {"points": word.corners.round(1).tolist(), "score": round(word.score, 4)}
                     for word in words
                 ]
-                _write_lines(folder / "icdar" / place.parent / f"res_{place.name}.txt", words)
-                draw(place, pixels, words)
-                bar.show(done)
-            if not listed:
+                _write_lines(folder / "icdar" / path.parent / f"res_{path.name}.txt", words)
+                draw(path, pixels, words)
+                bar.show(number)
+            if not entries:
                 raise UserError("no image could be read", where=str(request.source))
-            write_json(folder / "words.json", listed)
+            write_json(folder / "words.json", entries)
     finally:
         trained.policy.close()
     print_unreadable(console, [str(fault) for fault in tally.faults])
-    words = sum(map(len, listed.values()))
-    console.line(f"{counted(words, 'word')} in {counted(len(listed), 'image')}: {request.to}")
+    words = sum(map(len, entries.values()))
+    console.line(f"{counted(words, 'word')} in {counted(len(entries), 'image')}: {request.to}")
     return 0
 
 
 def words_of(trained: Trained, pixels: NDArray[np.uint8], *, tile: int = 0) -> list[Detection]:
-    """The words of one image, in its own pixels.
+    """The words of one image, in its pixel coordinates.
 
     Args:
         trained: A run of a text detector.
@@ -122,7 +122,7 @@ def words_of(trained: Trained, pixels: NDArray[np.uint8], *, tile: int = 0) -> l
     height, width = pixels.shape[:2]
     if not tile:
         return _words_in(trained, reader, pixels, input_size(height, width, data))
-    # A tile is as large for the network; at a larger scale it covers less of the image.
+    # The network's input has the size of a tile; at a larger scale it covers less of the image.
     tiles = tiles_of(height, width, max(_LEAST_TILE, int(tile / data.eval_scale)))
     parts = [
         pixels[part.top : part.top + part.height, part.left : part.left + part.width]
@@ -150,7 +150,7 @@ def _words_in(
 
 
 def _write_lines(path: Path, words: Sequence[Detection]) -> None:
-    """ICDAR's format."""
+    """Write words in ICDAR's format."""
     lines = [",".join(map(str, word.corners.round().astype(int).ravel())) for word in words]
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, "".join(f"{line}\n" for line in lines))
@@ -172,8 +172,9 @@ def _drawing(
         with VideoWriter(path, source.rate) as video:
             yield lambda _place, pixels, words: video.write(drawn(pixels, words))
     else:
-        yield lambda place, pixels, words: write_picture(
-            drawn(pixels, words), folder / "drawn" / place.with_name(f"{place.name}.png")
+        yield lambda relative_path, pixels, words: write_picture(
+            drawn(pixels, words),
+            folder / "drawn" / relative_path.with_name(f"{relative_path.name}.png"),
         )
 
 

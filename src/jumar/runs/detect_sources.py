@@ -22,7 +22,7 @@ class Frame(NamedTuple):
 
     Attributes:
         name: Its path in the source, or the video's name with the number of the frame.
-        place: Path of what is written for it, without a suffix.
+        place: Path of the files written for it, without a suffix.
         pixels: RGB [height, width, 3], or why it cannot be read.
     """
 
@@ -36,9 +36,9 @@ class Source:
     """The images of a source.
 
     Attributes:
-        frames: One after the other.
+        frames: The images, read one at a time.
         count: Number of frames; None if a video does not state it.
-        rate: Frames per second that `frames` yields, for a video.
+        rate: Frames per second of `frames`; None unless the source is a video.
     """
 
     frames: Iterator[Frame]
@@ -52,7 +52,7 @@ def open_source(path: Path, *, every: int, notice: Callable[[str], None]) -> Sou
     Args:
         path: The source.
         every: Process every Nth frame of a video.
-        notice: Called with what was left out.
+        notice: Called with a message about omitted files.
 
     Raises:
         UserError: There is nothing to read.
@@ -68,9 +68,11 @@ def open_source(path: Path, *, every: int, notice: Callable[[str], None]) -> Sou
 
 def _pictures(pictures: Pictures) -> Iterator[Frame]:
     names = [pictures.path(index) for index in range(len(pictures))]
-    places = distinct_names(names, [str(PurePosixPath(name).with_suffix(".png")) for name in names])
-    for index, (name, place) in enumerate(zip(names, places, strict=True)):
-        yield Frame(name, PurePosixPath(place).with_suffix(""), _decoded(pictures, index))
+    unique_names = distinct_names(
+        names, [str(PurePosixPath(name).with_suffix(".png")) for name in names]
+    )
+    for index, (name, unique_name) in enumerate(zip(names, unique_names, strict=True)):
+        yield Frame(name, PurePosixPath(unique_name).with_suffix(""), _decoded(pictures, index))
 
 
 def _decoded(pictures: Pictures, index: int) -> NDArray[np.uint8] | Fault:

@@ -43,7 +43,7 @@ class DivergeRequest:
 
     Attributes:
         runs: Both run directories.
-        assignments: Fields to change in the replays of each.
+        assignments: Fields to change in each run's replays.
         to: Where dumps go; by default the next free `dumps/diverge-N`.
     """
 
@@ -68,10 +68,10 @@ class Divergence:
     """Where two runs first differ.
 
     Attributes:
-        equal: Steps of the checkpoints that are equal, up to the first that is not.
-        unequal: Step of the first checkpoint that is not; None if all are.
+        equal: Steps of the equal checkpoints before the first unequal one.
+        unequal: Step of the first unequal checkpoint; None if all are equal.
         settings: Settings that differ, with both values.
-        machines: Differences of machine, versions and ranks, with both values.
+        machines: Differences in machine, versions and ranks, with both values.
         ranks: Number of ranks of each side.
         is_changed: Whether a side was replayed with changed settings.
         replays: Number of replays of each side.
@@ -81,7 +81,7 @@ class Divergence:
             numbers of ranks.
         rank: The rank whose op it is.
         measured: The differences of its tensors.
-        unlike: By side, what its replay did not reproduce of its own checkpoint.
+        unlike: By side, the parts of its own checkpoint that its replay did not reproduce.
         unrepeatable: Sides whose second replay gave a different state than the first.
         dump: The folder of that step's dumps.
     """
@@ -117,7 +117,7 @@ class Side:
         name: The name of its recipe.
         recipe: The recipe, with the requested changes.
         checkpoints: By step.
-        ranks: By how many ranks it was trained, and is replayed.
+        ranks: Number of ranks that trained it and replay it.
         replay: How it is replayed.
     """
 
@@ -228,8 +228,8 @@ def relevant(environment: Mapping[str, Any]) -> Mapping[str, Any]:
         for name, value in environment.get("processor", {}).items()
         if not name.startswith("memory")
     }
-    kept = {name: environment.get(name) for name in ("system", "versions", "accelerators")}
-    return {**kept, "processor": processor}
+    facts = {name: environment.get(name) for name in ("system", "versions", "accelerators")}
+    return {**facts, "processor": processor}
 
 
 def differing(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
@@ -249,21 +249,21 @@ def _common_steps(first: Side, second: Side) -> list[int]:
         raise UserError(f"runs of '{first.name}' and of '{second.name}'", where=where)
     common = sorted(first.checkpoints.keys() & second.checkpoints.keys())
     if not common:
-        kept = [", ".join(map(str, sorted(side.checkpoints))) for side in (first, second)]
+        steps_of_sides = [", ".join(map(str, sorted(side.checkpoints))) for side in (first, second)]
         raise UserError(
-            f"they have no checkpoint of the same step: {kept[0]}; {kept[1]}",
+            f"they have no checkpoint of the same step: {steps_of_sides[0]}; {steps_of_sides[1]}",
             where=where,
             todo="Train both with the same checkpoints.every and checkpoints.keep.",
         )
-    one, two = (side.checkpoints[common[0]].batch for side in (first, second))
-    for name in [name for name in one if one[name] != two.get(name)]:
+    first_batch, second_batch = (side.checkpoints[common[0]].batch for side in (first, second))
+    for name in [name for name in first_batch if first_batch[name] != second_batch.get(name)]:
         raise UserError(
-            f"they take other samples: the {name.replace('_', ' ')} is {one[name]} and "
-            f"{two.get(name)}",
+            f"they take other samples: the {name.replace('_', ' ')} is {first_batch[name]} and "
+            f"{second_batch.get(name)}",
             where=where,
             todo="Only runs of the same data, batch and seed can be equal.",
         )
-    lengths = [_length(side, one) for side in (first, second)]
+    lengths = [_length(side, first_batch) for side in (first, second)]
     if lengths[0] != lengths[1]:
         raise UserError(
             f"they have {lengths[0]} and {lengths[1]} steps, so their schedules differ",
@@ -274,13 +274,13 @@ def _common_steps(first: Side, second: Side) -> list[int]:
 
 
 def _length(side: Side, batch: Mapping[str, int]) -> int | None:
-    each = steps_per_epoch(batch.get("epoch_size", 1), batch.get("global_batch_size", 1))
+    per_epoch = steps_per_epoch(batch.get("epoch_size", 1), batch.get("global_batch_size", 1))
     duration = side.recipe.training.duration
-    return parse_duration(duration, field="training.duration").steps(each, None)
+    return parse_duration(duration, field="training.duration").steps(per_epoch, None)
 
 
 def _compared(first: Side, second: Side, common: Sequence[int]) -> tuple[Sequence[int], int | None]:
-    """The steps of equal checkpoints before the first unequal one, and the step of that."""
+    """The steps of equal checkpoints before the first unequal one, and the step of the latter."""
     equal: list[int] = []
     for step in common:
         hashes = [checkpoint_hashes(side.checkpoints[step]) for side in (first, second)]
@@ -299,12 +299,12 @@ def _replayed(
     """Replay both sides and add the results to a report."""
     start, until = pairs[0][1].first, pairs[0][1].until
     if until - start == 1:
-        pairs = [(each, _recording(wanted, folder, each.name)) for each, wanted in pairs]
-    traces = [each.replay(wanted) for each, wanted in pairs]
+        pairs = [(each, _recording(replay, folder, each.name)) for each, replay in pairs]
+    traces = [each.replay(replay) for each, replay in pairs]
     unlike = {
         repeater.name: names
-        for side, (repeater, wanted), trace in zip(sides, pairs, traces, strict=True)
-        if not wanted.assignments
+        for side, (repeater, replay), trace in zip(sides, pairs, traces, strict=True)
+        if not replay.assignments
         and (names := differing(checkpoint_hashes(side.checkpoints[until]), trace.last))
     }
     report = replace(report, unlike=unlike)
@@ -316,23 +316,23 @@ def _replayed(
     report = replace(report, step=step - 1, parts=parts, dump=folder)
     if until - start > 1:
         pairs = [
-            (each, _recording(replace(wanted, until=step), folder, each.name))
-            for each, wanted in pairs
+            (each, _recording(replace(replay, until=step), folder, each.name))
+            for each, replay in pairs
         ]
-        again = [each.replay(wanted) for each, wanted in pairs]
+        again = [each.replay(replay) for each, replay in pairs]
         report = replace(report, unrepeatable=_unrepeatable(sides, traces, again, step))
     if sides[0].ranks != sides[1].ranks:
         return report
-    first = min(_unequal_by_rank(folder, step - 1, sides[0].ranks), default=None)
-    if first is None:
+    earliest = min(_unequal_by_rank(folder, step - 1, sides[0].ranks), default=None)
+    if earliest is None:
         return report
-    _, rank, op = first
+    _, rank, op = earliest
     places = [place_of(folder / f"{name}-op", step - 1, rank) for name in NAMES]
     return replace(report, op=op, rank=rank, measured=_measured(op.pair, pairs, places))
 
 
 def _unequal_by_rank(folder: Path, step: int, ranks: int) -> Iterator[tuple[int, int, Unequal]]:
-    """Each rank's first unequal op, after its place in the step and the rank.
+    """Each rank's first unequal op, as the op's position in the step, the rank and the op.
 
     What one rank computes reaches the others with the gradients, later in the step.
     """
@@ -344,46 +344,52 @@ def _unequal_by_rank(folder: Path, step: int, ranks: int) -> Iterator[tuple[int,
             yield position, rank, op
 
 
-def _recording(wanted: Replay, folder: Path, name: str) -> Replay:
-    return replace(wanted, dump=folder / name, record=_HASHES)
+def _recording(replay: Replay, folder: Path, name: str) -> Replay:
+    return replace(replay, dump=folder / name, record=_HASHES)
 
 
 def _unrepeatable(
     sides: Sequence[Side], traces: Sequence[Replayed], again: Sequence[Replayed], step: int
 ) -> list[str]:
-    """The sides that are not reproducible; compiled ones were recorded op by op."""
+    """The sides that are not reproducible; without compiled ones, which were recorded op by op."""
     return [
         name
-        for name, side, trace, other in zip(NAMES, sides, traces, again, strict=True)
-        if trace.steps[step] != other.steps[step] and not side.recipe.training.compile
+        for name, side, trace, repeated in zip(NAMES, sides, traces, again, strict=True)
+        if trace.steps[step] != repeated.steps[step] and not side.recipe.training.compile
     ]
 
 
 def _measured(
-    pair: Pair, pairs: Sequence[tuple[Replayer, Replay]], places: Sequence[Path]
+    pair: Pair, pairs: Sequence[tuple[Replayer, Replay]], paths: Sequence[Path]
 ) -> list[Measured]:
-    """The differences of a call's tensors, from one more replay that keeps them at these places."""
+    """The differences of a call's tensors, from one more replay that keeps them at these paths."""
     dumps: list[Dump] = []
     calls: list[Call] = []
-    for call, place, (repeater, wanted) in zip(pair, places, pairs, strict=True):
+    for call, path, (repeater, replay) in zip(pair, paths, pairs, strict=True):
         record = RecordSettings(
             level="tensors",
             digests=True,
             ops=(escape(call.op),) if call.kind == "op" else (),
             layers=(escape(call.layer),),
         )
-        repeater.replay(replace(wanted, dump=place.parents[1], record=record))
-        dumps.append(read_dump(place))
+        repeater.replay(replace(replay, dump=path.parents[1], record=record))
+        dumps.append(read_dump(path))
         calls.append(next(each for each in dumps[-1].calls if each.key == call.key))
     rows: list[Measured] = []
     for value, partner in pair_values(Pair(*calls)):
-        one, two = (
+        tensor, partner_tensor = (
             None if dump.tensors is None or each.tensor is None else dump.tensors.read(each.tensor)
             for dump, each in zip(dumps, (value, partner), strict=True)
         )
-        if one is not None and two is not None and one.numel() == two.numel():
+        if (
+            tensor is not None
+            and partner_tensor is not None
+            and tensor.numel() == partner_tensor.numel()
+        ):
             rows.append(
-                Measured(value=value, partner=partner, difference=compare_tensors(one, two))
+                Measured(
+                    value=value, partner=partner, difference=compare_tensors(tensor, partner_tensor)
+                )
             )
     return rows
 
@@ -392,9 +398,9 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str
     """The leaves of two trees that differ, by their paths."""
     rows: list[tuple[str, Any, Any]] = []
     for name in {**before, **after}:
-        one, two = before.get(name), after.get(name)
-        if isinstance(one, Mapping) and isinstance(two, Mapping):
-            rows += differences(one, two, f"{prefix}{name}.")
-        elif one != two:
-            rows.append((f"{prefix}{name}", one, two))
+        value, other_value = before.get(name), after.get(name)
+        if isinstance(value, Mapping) and isinstance(other_value, Mapping):
+            rows += differences(value, other_value, f"{prefix}{name}.")
+        elif value != other_value:
+            rows.append((f"{prefix}{name}", value, other_value))
     return rows

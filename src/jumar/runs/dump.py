@@ -145,7 +145,7 @@ def step_recorder(
     request: DumpRequest, context: RunContext[ChosenStart], task: Task
 ) -> StepRecorder:
     """The recorder for the steps of a task, with its layers' names."""
-    recipe, described = context.chosen.recipe, context.policy.description
+    recipe, precision = context.chosen.recipe, context.policy.description
     return StepRecorder(
         context.run.path,
         request.settings,
@@ -154,7 +154,7 @@ def step_recorder(
         facts={
             "recipe": context.chosen.name,
             "device": f"{context.device.kind} ({context.device.name})",
-            "precision": f"{described.mode} computed in {described.computed}",
+            "precision": f"{precision.mode} computed in {precision.computed}",
             "seed": str(recipe.seed),
             "ranks": str(context.ranks.world),
         },

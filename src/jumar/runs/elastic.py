@@ -94,8 +94,8 @@ def share_ranks(run_dir: Path | None) -> Share:
         return Share()
     recorded = recorded_recipe(run.read_recipe(), where=str(run.recipe))
     training: Mapping[str, Any] = recorded.settings.get("training") or {}
-    part = training.get("micro_batch_size", 1) if training.get("sums") == "exact" else 1
-    count = sharing(ranks.world, recorded.global_batch, part) if recorded.global_batch else 0
+    micro_batch = training.get("micro_batch_size", 1) if training.get("sums") == "exact" else 1
+    count = sharing(ranks.world, recorded.global_batch, micro_batch) if recorded.global_batch else 0
     if count in (0, ranks.world):
         return Share()
     os.environ["WORLD_SIZE"] = str(count)

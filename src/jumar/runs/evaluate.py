@@ -125,14 +125,14 @@ def _score(
     )
     state = TrainState(task, plan, device, Ranks(), context.policy)
     rows: _Rows = []
-    last: Scores | None = None
+    scores: Scores | None = None
     tally = FaultTally(plan.skip_corrupt)
     workers = resolve_workers(plan.workers, local_world=ranks.local_world, on_cpu=device.on_host)
     for checkpoint in checkpoints:
         state.restore_weights(checkpoint)
         try:
             with state.scored_weights():
-                last = evaluate(
+                scores = evaluate(
                     task,
                     context.policy,
                     device=device,
@@ -145,10 +145,10 @@ def _score(
                 )
         except Interrupted:
             break
-        rows.append((checkpoint, last.metrics))
+        rows.append((checkpoint, scores.metrics))
     print_unreadable(console, ranks.texts([str(fault) for fault in tally.faults]))
-    if last is not None:
-        console.line(f"evaluation data: {counted(last.samples, 'sample')}")
-        for table in last.tables:
+    if scores is not None:
+        console.line(f"evaluation data: {counted(scores.samples, 'sample')}")
+        for table in scores.tables:
             console.line(table_text(table))
     return rows

@@ -99,10 +99,11 @@ def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> in
         # If the folder already has more images than requested now, the grid shows all of them.
         total = max(request.num, earlier.finished)
         with torch.inference_mode(), listening() as stop, _no_empty_folder(request.to):
-            done = _write(artist, request, record, earlier, total, stop)
-        if done < total:
+            num_done = _write(artist, request, record, earlier, total, stop)
+        if num_done < total:
             say(
-                f"stopped after {counted(done, 'image')}; resume with the same command and --resume"
+                f"stopped after {counted(num_done, 'image')}; resume with the same command and "
+                "--resume"
             )
             return stop.exit_code
     finally:
@@ -151,7 +152,7 @@ def _write(
     if request.interpolate:
         lines = artist.lines(min(_MOST_LINES, request.num // 2), request.interpolate)
     write_json(request.to / _RECORD, {**record, "finished": earlier.finished})
-    shown: list[Tensor] = []
+    grid_pictures: list[Tensor] = []
     with Console().bar("images", total) as bar:
         for first in range(0, total, request.batch):
             if stop:
@@ -160,16 +161,16 @@ def _write(
             files = [request.to / _name(first + n) for n in range(count)]
             in_grid = max(0, _MOST_IN_GRID - first)
             if in_grid or not all(exists(file) for file in files):
-                # Whole batches: some processors' kernels round by the number of images in one.
+                # Whole batches: on some processors, rounding depends on the batch size.
                 pictures = artist.draw(first, request.batch)[:count]
                 for file, picture in zip(files, pictures, strict=True):
                     if not exists(file):
                         save_png(picture.permute(1, 2, 0), file)
-                shown.append(pictures[:in_grid])
+                grid_pictures.append(pictures[:in_grid])
                 if first == 0:
                     _check_disk(files, request)
             bar.show(first + count)
-    grid = torch.cat(shown)
+    grid = torch.cat(grid_pictures)
     save_png(picture_grid(grid, columns=math.isqrt(len(grid))), request.to / _GRID)
     if lines is not None:
         save_png(picture_grid(lines, columns=request.interpolate), request.to / _LINES)
@@ -188,13 +189,13 @@ def _count(folder: Path) -> int:
 
 def _check_disk(files: Sequence[Path], request: GenerateRequest) -> None:
     """Check that the remaining images will fit if they are as large as the first ones."""
-    each = sum(file.stat().st_size for file in files) / len(files)
-    left = request.num - _count(request.to)
-    needed = each * left
+    bytes_per_image = sum(file.stat().st_size for file in files) / len(files)
+    num_missing = request.num - _count(request.to)
+    needed_bytes = bytes_per_image * num_missing
     free = shutil.disk_usage(request.to).free
-    if free < needed:
+    if free < needed_bytes:
         raise UserError(
-            f"{counted(left, 'more image')} need about {size_text(needed)}, but only "
+            f"{counted(num_missing, 'more image')} need about {size_text(needed_bytes)}, but only "
             f"{size_text(free)} is free",
             where=f"--to {request.to}",
             todo="Free some space and continue with --resume, or generate fewer.",
@@ -202,33 +203,34 @@ def _check_disk(files: Sequence[Path], request: GenerateRequest) -> None:
 
 
 @contextmanager
-def _no_empty_folder(place: Path) -> Generator[None]:
+def _no_empty_folder(folder: Path) -> Generator[None]:
     """Remove the folder again if it was created here and stayed empty."""
-    is_new = not exists(place)
+    is_new = not exists(folder)
     try:
         yield
     finally:
         if is_new:
             with suppress(OSError):
-                place.rmdir()
+                folder.rmdir()
 
 
 def _earlier(request: GenerateRequest, record: Mapping[str, Any]) -> _Earlier:
     """What already exists; an error if this call would generate different images."""
-    place = request.to / _RECORD
-    if not exists(place):
+    path = request.to / _RECORD
+    if not exists(path):
         return _Earlier()
-    earlier = read_json(place)
-    odd = next((name for name in record if earlier.get(name) != record[name]), "")
-    if odd:
+    earlier = read_json(path)
+    differing = next((name for name in record if earlier.get(name) != record[name]), "")
+    if differing:
         raise UserError(
-            f"the existing images have a different {odd}: {earlier.get(odd)}, not {record[odd]}",
-            where=str(place),
+            f"the existing images have a different {differing}: {earlier.get(differing)}, not "
+            f"{record[differing]}",
+            where=str(path),
             todo="Give the options of the call that generated them, or another folder.",
         )
     finished, steps = earlier.get("finished", 0), earlier.get("interpolate", 0)
     if not (isinstance(finished, int) and isinstance(steps, int)):
-        raise UserError("has malformed numbers", where=str(place), todo="Give another folder.")
+        raise UserError("has malformed numbers", where=str(path), todo="Give another folder.")
     return _Earlier(finished=finished, steps=steps)
 
 

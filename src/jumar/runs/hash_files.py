@@ -23,7 +23,7 @@ class HashRequest:
     Attributes:
         run: The run directory.
         file: The file to write.
-        first: The first step, counted from 0; None for that of the second to last checkpoint.
+        first: The first step, counted from 0; None for that of the second-to-last checkpoint.
         steps: Number of steps; 0 for all up to the last checkpoint.
     """
 
@@ -52,13 +52,13 @@ def write_hashes(request: HashRequest, say: Callable[[str], None]) -> int:
     if exists(request.file):
         raise UserError("exists already", where=str(request.file), todo="Choose another name.")
     side = open_side(request.run, request.assignments, request.imports, request.device)
-    kept = sorted(side.checkpoints)
-    first = [0, *kept][-2] if request.first is None else request.first
-    start = max((step for step in kept if step <= first), default=0)
-    until = first + request.steps if request.steps else max(kept[-1], first + 1)
+    checkpoint_steps = sorted(side.checkpoints)
+    first = [0, *checkpoint_steps][-2] if request.first is None else request.first
+    start = max((step for step in checkpoint_steps if step <= first), default=0)
+    until = first + request.steps if request.steps else max(checkpoint_steps[-1], first + 1)
     with replayer("A", say, side.ranks) as repeater:
         trace = repeater.replay(replace(side.replay, first=start, until=until))
-    hashed = {str(step): dict(parts) for step, parts in trace.steps.items() if step > first}
+    hashes = {str(step): dict(parts) for step, parts in trace.steps.items() if step > first}
     write_json(
         request.file,
         {
@@ -66,17 +66,17 @@ def write_hashes(request: HashRequest, say: Callable[[str], None]) -> int:
             "recipe": side.name,
             "settings": to_json(side.recipe),
             "machine": {**relevant(asdict(inspect_environment())), "ranks": side.ranks},
-            "hashes": hashed,
+            "hashes": hashes,
         },
     )
-    return len(hashed)
+    return len(hashes)
 
 
 def compare_hashes(files: Sequence[Path]) -> Divergence:
     """Compare two files of `write_hashes`.
 
     Raises:
-        UserError: One is not such a file, or they have no step in common.
+        UserError: One is not a file of hashes, or they have no step in common.
     """
     first, second = map(_read, files)
     hashes: list[Mapping[str, Mapping[str, str]]] = [each["hashes"] for each in (first, second)]
@@ -106,8 +106,8 @@ def _ranks(content: Mapping[str, Any]) -> int:
 
 def _read(path: Path) -> Mapping[str, Any]:
     content = read_json(path)
-    parts = ("recipe", "settings", "machine", "hashes")
-    if content.get("format") != _FORMAT or not all(part in content for part in parts):
+    keys = ("recipe", "settings", "machine", "hashes")
+    if content.get("format") != _FORMAT or not all(key in content for key in keys):
         raise UserError(
             "has no hashes of steps",
             where=str(path),

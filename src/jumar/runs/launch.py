@@ -45,7 +45,7 @@ class Training:
         what: The recipe's name, or the path of a script.
         is_script: Which of the two.
         words: Options or arguments, as typed.
-        assignments: Those of `--set` among them, to check them here.
+        assignments: The values of `--set` among them, to check them here.
         imports: Modules of the recipe's author.
         names_run: Whether a run directory is among the options.
         names_device: Whether a device is.
@@ -108,7 +108,7 @@ def write_launch_files(request: LaunchRequest) -> tuple[Job, Launch]:
     job = _job(request, table)
     to = Path(checked_text(str(request.to.absolute()), "--to"))
     launch = _launch(request, job, to)
-    asked: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "on": request.place,
         "training": [training.what, *training.words],
         "nodes": job.nodes,
@@ -119,7 +119,7 @@ def write_launch_files(request: LaunchRequest) -> tuple[Job, Launch]:
     if table is not None:
         files[RANK_TABLE] = converted(table, "1.0" if table.version == "0" else table.version)
         launch = replace(launch, files=files, about={**launch.about, RANK_TABLE: "for HCCL"})
-    write_launch(request.to, files, asked)
+    write_launch(request.to, files, summary)
     return job, launch
 
 
@@ -149,15 +149,15 @@ def _refuse_options_of_others(request: LaunchRequest) -> None:
         ("--pool", request.pool, ("modelarts",)),
         ("--engine-version", request.engine_version, ("modelarts",)),
     ]
-    for name, given, places in options:
-        if given and request.place not in places:
+    for name, value, launchers in options:
+        if value and request.place not in launchers:
             raise UserError(
                 f"it does nothing on {request.place}",
                 where=name,
-                todo=f"Omit it; it is for {' and '.join(places)}.",
+                todo=f"Omit it; it is for {' and '.join(launchers)}.",
             )
-    for name, given in (("--cann", request.cann), ("--ascend-runtime", request.ascend_runtime)):
-        if given and request.accelerator in ("cpu", "cuda"):
+    for name, value in (("--cann", request.cann), ("--ascend-runtime", request.ascend_runtime)):
+        if value and request.accelerator in ("cpu", "cuda"):
             raise UserError(f"it does nothing on {request.accelerator}", where=name)
 
 
@@ -196,7 +196,7 @@ def _rank_table(request: LaunchRequest) -> RankTable | None:
 
 
 def _job(request: LaunchRequest, table: RankTable | None) -> Job:
-    nodes, devices = (1 if given is None else given for given in (request.nodes, request.devices))
+    nodes, devices = (1 if count is None else count for count in (request.nodes, request.devices))
     accelerator = request.accelerator
     if table is not None:
         accelerator = "npu"
@@ -209,14 +209,14 @@ def _job(request: LaunchRequest, table: RankTable | None) -> Job:
             )
     accelerator = accelerator or _accelerator_here(request.place)
     name = request.name or name_from(Path(request.training.what).stem)
-    own_python = sys.executable if request.place in ("this", "slurm") else "python3"
+    default_python = sys.executable if request.place in ("this", "slurm") else "python3"
     return Job(
         name=name,
         words=_words(request, accelerator, name),
         accelerator=accelerator,
         nodes=nodes,
         devices=devices,
-        python=request.python or own_python,
+        python=request.python or default_python,
         environment=request.environment,
         cann=request.cann,
         has_rank_table=table is not None,
@@ -227,9 +227,9 @@ def _job(request: LaunchRequest, table: RankTable | None) -> Job:
 def _cards(table: RankTable) -> tuple[str, ...]:
     """The NPUs of each node, in rank order; none if all count from 0."""
     servers = sorted(table.servers, key=lambda server: server.devices[0].rank)
-    cards = tuple(",".join(device.device_id for device in each.devices) for each in servers)
-    usual = ",".join(map(str, range(len(servers[0].devices))))
-    return () if set(cards) == {usual} else cards
+    cards = tuple(",".join(device.device_id for device in server.devices) for server in servers)
+    default_ids = ",".join(map(str, range(len(servers[0].devices))))
+    return () if set(cards) == {default_ids} else cards
 
 
 def _accelerator_here(place: Place) -> Accelerator:
@@ -251,17 +251,17 @@ def _words(
 ) -> tuple[tuple[str, ...], ...]:
     """What torchrun starts, one option with its value per line."""
     training = request.training
-    # The start file of the preset engine knows where the data are, and fills this in itself.
+    # The start file of the preset engine knows where the data is, and fills this in itself.
     preset = training.is_script and not request.image
     data = DATA_FOLDER if request.place == "modelarts" and not preset else "{data}"
     words = [word.replace("{data}", data) for word in training.words]
-    given = [
-        tuple(words[place : place + 1 + _takes_value(words, place)])
-        for place in range(len(words))
-        if not (place and _takes_value(words, place - 1))
+    options = [
+        tuple(words[position : position + 1 + _takes_value(words, position)])
+        for position in range(len(words))
+        if not (position and _takes_value(words, position - 1))
     ]
     if training.is_script:
-        return ((_script_path(request),), *given)
+        return ((_script_path(request),), *options)
     run = {
         "this": str(request.to.absolute() / "run"),
         "slurm": str(request.to.absolute() / "run"),
@@ -269,18 +269,18 @@ def _words(
         "kubernetes": f"{WORK_FOLDER}/runs/{name}",
         "modelarts": f"{RESULT_FOLDER}/run",
     }[request.place]
-    own = [] if training.names_run else [("--run-dir", run)]
-    own += [] if training.names_device else [("--device", accelerator)]
-    return (("-m", "jumar", "train", training.what), *own, *given)
+    defaults = [] if training.names_run else [("--run-dir", run)]
+    defaults += [] if training.names_device else [("--device", accelerator)]
+    return (("-m", "jumar", "train", training.what), *defaults, *options)
 
 
-def _takes_value(words: Sequence[str], place: int) -> bool:
+def _takes_value(words: Sequence[str], position: int) -> bool:
     """Whether a word looks like an option that takes the next word."""
     return (
-        words[place].startswith("-")
-        and "=" not in words[place]
-        and place + 1 < len(words)
-        and not words[place + 1].startswith("-")
+        words[position].startswith("-")
+        and "=" not in words[position]
+        and position + 1 < len(words)
+        and not words[position + 1].startswith("-")
     )
 
 
@@ -361,7 +361,7 @@ def launch_lines(request: LaunchRequest, job: Job, launch: Launch) -> list[str]:
 
 
 def environment_of(assignments: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """The variables of `--env NAME=VALUE`, the last one of a name.
+    """The variables of `--env NAME=VALUE`; if a name is repeated, the last one counts.
 
     Raises:
         UserError: One has no value.

@@ -58,7 +58,7 @@ class NoiseReport:
 
 @dataclass(frozen=True, kw_only=True)
 class _Chosen(ChosenStart):
-    """The recipe in full precision, where it starts, and what the noise is like."""
+    """The recipe in full precision, where it starts, and the settings of the noise."""
 
     settings: NoiseSettings
 

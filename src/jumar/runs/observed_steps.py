@@ -32,11 +32,12 @@ _NOWHERE = RunDirectory(Path("a folder that nothing is written to"))
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenStart(ChosenRun):
-    """A training to observe, and where it begins; `run` is nowhere if a recipe is named by itself.
+    """A training to observe, and where it begins; for a recipe, `run` is a placeholder.
 
     Attributes:
         checkpoint: Where to start; None for the initial weights.
-        sharing: The ranks that share the batches of the run; None if each has one of the recipe's.
+        sharing: The ranks that share the run's global batch; None if each rank takes a batch of
+            the recipe's size.
     """
 
     checkpoint: Checkpoint | None
@@ -51,12 +52,12 @@ class ChosenStart(ChosenRun):
 
     @property
     def first(self) -> int:
-        """The steps that are trained already."""
+        """The number of steps already trained."""
         return 0 if self.checkpoint is None else self.checkpoint.step
 
     @property
     def label(self) -> str:
-        """What it is known by: the name of the run's folder, or of the recipe."""
+        """A short name: that of the run's folder, or of the recipe."""
         return self.run.path.absolute().name if self.is_stored else self.name
 
 
@@ -78,37 +79,38 @@ def find_source(
         imports: Modules to import first.
         ranks: The ranks; the first one prints notices.
         until: The last step from which a run may resume; None for its newest checkpoint.
-        todo: What to do if `what` is another folder.
-        as_trained: Whether steps of a run take its samples, however many ranks it had, so that
-            these ranks share its batches; unless a field of the batch is changed.
+        todo: What to do if `what` is a folder but not a run.
+        as_trained: Whether steps of a run take the same samples as in the run, however many ranks
+            it had: these ranks share its batches, unless `batch_size` is changed.
 
     Raises:
         UserError: There is no such recipe or run.
     """
-    place = Path(what)
-    run = RunDirectory(place)
+    path = Path(what)
+    run = RunDirectory(path)
     if run.exists:
-        name, needed, stored = stored_recipe(run, imports)
+        name, modules, stored = stored_recipe(run, imports)
         notice = Console(silent=not ranks.is_first).line
         recipe = with_data_in_place(override(stored, assignments), run, notice, assignments)
         checkpoint = newest_checkpoint(run.checkpoints, say_damaged, until=until)
-        kept = _kept_by_checkpoints(recipe, assignments)
-        if checkpoint is not None and kept:
+        kept_fields = _kept_by_checkpoints(recipe, assignments)
+        if checkpoint is not None and kept_fields:
             notice(
-                f"note: the checkpoint's values of {', '.join(kept)} are used, not those of --set"
+                f"note: the checkpoint's values of {', '.join(kept_fields)} are used, not those of "
+                "--set"
             )
         return ChosenStart(
             run=run,
             recipe=recipe,
             name=name,
-            imports=needed,
+            imports=modules,
             is_stored=True,
             checkpoint=checkpoint,
             global_batch=recorded_recipe(run.read_recipe(), where=str(run.recipe)).global_batch,
             sharing=ranks if as_trained and not _sets_batch(assignments) else None,
         )
-    if is_folder(place):
-        raise UserError(f"'{place}' is not a run directory: it has no recipe.json", todo=todo)
+    if is_folder(path):
+        raise UserError(f"'{path}' is not a run directory: it has no recipe.json", todo=todo)
     import_modules(imports)
     recipe = create_recipe(what, assignments)
     return ChosenStart(
@@ -118,11 +120,13 @@ def find_source(
 
 def _sets_batch(assignments: Sequence[str]) -> bool:
     """Whether a field `batch_size` is assigned."""
-    return any(field_of(each).rpartition(".")[2] == "batch_size" for each in assignments)
+    return any(
+        field_of(assignment).rpartition(".")[2] == "batch_size" for assignment in assignments
+    )
 
 
 def _kept_by_checkpoints(recipe: Recipe, assignments: Sequence[str]) -> list[str]:
-    """The assigned fields of optimizers whose value a checkpoint holds; rates are computed."""
+    """The assigned optimizer fields whose values a checkpoint restores; rates are computed."""
     return [
         field
         for field in map(field_of, assignments)
@@ -146,7 +150,7 @@ def observing_trainer(
         task: The task.
         plan: The plan.
         observers: Observers of the steps.
-        console: Where its lines go; None for the context's.
+        console: Where it prints; None for the context's.
     """
     return Trainer(
         task,
@@ -180,7 +184,7 @@ def check_step(trainer: Trainer, step: int, where: str) -> None:
     """Check that a run has a step.
 
     Raises:
-        UserError: It ends before.
+        UserError: The run ends before it.
     """
     total = trainer.total_steps
     if total is not None and step >= total:

@@ -47,7 +47,7 @@ def open_trained(request: TrainedRequest) -> Trained:
     run = RunDirectory(request.run_dir)
     name, _, recipe = stored_recipe(run, request.imports)
     recipe = override(recipe, request.assignments)
-    known = read_resolved(run)
+    resolved = read_resolved(run)
     checkpoint = find_checkpoint(run.checkpoints, request.which, run.headline())
     device = open_device(request.device)
     policy = apply_settings(recipe, device)
@@ -60,7 +60,7 @@ def open_trained(request: TrainedRequest) -> Trained:
     with Unfilled():
         model = recipe.build_model()
     load_exactly(model, weights, str(path))
-    # Those of an objective, such as a front end, are not in the network.
+    # Layers of an objective, such as a front end, are not in the network.
     policy.keep_layers(named_layers(model, ()), are_all=False)
     return Trained(
         recipe=recipe,
@@ -68,7 +68,7 @@ def open_trained(request: TrainedRequest) -> Trained:
         model=model.to(device.torch).eval(),
         checkpoint=checkpoint,
         weights="ema" if ema else "model",
-        outputs=() if known is None else known.outputs,
+        outputs=() if resolved is None else resolved.outputs,
         device=device,
         policy=policy,
     )

@@ -53,7 +53,7 @@ class OverflowReport:
         loss_scale: The loss scale in that step; None if there is none.
         is_bad: Whether the step gave a non-finite loss or gradient.
         origins: The origin in each rank that has one, by rank.
-        head_room: Of the ops of the first rank, the least first.
+        head_room: Head room of the first rank's ops, smallest first.
         vanishing: Layers of the first rank whose gradients vanish, the worst first.
         dump: The folder of the dump.
     """
@@ -93,8 +93,8 @@ class _Watch(Observer):
 
     def end_step(self) -> None:
         """See `Observer.end_step`."""
-        skipped = self._scale is not None and self._scale.skipped.item() > self._skipped
-        self.is_bad = skipped or self.is_blocked()
+        is_skipped = self._scale is not None and self._scale.skipped.item() > self._skipped
+        self.is_bad = is_skipped or self.is_blocked()
         if self.is_bad or self.step + 1 >= self.until:
             raise _LastStep
 
@@ -104,7 +104,7 @@ def find_overflow(request: OverflowRequest, report: Callable[[OverflowReport], N
 
     Args:
         request: What to train, and for how long.
-        report: Receives the answer, on the first rank.
+        report: Receives the result, on the first rank.
 
     Returns:
         The exit code: 1 if a step was bad.
@@ -114,7 +114,7 @@ def find_overflow(request: OverflowRequest, report: Callable[[OverflowReport], N
     """
     if request.steps < 1:
         raise UserError(f"{request.steps} steps", where="--steps", todo="1 or more.")
-    dumped = DumpRequest(
+    dump_request = DumpRequest(
         what=request.what,
         steps=() if request.first is None else (request.first,),
         settings=RecordSettings(),
@@ -124,17 +124,17 @@ def find_overflow(request: OverflowRequest, report: Callable[[OverflowReport], N
         device=request.device,
     )
     with open_context(
-        lambda ranks: chosen_run(dumped, ranks), device=request.device, writes=False
+        lambda ranks: chosen_run(dump_request, ranks), device=request.device, writes=False
     ) as context:
         watch = _trained(request, context)
         folder = context.run.path
 
-    def described(place: Path, console: Console) -> None:
+    def described(dump_folder: Path, console: Console) -> None:
         del console
-        dumps = [read_dump(each.folder) for each in find_dumps(place)]
-        report(_report(dumps, watch, place))
+        dumps = [read_dump(each.folder) for each in find_dumps(dump_folder)]
+        report(_report(dumps, watch, dump_folder))
 
-    dump_recipe(replace(dumped, steps=(watch.step,), to=folder), described)
+    dump_recipe(replace(dump_request, steps=(watch.step,), to=folder), described)
     return int(watch.is_bad)
 
 

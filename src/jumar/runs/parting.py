@@ -27,8 +27,8 @@ class Apart:
         step: The step of the record.
         kind: `train` or `evaluation`.
         name: Its name.
-        first: The first run's.
-        second: The second run's.
+        first: Its value in the first run.
+        second: Its value in the second run.
     """
 
     step: int
@@ -61,7 +61,7 @@ class CheckpointsApart:
         step: The step.
         equal: Number of bit-identical weights.
         weights: The others.
-        unpaired: Names or shapes that only one of them has.
+        unpaired: Names of weights that only one has, or whose shapes differ.
     """
 
     step: int
@@ -77,7 +77,7 @@ class Parting:
     Attributes:
         compared: Number of record values that both runs have.
         numbers: Those that differ, in the order of steps.
-        checkpoints: The steps that both have checkpoints of.
+        checkpoints: Comparisons of the checkpoints that both have.
     """
 
     compared: int
@@ -105,15 +105,15 @@ def parting(first: Path, second: Path) -> Parting:
             raise missing(run.path, "run directory")
     numbers = [dict(_numbers(run.read_metrics())) for run in runs]
     common = [key for key in numbers[0] if key in numbers[1]]
-    kept = [{each.step: each for each in list_checkpoints(run.checkpoints)} for run in runs]
-    steps = sorted(kept[0].keys() & kept[1].keys())
+    checkpoints = [{each.step: each for each in list_checkpoints(run.checkpoints)} for run in runs]
+    steps = sorted(checkpoints[0].keys() & checkpoints[1].keys())
     if not common and not steps:
         raise UserError(
             "they have no log line, evaluation or checkpoint of the same step",
             where=f"{first} and {second}",
             todo="Train both for the same steps, with the same training.log_every.",
         )
-    apart = [
+    differing = [
         Apart(step=step, kind=kind, name=name, first=numbers[0][key], second=numbers[1][key])
         for key in common
         for step, kind, name in (key,)
@@ -121,8 +121,8 @@ def parting(first: Path, second: Path) -> Parting:
     ]
     return Parting(
         compared=len(common),
-        numbers=apart,
-        checkpoints=[_weights(kept[0][step], kept[1][step]) for step in steps],
+        numbers=differing,
+        checkpoints=[_weights(checkpoints[0][step], checkpoints[1][step]) for step in steps],
     )
 
 
@@ -150,9 +150,9 @@ def _weights(first: Checkpoint, second: Checkpoint) -> CheckpointsApart:
     common = [name for name, shape in shapes[0].items() if shapes[1].get(name) == shape]
     weights: list[WeightApart] = []
     for name in common:
-        one, two = (side.read(name) for side in sides)
-        if not torch.equal(one, two):
-            weights.append(WeightApart(name=name, error=_error(one, two)))
+        tensor, other_tensor = (side.read(name) for side in sides)
+        if not torch.equal(tensor, other_tensor):
+            weights.append(WeightApart(name=name, error=_error(tensor, other_tensor)))
     names = {**shapes[0], **shapes[1]}
     return CheckpointsApart(
         step=first.step,
@@ -165,5 +165,5 @@ def _weights(first: Checkpoint, second: Checkpoint) -> CheckpointsApart:
 def _error(first: torch.Tensor, second: torch.Tensor) -> float:
     first, second = first.double(), second.double()
     size = first.norm().item()
-    apart = (second - first).norm().item()
-    return apart / size if size else math.inf
+    difference = (second - first).norm().item()
+    return difference / size if size else math.inf

@@ -50,7 +50,7 @@ def measure_effects(request: EffectsRequest) -> list[Effect]:
     """Measure every op type that the next step of a recipe or run may compute in low precision.
 
     Args:
-        request: What to measure; `precision` holds the mode that is asked about.
+        request: What to measure; the recipe's `precision` sets the mode.
 
     Returns:
         Op types, largest change of gradients first.
@@ -74,7 +74,7 @@ def keeping_costs(
 
     Returns:
         By name; negative where float32 is faster. Measured in the low precision that this device
-        computes in, one type after the other in turns.
+        computes in, with the op types taking turns.
     """
     if not kept:
         return {}
@@ -88,7 +88,7 @@ def trial_recipe(
     """The content of `recipe.json` for a training of a search.
 
     Args:
-        source: What is searched.
+        source: The recipe or run that is searched.
         op_list: The op list to train with; None for float32 without a loss scale.
         seed: The recipe's seed.
         layers: Layers that stay in float32 besides those of the recipe.
@@ -96,11 +96,11 @@ def trial_recipe(
     if op_list is None:
         precision = PrecisionSettings(loss_scale=NoLossScale())
     else:
-        own = source.recipe.precision
+        source_precision = source.recipe.precision
         precision = replace(
-            own,
+            source_precision,
             modify_mixlist=str(op_list.absolute()),
-            float32_layers=(*own.float32_layers, *layers),
+            float32_layers=(*source_precision.float32_layers, *layers),
         )
     recipe = replace(source.recipe, precision=precision, seed=seed)
     chosen = ChosenRun(
@@ -145,11 +145,11 @@ class _Passes:
         self._list = folder / "list.json"
         self._trainer, self._run_pass = trainer, run_pass
         self._device = context.device
-        self._asked = context.chosen.recipe.precision
-        self._low = _low_of(self._asked)
-        has_scale = not isinstance(self._asked.loss_scale, NoLossScale)
+        self._precision = context.chosen.recipe.precision
+        self._low = _low_of(self._precision)
+        has_scale = not isinstance(self._precision.loss_scale, NoLossScale)
         self._scales = _SCALES if has_scale else (1.0,)
-        exact = self._gradients(replace(self._asked, mode="origin", modify_mixlist=None), 1.0)
+        exact = self._gradients(replace(self._precision, mode="origin", modify_mixlist=None), 1.0)
         if exact is None:
             raise UserError(
                 "the loss is not finite in float32",
@@ -162,28 +162,31 @@ class _Passes:
         """Every candidate, largest change of gradients first."""
         policy = MeasuringPolicy(device_type=self._device.torch.type)
         task = self._trainer.task
-        measured = Attribution(
+        attribution = Attribution(
             policy.device_type,
             self._low,
             {"": task.model, **named_layers(task.model, task.objectives)},
         )
         self._trainer.state.policy = policy
-        with measured.measuring():
+        with attribution.measuring():
             self._run_pass()
-        rows = measured.rows()
-        every = candidates(dict.fromkeys(row.op for row in rows if row.elements))
-        alone = [
-            self._error(every, {other.name for other in every} - {each.name}) for each in every
+        rows = attribution.rows()
+        all_candidates = candidates(dict.fromkeys(row.op for row in rows if row.elements))
+        errors = [
+            self._error(
+                all_candidates, {candidate.name for candidate in all_candidates} - {each.name}
+            )
+            for each in all_candidates
         ]
-        ranked = [
+        effects = [
             effect_of(each, [row for row in rows if row.op in each.ops], error)
-            for each, error in zip(every, alone, strict=True)
+            for each, error in zip(all_candidates, errors, strict=True)
         ]
-        return sorted(ranked, key=lambda each: (-each.gradient_error, -each.loss_change))
+        return sorted(effects, key=lambda each: (-each.gradient_error, -each.loss_change))
 
     def costs(self, every: Sequence[Candidate], kept: Collection[str]) -> dict[str, float]:
         """Cost of each kept candidate in milliseconds per pass."""
-        settings = replace(self._asked, emulate_fp16=False)
+        settings = replace(self._precision, emulate_fp16=False)
         lists = {name: mixlist_of(every, set(kept) - {name}) for name in ["", *kept]}
         seconds: dict[str, list[float]] = {name: [] for name in lists}
         for _ in range(_TIMED_ROUNDS):
@@ -191,15 +194,15 @@ class _Passes:
                 write_json(self._list, content)
                 seconds[name].append(self._timed(settings))
         # Other load on the machine only makes a pass slower.
-        least = {name: min(values) for name, values in seconds.items()}
-        return {name: 1000 * (least[""] - least[name]) for name in kept}
+        fastest = {name: min(values) for name, values in seconds.items()}
+        return {name: 1000 * (fastest[""] - fastest[name]) for name in kept}
 
-    def _error(self, every: Sequence[Candidate], kept: Collection[str]) -> float:
+    def _error(self, all_candidates: Sequence[Candidate], float32_names: Collection[str]) -> float:
         """How far the gradients move, with the largest loss scale at which they are finite."""
-        write_json(self._list, mixlist_of(every, kept))
+        write_json(self._list, mixlist_of(all_candidates, float32_names))
         error = math.inf
         for scale in self._scales:
-            gradients = self._gradients(self._asked, scale)
+            gradients = self._gradients(self._precision, scale)
             error = math.inf if gradients is None else _distance(gradients, self._exact)
             if math.isfinite(error):
                 break
@@ -216,10 +219,10 @@ class _Passes:
     def _timed(self, settings: PrecisionSettings) -> float:
         with self._policy(settings, 1.0):
             self._device.synchronize()
-            begun = time.perf_counter()
+            start = time.perf_counter()
             self._run_pass()
             self._device.synchronize()
-            return time.perf_counter() - begun
+            return time.perf_counter() - start
 
     @contextmanager
     def _policy(self, settings: PrecisionSettings, scale: float) -> Generator[None]:
@@ -254,12 +257,12 @@ def _low_of(settings: PrecisionSettings) -> torch.dtype:
     return mode.low
 
 
-def _distance(these: Sequence[Tensor], exact: Sequence[Tensor]) -> float:
+def _distance(gradients: Sequence[Tensor], exact: Sequence[Tensor]) -> float:
     """Norm of the difference over the norm; infinite if one is not finite."""
-    apart = sum(
-        (one - other).double().square().sum().item()
-        for one, other in zip(these, exact, strict=True)
+    difference = sum(
+        (gradient - exact_gradient).double().square().sum().item()
+        for gradient, exact_gradient in zip(gradients, exact, strict=True)
     )
     size = sum(each.double().square().sum().item() for each in exact)
-    error = math.sqrt(apart / size) if size else math.inf * (apart > 0)
+    error = math.sqrt(difference / size) if size else math.inf * (difference > 0)
     return error if math.isfinite(error) else math.inf

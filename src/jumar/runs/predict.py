@@ -97,12 +97,12 @@ class _Reader(Protocol):
         """Logits `[windows, labels]`, on the device of the batch."""
         ...
 
-    def label(self, place: int) -> str:
+    def label(self, index: int) -> str:
         """The label of an output."""
         ...
 
     def chosen(self, probabilities: torch.Tensor) -> int:
-        """The most telling window."""
+        """The index of the most informative window."""
         ...
 
 
@@ -117,7 +117,7 @@ def predict(
 
     Raises:
         UserError: There is no such run or file, the run's recipe does not classify, or more files
-            cannot be read than are tolerated.
+            than tolerated cannot be read.
     """
     num_skipped = 0
     for answer in answers(request, say):
@@ -129,8 +129,8 @@ def predict(
             raise error
         num_skipped += 1
         if num_skipped > request.skip_corrupt:
-            more = "To skip up to N such files: --skip-corrupt N"
-            todo = f"{error.todo}\n  {more}" if error.todo else more
+            hint = "To skip up to N such files: --skip-corrupt N"
+            todo = f"{error.todo}\n  {hint}" if error.todo else hint
             raise UserError(error.what, where=error.where, todo=todo) from error
         say(f"skipped: {error}")
 
@@ -168,23 +168,23 @@ def answers(
 
 def _predict(trained: Trained, reader: _Reader, path: Path) -> Prediction:
     windows, starts = reader.read(path)
-    parts: list[torch.Tensor] = []
+    chunks: list[torch.Tensor] = []
     with torch.inference_mode():
         for first in range(0, len(starts), _AT_ONCE):
             batch = _to(trained.device, windows, slice(first, first + _AT_ONCE))
             with trained.policy.forward():
                 logits = reader.logits(trained.model, batch)
-            parts.append(logits.float().softmax(dim=1).cpu())
-    probabilities = torch.cat(parts)
-    which = reader.chosen(probabilities) if len(starts) > 1 else 0
-    values, places = probabilities[which].sort(descending=True, stable=True)
+            chunks.append(logits.float().softmax(dim=1).cpu())
+    probabilities = torch.cat(chunks)
+    window = reader.chosen(probabilities) if len(starts) > 1 else 0
+    values, indices = probabilities[window].sort(descending=True, stable=True)
     return Prediction(
         path=path,
         guesses=[
-            Guess(label=reader.label(place), probability=value)
-            for value, place in zip(values.tolist(), places.tolist(), strict=True)
+            Guess(label=reader.label(index), probability=value)
+            for value, index in zip(values.tolist(), indices.tolist(), strict=True)
         ],
-        start_s=starts[which] if len(starts) > 1 else None,
+        start_s=starts[window] if len(starts) > 1 else None,
     )
 
 
@@ -221,8 +221,8 @@ def _expanded(files: Sequence[Path], reader: _Reader) -> Iterator[tuple[Path, Us
             if inner.suffix.lower() in reader.suffixes and not is_hidden(inner.name)
         )
         if not suitable:
-            what = f"contains no {reader.kind} ({', '.join(reader.suffixes)})"
-            yield path, UserError(what, where=str(path))
+            message = f"contains no {reader.kind} ({', '.join(reader.suffixes)})"
+            yield path, UserError(message, where=str(path))
         yield from ((inner, None) for inner in suitable)
 
 
@@ -262,8 +262,8 @@ class _Clips:
     def logits(self, model: nn.Module, batch: Batch) -> torch.Tensor:
         return model(self._front_end(batch["audio"]))
 
-    def label(self, place: int) -> str:
-        return self._data.labels[place]
+    def label(self, index: int) -> str:
+        return self._data.labels[index]
 
     def chosen(self, probabilities: torch.Tensor) -> int:
         # The first two labels are silence and unknown words, which most windows are.
@@ -300,8 +300,8 @@ class _Pictures:
     def logits(self, model: nn.Module, batch: Batch) -> torch.Tensor:
         return model(self._data.preprocessing.on_device(batch, training=False))
 
-    def label(self, place: int) -> str:
-        return self._names[place] if place < len(self._names) else f"class {place}"
+    def label(self, index: int) -> str:
+        return self._names[index] if index < len(self._names) else f"class {index}"
 
     def chosen(self, probabilities: torch.Tensor) -> int:
         return int(probabilities.amax(dim=1).argmax())

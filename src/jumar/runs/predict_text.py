@@ -45,7 +45,7 @@ class TextRequest:
     Attributes:
         trained: The run.
         files: Files of texts.
-        texts: Texts themselves.
+        texts: The texts themselves.
         pair: The second text of each of `texts`, or the question about them.
         skip_corrupt: Unreadable files or rows to tolerate.
     """
@@ -122,15 +122,15 @@ def text_results(
 ) -> Iterator[TextResult | Unreadable]:
     """The predictions for each text, or why there are none for a file.
 
-    Texts that are longer than the training's samples are cut, as there; entities are looked for in
-    all of a text, and answers in all of a passage.
+    Texts that are longer than the training samples are cut, as in training; entities are searched
+    for in the entire text, and answers in the entire passage.
 
     Args:
         request: Which texts and which run.
         say: Prints a line about texts that were cut, and rows that were skipped.
 
     Raises:
-        UserError: There is no such run, or a text without the question about it.
+        UserError: There is no such run, or the question about a text is missing.
     """
     trained = open_trained(request.trained)
     try:
@@ -155,7 +155,7 @@ def text_results(
 
 
 def of_vocabulary(say: Callable[[str], None]) -> Callable[[str], None]:
-    """Repeats notices about the vocabulary's path; the data's is irrelevant without training.
+    """Passes on notices about the vocabulary's path; the data's is irrelevant without training.
 
     Args:
         say: Prints a line.
@@ -169,7 +169,7 @@ def of_vocabulary(say: Callable[[str], None]) -> Callable[[str], None]:
 
 
 class _Predictor(ABC, Generic[R]):
-    """What all three have in common: the network and its tokenizer."""
+    """What the three predictors have in common: the network and its tokenizer."""
 
     def __init__(self, recipe: R, trained: Trained, say: Callable[[str], None]) -> None:
         self.recipe, self.trained, self.say = recipe, trained, say
@@ -191,9 +191,9 @@ class _Predictor(ABC, Generic[R]):
         names = ("input_ids", "segment_ids", "input_mask")
         with torch.inference_mode():
             for first in range(0, len(samples), _AT_ONCE):
-                part = samples[first : first + _AT_ONCE]
+                chunk = samples[first : first + _AT_ONCE]
                 batch = (
-                    torch.from_numpy(np.stack([each[name] for each in part])) for name in names
+                    torch.from_numpy(np.stack([each[name] for each in chunk])) for name in names
                 )
                 with self.trained.policy.forward():
                     logits = self.trained.model(
@@ -211,10 +211,12 @@ class _Labelling(_Predictor[ClassifyRecipe]):
             sentences = read_plain(path)
         else:
             sentences = list(read_sentences(path, self.recipe.data, skipping, labelled=False))
-        for pairs in (False, True):
-            # A sample with a second text is another one than a sample whose second text is empty.
-            chosen = [each for each in sentences if (each.second is not None) == pairs]
-            yield from self._results(chosen)
+        for has_pair in (False, True):
+            # A sample without a second text is encoded differently from one with an empty one.
+            alike = [
+                sentence for sentence in sentences if (sentence.second is not None) == has_pair
+            ]
+            yield from self._results(alike)
 
     def _results(self, sentences: Sequence[Sentence]) -> Iterator[TextResult]:
         samples = Sentences(
@@ -226,14 +228,14 @@ class _Labelling(_Predictor[ClassifyRecipe]):
             samples.map(item, item, SampleKey(0, item)) for item in range(len(samples))
         ]
         for sentence, logits in zip(sentences, self.logits(arrays), strict=True):
-            values, places = logits.softmax(dim=0).sort(descending=True, stable=True)
+            values, indices = logits.softmax(dim=0).sort(descending=True, stable=True)
             yield LabelledText(
                 where=sentence.where,
                 text=sentence.first,
                 pair=sentence.second,
                 guesses=[
-                    Guess(label=self.recipe.data.labels[place], probability=value)
-                    for value, place in zip(values.tolist(), places.tolist(), strict=True)
+                    Guess(label=self.recipe.data.labels[index], probability=value)
+                    for value, index in zip(values.tolist(), indices.tolist(), strict=True)
                 ],
             )
 
@@ -257,26 +259,28 @@ class _Tagging(_Predictor[EntityRecipe]):
         probabilities: list[float] = []
         rows, firsts = self._rows([text[begin:end] for begin, end in spans])
         samples = [self.frame.arrays(row) for row in rows]
-        for places, logits in zip(firsts, self.logits(samples), strict=True):
-            values, numbers = logits[places].softmax(dim=1).max(dim=1)
+        for positions, logits in zip(firsts, self.logits(samples), strict=True):
+            values, numbers = logits[positions].softmax(dim=1).max(dim=1)
             tags += [self.recipe.data.labels[number] for number in numbers.tolist()]
             probabilities += values.tolist()
-        listed: list[EntityInText] = []
+        found_entities: list[EntityInText] = []
         for kind, first, last in entities(tags):
             begin, end = spans[first][0], spans[last][1]
-            least = min(probabilities[first : last + 1])
-            listed.append(EntityInText(kind, text[begin:end], begin, end, least))
-        return TaggedText(where=where, text=text, entities=listed)
+            probability = min(probabilities[first : last + 1])
+            found_entities.append(EntityInText(kind, text[begin:end], begin, end, probability))
+        return TaggedText(where=where, text=text, entities=found_entities)
 
     def _tokens(self, text: str) -> list[tuple[int, int]]:
         """The characters of each token, as the training data has them."""
         if self.recipe.data.new_texts == "words":
             words = self.tokenizer.rules.words.placed(text)
             return [(word.places[0], word.places[-1] + 1) for word in words]
-        return [(place, place + 1) for place, letter in enumerate(text) if not letter.isspace()]
+        return [
+            (position, position + 1) for position, letter in enumerate(text) if not letter.isspace()
+        ]
 
     def _rows(self, tokens: Sequence[str]) -> tuple[list[list[int]], list[list[int]]]:
-        """Pieces of as many samples as a text needs, and the position of each token's first."""
+        """Pieces of as many samples as a text needs, and each token's first position in them."""
         room = self.frame.length - 2
         rows: list[list[int]] = []
         firsts: list[list[int]] = []
@@ -310,14 +314,16 @@ class _Answering(_Predictor[ReadingRecipe]):
     def _results(self, reading: Reading) -> Iterator[TextResult]:
         windows = ReadingWindows(reading, tokenizer=self.tokenizer, data=self.recipe.data)
         for number, group in groupby(
-            range(len(windows)), key=lambda place: windows.windows[place].question
+            range(len(windows)), key=lambda window: windows.windows[window].question
         ):
-            question, own = reading.questions[number], list(group)
-            samples = [windows.map(place, place, SampleKey(0, place)) for place in own]
+            question, question_windows = reading.questions[number], list(group)
+            samples = [
+                windows.map(window, window, SampleKey(0, window)) for window in question_windows
+            ]
             answers = [
                 answer
-                for place, logits in zip(own, self.logits(samples), strict=True)
-                for answer in window_answers(windows, place, logits.numpy())
+                for window, logits in zip(question_windows, self.logits(samples), strict=True)
+                for answer in window_answers(windows, window, logits.numpy())
             ]
             yield AnsweredQuestion(
                 where=question.where,

@@ -91,7 +91,7 @@ def create_capture(
         # Imported here because it needs polars, which takes a fraction of a second to import.
         from jumar.training.profiling.files import write_profile
 
-        kept = write_profile(
+        profile = write_profile(
             recorded,
             context.run.path,
             device=context.device,
@@ -99,7 +99,7 @@ def create_capture(
             settings=settings,
             environment={"recipe": context.chosen.recorded(), "environment": environment},
         )
-        context.console.line(kept.line())
+        context.console.line(profile.line())
 
     return Capture(
         CapturePlan(

@@ -1,6 +1,6 @@
 """Speed of each rank and of each link between ranks: `jumar doctor --ranks`.
 
-In a training all ranks are as slow as the slowest, and their own clocks show the same time. Here
+In training, all ranks are as slow as the slowest, and their own clocks show the same time. Here
 each rank computes alone, and each link is used while no other rank sends.
 """
 
@@ -22,7 +22,7 @@ from jumar.ground.text import print_plain
 from jumar.training.parallel.announced import announced_ranks
 
 SLOW = 2.0
-"""A rank or link is slow from this multiple of the others' median."""
+"""A rank or link is slow above this multiple of the others' median."""
 
 _SIDE = 512
 _NUMBERS = 1 << 20
@@ -36,8 +36,8 @@ class RankSpeed:
     """The measurements of a rank.
 
     Attributes:
-        compute_s: Seconds of a few matrix products, while all ranks compute.
-        link_s: Seconds until 4 MiB had come from this rank to the next one, and back.
+        compute_s: Seconds for a few matrix products, while all ranks compute.
+        link_s: Seconds for 4 MiB to travel from this rank to the next one and back.
     """
 
     rank: int
@@ -55,10 +55,10 @@ def check_ranks(device: str, *, as_json: bool = False) -> int:
         as_json: Whether to print JSON.
 
     Returns:
-        The exit code: 1 if the ranks do not add up right, otherwise 0.
+        The exit code: 1 if a sum over the ranks is wrong, otherwise 0.
 
     Raises:
-        UserError: There is one rank, or one was lost.
+        UserError: There is only one rank, or one was lost.
     """
     ranks = announced_ranks()
     if ranks.world == 1:
@@ -90,24 +90,29 @@ def verdicts(measured: Sequence[RankSpeed]) -> list[str]:
     following = [*measured[1:], *measured[:1]]
     sending = [
         (
-            f"the link from rank {each.rank} ({each.host}) to rank {after.rank} ({after.host}) "
+            f"the link from rank {each.rank} ({each.host}) to rank {receiver.rank} "
+            f"({receiver.host}) "
             "takes",
             each.link_s,
         )
-        for each, after in zip(measured, following, strict=True)
+        for each, receiver in zip(measured, following, strict=True)
     ]
     outliers = [*_outliers(computing), *_outliers(sending)]
     return [sentence for _, sentence in sorted(outliers, reverse=True)]
 
 
-def _outliers(named: Sequence[tuple[str, float]]) -> list[tuple[float, str]]:
+def _outliers(measurements: Sequence[tuple[str, float]]) -> list[tuple[float, str]]:
     outliers: list[tuple[float, str]] = []
-    for place, (name, seconds) in enumerate(named):
+    for index, (name, seconds) in enumerate(measurements):
         # One of the two others may be slow, too: in a ring of three, two links share a rank.
-        others = median_low(other for at, (_, other) in enumerate(named) if at != place)
+        others = median_low(
+            other_seconds
+            for other_index, (_, other_seconds) in enumerate(measurements)
+            if other_index != index
+        )
         if seconds > SLOW * others and seconds - others > _SMALLEST_S:
-            times = seconds / others
-            outliers.append((times, f"{name} {times:.1f} times as long as the others (median)"))
+            ratio = seconds / others
+            outliers.append((ratio, f"{name} {ratio:.1f} times as long as the others (median)"))
     return outliers
 
 
@@ -117,45 +122,45 @@ def _measured(device: Device, rank: int, world: int) -> list[RankSpeed]:
     _computed(square, device)
     dist.barrier()
     compute_s = median(_computed(square, device) for _ in range(_REPEATS))
-    links = [_there_and_back(numbers, one, rank, world, device) for one in range(world)]
-    own = RankSpeed(
+    links = [_there_and_back(numbers, sender, rank, world, device) for sender in range(world)]
+    own_speed = RankSpeed(
         rank=rank,
         host=platform.node(),
         device=device.name,
         compute_s=compute_s,
         link_s=links[rank],
     )
-    gathered: list[Any] = [None] * world
-    dist.all_gather_object(gathered, own)
-    return gathered
+    speeds: list[Any] = [None] * world
+    dist.all_gather_object(speeds, own_speed)
+    return speeds
 
 
 def _computed(square: torch.Tensor, device: Device) -> float:
-    began = time.perf_counter()
+    start = time.perf_counter()
     for _ in range(_REPEATS):
         torch.mm(square, square)
     device.synchronize()
-    return time.perf_counter() - began
+    return time.perf_counter() - start
 
 
 def _there_and_back(
-    numbers: torch.Tensor, one: int, rank: int, world: int, device: Device
+    numbers: torch.Tensor, sender: int, rank: int, world: int, device: Device
 ) -> float:
     """Seconds of a round trip from a rank to the next; 0 on ranks not involved."""
-    other = (one + 1) % world
+    receiver = (sender + 1) % world
     dist.barrier()
-    taken: list[float] = []
+    durations: list[float] = []
     for _ in range(4):  # the first opens the connection
-        began = time.perf_counter()
-        if rank == one:
-            dist.send(numbers, other)
-            dist.recv(numbers, other)
-        elif rank == other:
-            dist.recv(numbers, one)
-            dist.send(numbers, one)
+        start = time.perf_counter()
+        if rank == sender:
+            dist.send(numbers, receiver)
+            dist.recv(numbers, receiver)
+        elif rank == receiver:
+            dist.recv(numbers, sender)
+            dist.send(numbers, sender)
         device.synchronize()
-        taken.append(time.perf_counter() - began)
-    return min(taken) if rank == one else 0.0
+        durations.append(time.perf_counter() - start)
+    return min(durations) if rank == sender else 0.0
 
 
 def _show(measured: Sequence[RankSpeed], *, is_right: bool, as_json: bool) -> None:

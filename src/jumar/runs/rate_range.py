@@ -121,7 +121,7 @@ def find_rate(request: RateRequest, say: Callable[[str], None]) -> RateRange:
         say: Prints a line.
 
     Raises:
-        UserError: There is no such recipe or objective, or the ramp makes no sense.
+        UserError: There is no such recipe or objective, or the ramp is not valid.
     """
     request.check()
     if announced_ranks().world > 1:
@@ -146,13 +146,13 @@ def proposed(steps: Sequence[RampStep], *, diverged: bool) -> tuple[float | None
         diverged: Whether the ramp ended because the loss diverged.
     """
     # The first values are averages of few losses.
-    settled = steps[FEWEST_STEPS // 4 :]
-    if not settled:
+    settled_steps = steps[FEWEST_STEPS // 4 :]
+    if not settled_steps:
         return None, "the loss diverged within the first steps: lower --low"
-    lowest = min(settled, key=lambda each: each.smoothed)
-    if lowest is settled[0]:
+    lowest = min(settled_steps, key=lambda each: each.smoothed)
+    if lowest is settled_steps[0]:
         return None, "the loss never fell: lower --low, or give more --steps"
-    if lowest is settled[-1] and not diverged:
+    if lowest is settled_steps[-1] and not diverged:
         return None, f"the loss was still falling at {lowest.rate:.3g}: raise --high"
     return lowest.rate / BELOW_LOWEST, (
         f"a tenth of {lowest.rate:.3g}, the rate with the lowest smoothed loss "
@@ -165,7 +165,7 @@ def _along_ramp(
 ) -> RateRange:
     plan = context.chosen.plan
     objective = _objective(request, plan)
-    own = plan.optimization[objective].optimizer
+    optimizer = plan.optimization[objective].optimizer
     task = starting_task(context, None)
     say(
         f"device: {context.device.kind} ({context.device.name}) · "
@@ -190,7 +190,7 @@ def _along_ramp(
     proposal, reason = proposed(steps, diverged=diverged)
     return RateRange(
         objective=objective,
-        own_rate=own.learning_rate,
+        own_rate=optimizer.learning_rate,
         steps=steps,
         end=end,
         proposal=proposal,
@@ -235,9 +235,9 @@ def _objective(request: RateRequest, plan: Plan) -> str:
 
 def _with_ramp(plan: Plan, objective: str, request: RateRequest) -> Plan:
     """The plan with rising rates, without early stopping and overflow explanations."""
-    own = plan.optimization[objective]
+    original = plan.optimization[objective]
     ramp = Optimization(
-        optimizer=replace(own.optimizer, learning_rate=request.low),
+        optimizer=replace(original.optimizer, learning_rate=request.low),
         schedule=Ramp(ratio=request.high / request.low, steps=request.steps),
     )
     return replace(

@@ -47,8 +47,8 @@ class Replay:
 
     Attributes:
         run: The run.
-        first: Finished steps before: those of a checkpoint, or 0 for the initial weights.
-        until: Finished steps after.
+        first: Number of finished steps before: that of a checkpoint, or 0 for the initial weights.
+        until: Number of finished steps after.
         assignments: Changed fields.
         imports: Modules to import first.
         device: The value of `--device`.
@@ -85,8 +85,8 @@ class Replayer:
 
     Args:
         name: Name of the run in messages.
-        pools: The processes to do it in, one per rank.
-        pids: Their numbers.
+        pools: The processes to replay in, one per rank.
+        pids: Their process ids.
         say: Prints a line before each replay.
 
     Attributes:
@@ -111,16 +111,16 @@ class Replayer:
         """
         self.count += 1
         where = f"from step {wanted.first}" if wanted.first else "from the initial weights"
-        what = "" if wanted.dump is None else f", recording step {wanted.until - 1}"
+        recording = "" if wanted.dump is None else f", recording step {wanted.until - 1}"
         steps = counted(wanted.until - wanted.first, "step")
         world = len(self._pools)
         by = f" by {world} ranks" if world > 1 else ""
-        self._say(f"{self.name}: replaying {steps} {where}{by}{what}")
+        self._say(f"{self.name}: replaying {steps} {where}{by}{recording}")
         try:
             if world == 1:
                 return self._pools[0].submit(replay, wanted).result()
             store = dist.TCPStore(_HOST, 0, is_master=True, wait_for_workers=False)
-            shares = [each.submit(_replay_share, wanted, store.port) for each in self._pools]
+            shares = [pool.submit(_replay_share, wanted, store.port) for pool in self._pools]
             return _joined(self._results(shares))
         except BrokenProcessPool as error:
             raise UserError(
@@ -135,11 +135,11 @@ class Replayer:
             Exception: The first error of a rank; the other ranks, which may wait for it, are ended.
         """
         wait(shares, return_when=FIRST_EXCEPTION)
-        # When one is killed, another may be the first to report it: its connection is closed.
+        # If one is killed, another may be the first to report it, since their connection closes.
         done, waiting = wait(shares, timeout=_GRACE_S)
-        errors = [error for each in done if (error := each.exception()) is not None]
+        errors = [error for future in done if (error := future.exception()) is not None]
         if not errors:
-            return [each.result() for each in shares]
+            return [future.result() for future in shares]
         if waiting:
             for pid in self._pids:
                 with contextlib.suppress(ProcessLookupError, BrokenProcessPool):
@@ -184,7 +184,7 @@ def _replay_share(wanted: Replay, port: int) -> Replayed:
     meeting = {
         "MASTER_ADDR": _HOST,
         "MASTER_PORT": str(port),
-        # The parent holds the store, so that no port is free for a moment and then taken.
+        # The parent keeps the store open, so that no other process can take its port.
         "TORCHELASTIC_USE_AGENT_STORE": "True",
         "TORCHELASTIC_RESTART_COUNT": "0",
     }
@@ -195,7 +195,7 @@ def _replay_share(wanted: Replay, port: int) -> Replayed:
 def _joined(shares: Sequence[Replayed]) -> Replayed:
     """One result of all ranks: the first one's, unless another rank's state differs from it.
 
-    Each rank has batch-norm averages of its own, which a checkpoint does not hold.
+    Each rank has batch-norm averages of its own, which a checkpoint does not store.
     """
     steps = {
         step: {
@@ -228,7 +228,7 @@ def replay(wanted: Replay) -> Replayed:
         to=wanted.dump or _NOWHERE,
         device=wanted.device,
     )
-    # What the parent prints may be JSON.
+    # The parent's stdout may be JSON.
     with (
         contextlib.redirect_stdout(sys.stderr),
         open_context(

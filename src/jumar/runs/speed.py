@@ -122,7 +122,7 @@ class _TimedBlocks(Observer):
         self._waited_s = 0.0
 
     def phase(self, name: str, detail: str = "") -> AbstractContextManager[object] | None:
-        """Count the waiting for data."""
+        """Time the waiting for data."""
         del detail
         return self._waiting() if name == DATA else None
 
@@ -155,7 +155,7 @@ class _TimedBlocks(Observer):
             self._waited_s += time.perf_counter() - start
 
     def _prove(self) -> None:
-        """Hash the weights, then evaluate and save, for the peak of the memory."""
+        """Hash the weights, then evaluate and save, so that peak memory is that of a run."""
         trainer = self.trainer
         assert trainer is not None
         self._proof = {"hashes": combined(live_hashes(trainer.state))}
@@ -238,10 +238,10 @@ def _evaluate_some(trainer: Trainer) -> None:
         UserError: The task cannot be scored on so few samples, or they cannot be read.
     """
     task, plan = trainer.task, trainer.plan
-    everything = task.eval_data
-    if everything is None:
+    eval_data = task.eval_data
+    if eval_data is None:
         return
-    task.eval_data = _FirstSamples(everything, _EVALUATED_BATCHES * plan.eval_batch_size)
+    task.eval_data = _FirstSamples(eval_data, _EVALUATED_BATCHES * plan.eval_batch_size)
     try:
         with trainer.state.scored_weights():
             evaluate(
@@ -255,7 +255,7 @@ def _evaluate_some(trainer: Trainer) -> None:
                 console=Console(silent=True),
             )
     finally:
-        task.eval_data = everything
+        task.eval_data = eval_data
 
 
 def memory_peak(device: Device) -> int:
@@ -263,7 +263,7 @@ def memory_peak(device: Device) -> int:
     peak = device.memory_peak_bytes() or 0
     if not device.on_host:
         return peak
-    return peak + sum(_peak_of(each) for each in _loader_processes())
+    return peak + sum(_peak_of(process) for process in _loader_processes())
 
 
 def _peak_of(process: int) -> int:
@@ -275,14 +275,14 @@ def _loader_cpu_s() -> float:
     """CPU time that the loader processes have used so far."""
     ticks = 0
     for process in _loader_processes():
-        # The name in parentheses may hold blanks; user and system time are fields 14 and 15.
+        # The name in parentheses may contain spaces; user and system time are fields 14 and 15.
         fields = _read(f"/proc/{process}/stat").rpartition(")")[2].split()
-        ticks += sum(int(each) for each in fields[11:13])
+        ticks += sum(int(field) for field in fields[11:13])
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _loader_processes() -> list[int]:
-    return [each.pid for each in multiprocessing.active_children() if each.pid is not None]
+    return [process.pid for process in multiprocessing.active_children() if process.pid is not None]
 
 
 def _read(path: str) -> str:

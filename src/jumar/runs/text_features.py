@@ -39,8 +39,8 @@ class FeatureRequest:
     Attributes:
         trained: The run.
         layers: Numbers of layers: 0 is the first, -1 the last.
-        files: Files with a text a line; a tab separates the texts of a pair.
-        texts: Texts themselves.
+        files: Files with one text per line; a tab separates the texts of a pair.
+        texts: The texts themselves.
         pair: The second text of each of `texts`.
     """
 
@@ -84,19 +84,19 @@ def text_features(
         encoder = next(module for module in trained.model.modules() if isinstance(module, Bert))
         _check_layers(request.layers, encoder.size.num_layers)
         number = 0
-        # A sample with a second text is another one than a sample whose second text is empty.
+        # A sample without a second text is encoded differently from one with an empty one.
         for _, group in groupby(sentences, key=lambda sentence: sentence.second is not None):
-            part = list(group)
+            group_sentences = list(group)
             samples = Sentences(
-                part,
-                [0] * len(part),
+                group_sentences,
+                [0] * len(group_sentences),
                 tokenizer=tokenizer,
                 frame=frame_of(tokenizer.vocabulary, longest),
             )
             if samples.truncated:
                 say(f"{samples.truncated} of {len(samples)} cut to {longest} tokens")
             for ids, vectors in _vectors(encoder, trained, samples, request.layers):
-                tokens = [tokenizer.vocabulary.pieces[each] for each in ids]
+                tokens = [tokenizer.vocabulary.pieces[piece_id] for piece_id in ids]
                 yield _line(number, tokens, request.layers, vectors)
                 number += 1
     finally:
@@ -106,7 +106,7 @@ def text_features(
 def _vectors(
     encoder: Bert, trained: Trained, samples: Sentences, layers: Sequence[int]
 ) -> Iterator[tuple[list[int], list[Tensor]]]:
-    """For each text its word pieces, and a tensor [pieces, hidden_size] of each layer."""
+    """For each text its word pieces, and a tensor [pieces, hidden_size] per layer."""
     for first in range(0, len(samples), _AT_ONCE):
         numbers = range(first, min(first + _AT_ONCE, len(samples)))
         arrays = [samples.map(each, each, SampleKey(0, each)) for each in numbers]
@@ -117,11 +117,11 @@ def _vectors(
         with torch.inference_mode(), trained.policy.forward():
             encoded = encoder(ids, segments, mask, all_layers=True)
         # The first of the layers is the embeddings, which the original does not count.
-        chosen = [
+        layer_vectors = [
             encoded.packing.unpack(encoded.layers[1:][layer]).float().cpu() for layer in layers
         ]
         for row, length in enumerate(encoded.packing.mask.sum(dim=1).tolist()):
-            yield ids[row, :length].tolist(), [layer[row, :length] for layer in chosen]
+            yield ids[row, :length].tolist(), [layer[row, :length] for layer in layer_vectors]
 
 
 def _line(
@@ -131,11 +131,11 @@ def _line(
         {
             "token": token,
             "layers": [
-                {"index": layer, "values": [round(value, 6) for value in values[place].tolist()]}
+                {"index": layer, "values": [round(value, 6) for value in values[position].tolist()]}
                 for layer, values in zip(layers, vectors, strict=True)
             ],
         }
-        for place, token in enumerate(tokens)
+        for position, token in enumerate(tokens)
     ]
     return json.dumps({"linex_index": number, "features": features}, ensure_ascii=False)
 

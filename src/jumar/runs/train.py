@@ -86,14 +86,14 @@ def train_recipe(request: TrainRequest) -> int:
         ) as context,
         listening() as stop,
     ):
-        finished = None if request.dry_run else _finished(context)
+        finished_line = None if request.dry_run else _finished(context)
         if share.line:
             context.console.line(share.line)
-        if finished is None:
+        if finished_line is None:
             code = _train(request, context, stop)
         else:
             hint = f"; to record its steps: jumar profile {context.run}" if request.profile else ""
-            context.console.line(finished + hint)
+            context.console.line(finished_line + hint)
             code = 0
         tell(code)
         return code
@@ -105,8 +105,8 @@ def _resolve(request: TrainRequest, ranks: Ranks) -> ChosenRun:
     if request.resume and run is not None and not exists(run.path):
         raise missing(run.path, "run directory", where="--resume")
     if request.resume and (run is None or not run.exists):
-        place = "--run-dir names no run" if run is None else f"there is no run in '{run}'"
-        raise UserError(f"--resume: {place}", todo="Name the run with --run-dir DIRECTORY.")
+        problem = "--run-dir names no run" if run is None else f"there is no run in '{run}'"
+        raise UserError(f"--resume: {problem}", todo="Name the run with --run-dir DIRECTORY.")
     if run is not None and run.exists:
         name, imports, stored = stored_recipe(run, request.imports, as_recorded=True)
         if request.recipe not in (None, name):
@@ -181,15 +181,15 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
     def begin() -> None:
         if ranks.is_first:
             if checkpoint is not None:
-                for place in set_aside_newer(run.checkpoints, checkpoint):
-                    console.line(f"set aside: {place}")
+                for path in set_aside_newer(run.checkpoints, checkpoint):
+                    console.line(f"set aside: {path}")
             batch = plan.batch_size * ranks.world
             write_json(run.recipe, {**chosen.recorded(), "global_batch": batch})
             if checkpoint is None or not is_file(run.first_stage):
                 keep_first_stage(chosen.recipe, run)
             keep_resolved(run, chosen.recipe, task)
-            applied = {} if request.tuned is None else {"tuned": request.tuned}
-            write_json(run.environment, {**environment, **applied})
+            tuned_facts = {} if request.tuned is None else {"tuned": request.tuned}
+            write_json(run.environment, {**environment, **tuned_facts})
             console.keep_log(run.log)
 
     capture = (

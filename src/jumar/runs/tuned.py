@@ -24,10 +24,10 @@ class TunedRequest:
     """The options about tuned settings.
 
     Attributes:
-        path: The file or its folder; None for the recipe's default place.
+        path: The file or its folder; None for the recipe's default folder.
         even_if_stale: Whether to apply it although it was measured on something else.
         has_variables: Whether this process was started with the file's variables. Where they bind
-            threads to cores, the cores of this machine cannot be counted any more.
+            threads to cores, the cores of this machine can no longer be counted.
     """
 
     path: Path | None = None
@@ -42,7 +42,7 @@ class Application:
     Attributes:
         file: The file.
         tuned: Its content.
-        differences: Differences to the measured state.
+        differences: Differences from the measured state.
         settings: The fields that are set; without those that the user set.
         environment: The variables that are set; without those that the user set.
         own: Fields and variables set by the user.
@@ -77,11 +77,16 @@ class Application:
             for name, value in self.environment.items()
             if name not in self.missing_variables
         }
-        applied = [f"{name}={value}" for name, value in {**self.settings, **in_place}.items()]
+        applied_settings = [
+            f"{name}={value}" for name, value in {**self.settings, **in_place}.items()
+        ]
         state = " (interrupted, not confirmed)" if self.tuned.state == "partial" else ""
         stale = f", although {'; '.join(self.differences)}" if self.differences else ""
         weights = " · weights round differently" if self.tuned.weights == "rounding" else ""
-        lines = [f"tuned by {self.file}{state}{stale}: {' '.join(applied) or 'nothing'}{weights}"]
+        lines = [
+            f"tuned by {self.file}{state}{stale}: "
+            f"{' '.join(applied_settings) or 'nothing'}{weights}"
+        ]
         if self.own:
             lines.append(f"not changed by it, since you set it: {', '.join(self.own)}")
         if self.missing_variables:
@@ -116,13 +121,13 @@ def resolve_tuned(request: TrainRequest, tuned: TunedRequest) -> Application:
     name, recipe = _requested(request)
     path = default_folder(name) if tuned.path is None else expanded(tuned.path)
     if not exists(path):
-        more = f"Make one with: jumar tune speed {name}"
-        raise missing(path, "tuned file", where="--tuned", more=more)
+        advice = f"Make one with: jumar tune speed {name}"
+        raise missing(path, "tuned file", where="--tuned", more=advice)
     content = read_tuned(path)
     device = open_device(request.device)
     now = validity_of(name, recipe, device=device.kind, device_name=device.name)
-    uncounted = ["cores"] if tuned.has_variables else []
-    differences = content.validity.differences(now, apart_from=[*content.settings, *uncounted])
+    ignored_fields = ["cores"] if tuned.has_variables else []
+    differences = content.validity.differences(now, apart_from=[*content.settings, *ignored_fields])
     is_refused = bool(differences) and not tuned.even_if_stale
     own_fields = [field for field in content.settings if _is_set(field, request.assignments)]
     own_variables = [

@@ -26,7 +26,7 @@ class Network:
 
     Attributes:
         name: Name of the recipe, or of the network that is translated without one.
-        names: What its weights are called in TensorFlow.
+        names: The names of its weights in TensorFlow.
         weights: Its `state_dict`, freshly initialised if requested; without a recipe, zeros that
             take no memory.
         trained: Which of the weights an optimizer changes.
@@ -49,8 +49,8 @@ class Network:
         """Whether the recipe's optimizers keep the same state per weight as the original's."""
         if self.recipe is None or not self.names.optimizers:
             return False
-        chosen = {one.optimizer.kind for one in self.recipe.optimization().values()}
-        return chosen == {one.kind for one in self.names.optimizers}
+        kinds = {settings.optimizer.kind for settings in self.recipe.optimization().values()}
+        return kinds == {one.kind for one in self.names.optimizers}
 
 
 def network_of(recipe: Recipe, name: str, *, initialized: bool = False) -> Network:
@@ -59,8 +59,8 @@ def network_of(recipe: Recipe, name: str, *, initialized: bool = False) -> Netwo
     Args:
         recipe: The recipe.
         name: Its name.
-        initialized: Initialise the weights, for those that are not replaced; takes seconds if
-            there are many.
+        initialized: Initialise the weights, in case some are not replaced; takes seconds if there
+            are many.
 
     Raises:
         UserError: The recipe cannot build it without data, or has no TensorFlow names for it.
@@ -95,18 +95,18 @@ def network_named(
     Raises:
         UserError: There is no such recipe; see `network_of` for more.
     """
-    translated = _WITHOUT_NETWORK.get(name)
-    if translated is None or any(row.name == name for row in list_recipes()):
+    to_tf_names = _WITHOUT_NETWORK.get(name)
+    if to_tf_names is None or any(row.name == name for row in list_recipes()):
         recipe = create_recipe(name, assignments)
         recipe = recipe.fitted_to({key: entry.shape for key, entry in entries.items()})
         return network_of(recipe, name, initialized=initialized)
-    names = translated(list(entries))
+    names = to_tf_names(list(entries))
     weights: dict[str, torch.Tensor] = {}
     for variable in names.variables:
         shape: tuple[int, ...] = ()
         if variable.tf_name in entries:
-            theirs = np.broadcast_to(np.float32(0), entries[variable.tf_name].shape)
-            shape = variable.layout.to_torch(theirs).shape
+            tf_array = np.broadcast_to(np.float32(0), entries[variable.tf_name].shape)
+            shape = variable.layout.to_torch(tf_array).shape
         elif variable.name in entries:
             shape = entries[variable.name].shape
         weights[variable.name] = torch.zeros(()).expand(shape)

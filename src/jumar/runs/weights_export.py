@@ -42,7 +42,7 @@ _PLACES = {
 
 @dataclass(frozen=True, kw_only=True)
 class ExportRequest:
-    """Which weights to export, and where to.
+    """Which weights to export, and where.
 
     Attributes:
         source: A run directory; or a `.safetensors` file, with `recipe`.
@@ -104,28 +104,28 @@ def export_weights(request: ExportRequest) -> list[str]:
     if request.like is not None:
         return export_frozen(network, averages or network.weights, request.like, out)
     check_free(out, ours=request.out is None)
-    placed = place_weights(network, averages)
-    averaged = len(placed) - len(network.names.variables)
+    makers = place_weights(network, averages)
+    num_averages = len(makers) - len(network.names.variables)
     global_step = step * network.names.counting.global_step
-    counted = {GLOBAL_STEP: lambda: np.array(global_step, dtype=np.int64)}
-    write_bundle(out, _LazyArrays({**placed, **slots, **counted}))
+    step_maker = {GLOBAL_STEP: lambda: np.array(global_step, dtype=np.int64)}
+    write_bundle(out, _LazyArrays({**makers, **slots, **step_maker}))
     lines = [f"{len(network.names.variables)} weights of {network.name}, step {step}"]
     if global_step != step:
         lines.append(f"  global_step {global_step}, as the original counts")
-    if averaged:
-        lines.append(f"  with averages ({averaged}): {_PLACES[network.names.averages]}")
+    if num_averages:
+        lines.append(f"  with averages ({num_averages}): {_PLACES[network.names.averages]}")
     elif averages is not None:
         lines.append("  without the run's averages, which the original's checkpoints do not have")
     unnamed = unnamed_weights(network.names, network.weights)
     if slots:
         lines.append(f"  with the optimizer state ({len(slots)})")
     elif network.names.optimizers and request.source.suffix != SAFETENSORS:
-        why = (
+        reason = (
             "which this checkpoint does not store by name"
             if network.keeps_slots
             else "which is not of the original's kind"
         )
-        lines.append(f"  without the optimizer state, {why}")
+        lines.append(f"  without the optimizer state, {reason}")
     if unnamed:
         lines.append(f"  not exported, without a TensorFlow name: {', '.join(unnamed)}")
     return [*lines, f"written: {out}"]
@@ -134,13 +134,13 @@ def export_weights(request: ExportRequest) -> list[str]:
 def place_weights(network: Network, averages: Weights | None) -> dict[str, Callable[[], Array]]:
     """How to make each variable of the checkpoint, with averages where the original has them."""
     names = network.names
-    placed: dict[str, Callable[[], Array]] = {}
+    makers: dict[str, Callable[[], Array]] = {}
 
     def place(tf_name: str, variable: TfVariable, weights: Weights) -> None:
-        placed[tf_name] = lambda: variable.to_tensorflow(weights[variable.name])
+        makers[tf_name] = lambda: variable.to_tensorflow(weights[variable.name])
 
     for variable in names.variables:
-        plain, beside = variable.tf_name, variable.tf_name + AVERAGE
+        plain_name, average_name = variable.tf_name, variable.tf_name + AVERAGE
         has_average = (
             averages is not None
             and names.averages != "none"
@@ -148,14 +148,14 @@ def place_weights(network: Network, averages: Weights | None) -> dict[str, Calla
             and re.search(names.averaged, variable.tf_name) is not None
         )
         if averages is None or not has_average:
-            place(plain, variable, network.weights)
+            place(plain_name, variable, network.weights)
         elif names.averages == "swapped":
-            place(plain, variable, averages)
-            place(beside, variable, network.weights)
+            place(plain_name, variable, averages)
+            place(average_name, variable, network.weights)
         else:
-            place(plain, variable, network.weights)
-            place(beside, variable, averages)
-    return placed
+            place(plain_name, variable, network.weights)
+            place(average_name, variable, averages)
+    return makers
 
 
 def place_slots(network: Network, state: SavedState) -> dict[str, Callable[[], Array]]:
@@ -169,10 +169,10 @@ def place_slots(network: Network, state: SavedState) -> dict[str, Callable[[], A
     if not network.keeps_slots:
         return {}
     all_slots, powers = stored_slots(state), stored_powers(state)
-    placed: dict[str, Callable[[], Array]] = {}
+    makers: dict[str, Callable[[], Array]] = {}
 
     def place(tf_name: str, variable: TfVariable, value: Tensor) -> None:
-        placed[tf_name] = lambda: variable.to_tensorflow(value)
+        makers[tf_name] = lambda: variable.to_tensorflow(value)
 
     for variable, optimizer in trained_variables(network.names, network.trained):
         slots = all_slots.get(variable.name, {})
@@ -182,8 +182,8 @@ def place_slots(network: Network, state: SavedState) -> dict[str, Callable[[], A
             place(variable.tf_name + suffix, variable, slots[key])
         if optimizer.powers and variable.name in powers:
             for name, power in zip(optimizer.powers, powers[variable.name], strict=True):
-                placed[name] = lambda power=power: np.array(power, dtype=np.float32)
-    return placed
+                makers[name] = lambda power=power: np.array(power, dtype=np.float32)
+    return makers
 
 
 def _of_run(request: ExportRequest) -> tuple[Network, Weights | None, Checkpoint]:
@@ -220,19 +220,19 @@ def _of_file(request: ExportRequest) -> tuple[Network, Path]:
 
 def _with_weights(network: Network, weights: Weights, path: Path) -> Network:
     """The network with the weights of a file, which must be complete."""
-    foreign = next((name for name in weights if name not in network.weights), None)
-    if foreign is not None:
+    unknown = next((name for name in weights if name not in network.weights), None)
+    if unknown is not None:
         raise UserError(
-            f"holds '{foreign}', which is not a weight of {network.name}",
+            f"holds '{unknown}', which is not a weight of {network.name}",
             where=str(path),
             todo="Export with the recipe and settings of these weights.",
         )
-    for name, own in network.weights.items():
+    for name, expected in network.weights.items():
         weight = weights.get(name)
-        if weight is None or weight.shape != own.shape:
+        if weight is None or weight.shape != expected.shape:
             has = "nothing" if weight is None else shape_text(tuple(weight.shape))
             raise UserError(
-                f"has {has} for '{name}', which needs {shape_text(tuple(own.shape))}",
+                f"has {has} for '{name}', which needs {shape_text(tuple(expected.shape))}",
                 where=str(path),
                 todo=f"Export with the recipe and settings of these weights, not {network.name}.",
             )

@@ -32,24 +32,27 @@ def export_frozen(network: Network, weights: Weights, like: Path, out: Path) -> 
     graph = read_constants(like)
     entries = {name: graph.entry(name) for name in graph.names()}
     matching = match_names(network.names, entries, network.shapes)
-    other = [
+    wrong_types = [
         f"{match.raw} {entries[match.raw].dtype}"
         for match in matching.matches
         if entries[match.raw].dtype != "float32"
     ]
-    wrong = [
-        ("missing in the graph", [f"{one.tf_name} for {one.name}" for one in matching.missing]),
-        ("with a different shape", [str(one) for one in matching.wrong_shape]),
+    problems = [
+        (
+            "missing in the graph",
+            [f"{weight.tf_name} for {weight.name}" for weight in matching.missing],
+        ),
+        ("with a different shape", [str(weight) for weight in matching.wrong_shape]),
         ("without a TensorFlow name", list(matching.unnamed)),
-        ("not float32", other),
+        ("not float32", wrong_types),
     ]
-    if any(names for _, names in wrong):
+    if any(names for _, names in problems):
         raise UserError(
             f"is not a frozen graph of {network.name}",
             where=str(like),
             todo="\n".join(
                 [
-                    *(f"  {_counted(title, names)}" for title, names in wrong if names),
+                    *(f"  {_counted(title, names)}" for title, names in problems if names),
                     "Nothing was written. --like takes a graph whose variables became constants "
                     "under their own names, not one with folded batch norms or quantized weights.",
                 ]
@@ -73,5 +76,5 @@ def _may_be_weights(entry: TensorEntry) -> bool:
 
 
 def _counted(title: str, names: list[str]) -> str:
-    shown = [*names[:_SHOWN], "..."] if len(names) > _SHOWN else names
-    return f"{title} ({len(names)}): {', '.join(shown)}"
+    examples = [*names[:_SHOWN], "..."] if len(names) > _SHOWN else names
+    return f"{title} ({len(names)}): {', '.join(examples)}"

@@ -152,7 +152,7 @@ def configuration(
     if isinstance(recipe, ReadingRecipe):
         data = recipe.data
         overlap = max(0, data.max_seq_length - data.max_query_length - 3 - data.doc_stride)
-        # The pipeline's stride is what two windows share, ours how far apart they begin.
+        # The pipeline's stride is the overlap of two windows, ours the distance of their starts.
         config["task_specific_params"] = {
             "question-answering": {
                 "max_seq_len": data.max_seq_length,
@@ -232,14 +232,14 @@ def _named(
     weights: Mapping[str, Tensor], recipe: PretrainingRecipe | BertTaskRecipe, model_type: str
 ) -> dict[str, Tensor]:
     """The weights as Hugging Face names them: its NEZHA calls the encoder `nezha`."""
-    kept = {
+    kept_weights = {
         name: tensor.contiguous()
         for name, tensor in weights.items()
         if not (isinstance(recipe, _WITHOUT_POOLER) and name.startswith("bert.pooler."))
     }
     return {
         f"{model_type}.{name.removeprefix('bert.')}" if name.startswith("bert.") else name: tensor
-        for name, tensor in kept.items()
+        for name, tensor in kept_weights.items()
     }
 
 

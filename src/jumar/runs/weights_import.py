@@ -83,8 +83,8 @@ def import_weights(request: ImportRequest) -> list[str]:
     complete = _is_complete(matching, leftover_counts=not isinstance(file, FrozenConstants))
     if not matching.matches or not (complete or request.partial):
         raise _does_not_fit(request, matching, _wanted(network, entries, request.file))
-    finished = finished_steps(file, entries, network)
-    step = finished.step
+    counted_steps = finished_steps(file, entries, network)
+    step = counted_steps.step
     slots = match_slots(network.names, matching.matches, entries, network.trained)
     with_slots = not to_file and complete and slots.is_complete and network.keeps_slots
     if with_slots:
@@ -93,7 +93,7 @@ def import_weights(request: ImportRequest) -> list[str]:
     lines = [
         f"{request.file}: {len(matching.matches)} of {len(network.names.variables)} weights of "
         f"{request.recipe}, step {step}",
-        *([f"  {finished.remark}"] if finished.remark else []),
+        *([f"  {counted_steps.remark}"] if counted_steps.remark else []),
         *_listed(matching),
     ]
     plain = _filled(network, file, {match: match.raw for match in matching.matches})
@@ -103,9 +103,9 @@ def import_weights(request: ImportRequest) -> list[str]:
             network, file, {match: match.average or match.raw for match in matching.matches}
         )
     if to_file:
-        chosen = plain if averages is None or request.raw else averages
-        _write_safetensors(request.to, chosen)
-        kind = "averaged weights" if chosen is averages else "weights as trained"
+        exported = plain if averages is None or request.raw else averages
+        _write_safetensors(request.to, exported)
+        kind = "averaged weights" if exported is averages else "weights as trained"
         return [*lines, f"written: {request.to} ({kind})"]
     assert network.recipe is not None
     state = SavedState()
@@ -119,20 +119,20 @@ def import_weights(request: ImportRequest) -> list[str]:
 
 
 def _optimizer_state(file: TensorFile, slots: SlotMatching, step: int) -> SavedState:
-    names = {name for one in slots.found for name in one.powers or ()}
+    names = {name for slot in slots.found for name in slot.powers or ()}
     powers = {name: float(file.read(name).item()) for name in names}
     return SavedState(
         slots={
-            f"{one.variable.name}/{key}": one.variable.to_torch(file.read(name)).float()
-            for one in slots.found
-            for key, name in one.slots.items()
+            f"{slot.variable.name}/{key}": slot.variable.to_torch(file.read(name)).float()
+            for slot in slots.found
+            for key, name in slot.slots.items()
         },
         values={
             "step": step,
             "powers": {
-                one.variable.name: [powers[name] for name in one.powers]
-                for one in slots.found
-                if one.powers
+                slot.variable.name: [powers[name] for name in slot.powers]
+                for slot in slots.found
+                if slot.powers
             },
         },
     )
@@ -148,12 +148,12 @@ def _check_place(to: Path) -> None:
 
 
 def _is_complete(matching: Matching, *, leftover_counts: bool) -> bool:
-    odd = (matching.missing, matching.wrong_shape, matching.unnamed)
-    return not any(odd) and not (leftover_counts and matching.leftover)
+    problems = (matching.missing, matching.wrong_shape, matching.unnamed)
+    return not any(problems) and not (leftover_counts and matching.leftover)
 
 
 def _wanted(network: Network, entries: Mapping[str, TensorEntry], file: Path) -> Sequence[str]:
-    """The assignments that turn the network into the file's, if the recipe can tell."""
+    """The assignments that turn the network into the file's, if the recipe can derive them."""
     if network.recipe is None:
         return ()
     beside = (file if is_folder(file) else file.parent) / "bert_config.json"
@@ -164,11 +164,14 @@ def _wanted(network: Network, entries: Mapping[str, TensorEntry], file: Path) ->
     return network.recipe.settings_of_weights(shapes, config)
 
 
-def _does_not_fit(request: ImportRequest, matching: Matching, wanted: Sequence[str]) -> UserError:
-    part = "only in part" if matching.matches else "not at all"
+def _does_not_fit(
+    request: ImportRequest, matching: Matching, assignments: Sequence[str]
+) -> UserError:
+    extent = "only in part" if matching.matches else "not at all"
     how = (
-        f"Give the network the file's sizes: {' '.join(f'--set {each}' for each in wanted)}"
-        if wanted
+        "Give the network the file's sizes: "
+        f"{' '.join(f'--set {assignment}' for assignment in assignments)}"
+        if assignments
         else "Change the recipe with --set until its network matches the file "
         f"(its fields: jumar recipes show {request.recipe})"
     )
@@ -176,7 +179,7 @@ def _does_not_fit(request: ImportRequest, matching: Matching, wanted: Sequence[s
     if matching.matches:
         advice += "; --partial imports what matches and leaves the rest at its initial values"
     return UserError(
-        f"matches '{request.recipe}' {part}",
+        f"matches '{request.recipe}' {extent}",
         where=str(request.file),
         todo="\n".join([f"matched: {len(matching.matches)}", *_listed(matching), f"{advice}."]),
     )
@@ -194,10 +197,10 @@ def _listed(matching: Matching) -> list[str]:
     lines = [f"  with averages: {averages}"] if averages else []
     for title, names in groups:
         if names:
-            between = "\n    " if title == "with a different shape" else ", "
-            more = [*names[:_SHOWN], "..."] if len(names) > _SHOWN else names
-            shown = between.join(more)
-            lines.append(f"  {title} ({len(names)}): {shown}")
+            separator = "\n    " if title == "with a different shape" else ", "
+            examples = [*names[:_SHOWN], "..."] if len(names) > _SHOWN else names
+            names_text = separator.join(examples)
+            lines.append(f"  {title} ({len(names)}): {names_text}")
     return lines
 
 
@@ -205,11 +208,11 @@ def _filled(network: Network, file: TensorFile, sources: Mapping[Match, str]) ->
     """The network's weights, replaced by those in the file if it has them."""
     weights = dict(network.weights)
     for match, source in sources.items():
-        own = weights[match.variable.name]
-        weights[match.variable.name] = match.variable.to_torch(file.read(source)).to(own.dtype)
+        original = weights[match.variable.name]
+        weights[match.variable.name] = match.variable.to_torch(file.read(source)).to(original.dtype)
     if network.recipe is None:
-        taken = {match.variable.name for match in sources}
-        return {name: weight for name, weight in weights.items() if name in taken}
+        matched_names = {match.variable.name for match in sources}
+        return {name: weight for name, weight in weights.items() if name in matched_names}
     return weights
 
 
@@ -240,9 +243,9 @@ def _write_run(
             "the recipe keeps no averages: `jumar evaluate` scores the weights as trained, or the "
             "averages with --set training.ema_decay=0.999"
         )
-    what, more = "the run cannot be written", "Nothing was left behind."
+    message, note = "the run cannot be written", "Nothing was left behind."
     try:
-        with folder_beside(request.to, what=what, more=more) as folder:
+        with folder_beside(request.to, what=message, more=note) as folder:
             beside = RunDirectory(folder)
             write_checkpoint(
                 beside.checkpoints,
@@ -254,13 +257,13 @@ def _write_run(
                 batch={},
             )
             write_json(beside.environment, asdict(inspect_environment()))
-            stored = {
+            recipe_facts = {
                 "recipe": request.recipe,
                 "imports": list(request.imports),
                 "settings": to_json(recipe),
             }
-            write_json(beside.recipe, stored)
+            write_json(beside.recipe, recipe_facts)
             keep_first_stage(recipe, beside)
     except NotWrittenError as error:
-        raise unwritable(request.to, error, what=what, more=more) from error
+        raise unwritable(request.to, error, what=message, more=note) from error
     return [*lines, f"written: {request.to} (a run at step {step})"]

@@ -23,7 +23,7 @@ class Listing:
     Attributes:
         source: The file, or the file that was chosen from a run.
         tensors: The tensors, in file order.
-        damage: What is wrong with the values, if their names are readable but they are not.
+        damage: Why the values cannot be read, if only their names can.
     """
 
     source: str

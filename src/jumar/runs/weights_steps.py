@@ -40,7 +40,7 @@ def finished_steps(
     once per update by the optimizer itself.
     """
     counting = network.names.counting
-    counted, source = _counted(file, entries, counting)
+    recorded_step, source = _counted(file, entries, counting)
     powers = [
         [float(file.read(name).item()) for name in names]
         for optimizer in network.names.optimizers
@@ -48,12 +48,13 @@ def finished_steps(
     ]
     recipe = network.recipe
     if recipe is None or not powers:
-        return FinishedSteps(step=counted)
+        return FinishedSteps(step=recorded_step)
     if any(have_underflowed(pair) for pair in powers):
         return FinishedSteps(
-            step=counted, remark=f"step {counted} by {source}: Adam's powers have underflowed"
+            step=recorded_step,
+            remark=f"step {recorded_step} by {source}: Adam's powers have underflowed",
         )
-    optimizers = [one.optimizer for one in recipe.optimization().values()]
+    optimizers = [settings.optimizer for settings in recipe.optimization().values()]
     betas = sorted({one.betas for one in optimizers if isinstance(one, Adam)})
     counts = [
         next((n for betas_pair in betas if (n := updates_made(pair, betas_pair)) is not None), None)
@@ -62,14 +63,15 @@ def finished_steps(
     updates = [number for number in counts if number is not None]
     if len(updates) < len(counts):
         return FinishedSteps(
-            step=counted, remark=f"step {counted} by {source}: Adam's powers have other betas"
+            step=recorded_step,
+            remark=f"step {recorded_step} by {source}: Adam's powers have other betas",
         )
     # With several optimizers, use the one that updates at every step.
     step = max(updates)
-    if step == counted:
+    if step == recorded_step:
         return FinishedSteps(step=step)
     return FinishedSteps(
-        step=step, remark=f"step {step} by Adam's powers, although {source} says {counted}"
+        step=step, remark=f"step {step} by Adam's powers, although {source} says {recorded_step}"
     )
 
 
@@ -81,13 +83,13 @@ def _counted(
         entry = entries.get(name)
         if entry is not None and entry.elements == 1 and entry.dtype in ("int32", "int64"):
             number = int(file.read(name).item())
-            of = f" / {counting.global_step}" if counting.global_step > 1 else ""
-            return _plausible(number // counting.global_step), f"{name}{of}"
+            divisor = f" / {counting.global_step}" if counting.global_step > 1 else ""
+            return _plausible(number // counting.global_step), f"{name}{divisor}"
     # Originals without the variable (ViDeNN) read the step from the name created by Saver.save.
-    named = re.search(r"-(\d{1,15})$", file.prefix.name) if isinstance(file, TensorBundle) else None
-    if named is None:
+    match = re.search(r"-(\d{1,15})$", file.prefix.name) if isinstance(file, TensorBundle) else None
+    if match is None:
         return 0, "nothing"
-    return _plausible(int(named[1]) - counting.first_number), "the file's name"
+    return _plausible(int(match[1]) - counting.first_number), "the file's name"
 
 
 def _plausible(step: int) -> int:

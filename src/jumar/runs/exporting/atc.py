@@ -26,7 +26,7 @@ _V2 = {
 """Names of `--precision_mode_v2`; modes without one are named with `--precision_mode`."""
 _BATCHES = "1,2,4,8"
 _MEASURING = frozenset({"Shape", "Range", "NonZero", "Resize"})
-"""Ops of graphs whose inner shapes are computed, for which atc has no steps of the batch."""
+"""Ops of graphs that compute shapes; atc accepts no list of batch sizes for such graphs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,12 +59,12 @@ def atc_script(
     Args:
         exportable: The network.
         stem: Name of the file without its suffix.
-        ops: Kinds of op in it.
-        precision: How the run was trained.
-        soc_version: The chip; empty if the user of the script names it.
+        ops: Op types in the file.
+        precision: The precision of the run.
+        soc_version: The chip; empty if the user of the script is to name it.
 
     Raises:
-        UserError: The run's op list cannot be read any more.
+        UserError: The run's op list can no longer be read.
     """
     mixlist, left_out = _mixlist(precision)
     if precision.float32_layers and find_mode(precision.mode).low is not None:
@@ -97,7 +97,7 @@ def atc_script(
         'cd -- "$(dirname -- "$0")"',
         chip,
         *[f': "${{{name.upper()}:={length}}}"' for name, length in variables.items()],
-        *[f"# Left out: {each}" for each in left_out],
+        *[f"# Left out: {setting}" for setting in left_out],
         command,
     ]
     return AtcScript(
@@ -115,10 +115,10 @@ def _shapes(exportable: Exportable, ops: frozenset[str]) -> tuple[dict[str, int]
         if not (in_steps and name == "batch")
     }
 
-    def length(each: int | str) -> str:
-        if isinstance(each, int):
-            return str(each)
-        return "-1" if in_steps else f"${each.upper()}"
+    def length(axis: int | str) -> str:
+        if isinstance(axis, int):
+            return str(axis)
+        return "-1" if in_steps else f"${axis.upper()}"
 
     shapes = ";".join(
         f"{port.name}:{','.join(map(length, port.shape))}" for port in exportable.inputs
@@ -136,18 +136,20 @@ def _mixlist(precision: PrecisionSettings) -> tuple[str, list[str]]:
     if not precision.modify_mixlist or not has_mixlist(precision):
         return "", []
     content: Any = parse_json(read_text(find_mixlist(precision.modify_mixlist)))
-    others: list[str] = []
+    torch_names: list[str] = []
 
     def known(names: Sequence[str]) -> list[str]:
-        others.extend(name for name in names if "::" in name)
+        torch_names.extend(name for name in names if "::" in name)
         return [name for name in names if "::" not in name]
 
-    kept = {
+    content_for_atc = {
         which: {
             change: known(cast("Sequence[str]", names))
             for change, names in cast("Mapping[str, Any]", changes).items()
         }
         for which, changes in cast("Mapping[str, Any]", content).items()
     }
-    left_out = [f"of the op list, names of PyTorch: {', '.join(others)}"] if others else []
-    return json.dumps(kept, indent=2) + "\n", left_out
+    left_out = (
+        [f"of the op list, names of PyTorch: {', '.join(torch_names)}"] if torch_names else []
+    )
+    return json.dumps(content_for_atc, indent=2) + "\n", left_out

@@ -15,12 +15,12 @@ from jumar.runs.exporting.network import Exportable
 
 Array = NDArray[np.generic]
 Runner = Callable[[Sequence[tuple[Array, ...]]], list[list[Array]]]
-"""Runs a file on inputs, one batch after the other; the outputs of each."""
+"""Runs a file on batches of inputs, in order, and returns the outputs of each."""
 
 _TIMES_OWN = 4
 """How much further from float64 a file may be than the network's own float32."""
 _MOST_OTHER_CODES = 1e-3
-"""Fraction of codes that may differ, since two may be equally near."""
+"""Fraction of codes that may differ, since two codebook vectors may be equally near."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,12 +30,12 @@ class Comparison:
     Attributes:
         output: Its name.
         shape: Its shape.
-        difference: Largest absolute difference; of whole numbers the share that differs. From
-            float64 where `rounding` is given.
-        allowed: The largest that is accepted.
+        difference: Largest absolute difference; for whole numbers the fraction that differs. From
+            float64 if `rounding` is set.
+        allowed: The largest accepted difference.
         largest: The largest magnitude of the network's own output.
         is_whole: Whether the output is whole numbers.
-        rounding: How far the network in float32 is from itself in float64; None where the
+        rounding: How far the network in float32 is from itself in float64; None if the
             tolerance was enough.
     """
 
@@ -73,7 +73,7 @@ def batches_to_check(exportable: Exportable, real: tuple[Tensor, ...]) -> list[t
 
     Args:
         exportable: The network.
-        real: Inputs of the run's data; empty where there are none.
+        real: Inputs from the run's data; empty if there are none.
     """
     axes = exportable.axes
     first = real or exportable.sample(**({"batch": 3} if "batch" in axes else {}))
@@ -92,29 +92,29 @@ def compare(
     """Run a file and the network on batches.
 
     Args:
-        exportable: The network without a file.
+        exportable: The network to compare with.
         batches: Its inputs.
         run: Runs the file.
 
     Raises:
-        UserError: Any output is further from the network's than the tolerance.
+        UserError: An output differs from the network's by more than the tolerance.
     """
     outputs = run([tuple(tensor.numpy() for tensor in batch) for batch in batches])
     comparisons: list[Comparison] = []
-    for batch, given in zip(batches, outputs, strict=True):
+    for batch, actual in zip(batches, outputs, strict=True):
         expected = outputs_of(exportable.network, batch)
         of_batch = [
-            _compared(port.name, reference, other, exportable.tolerance)
-            for port, reference, other in zip(exportable.outputs, expected, given, strict=True)
+            _compared(port.name, reference, output, exportable.tolerance)
+            for port, reference, output in zip(exportable.outputs, expected, actual, strict=True)
         ]
         if not all(each.is_close for each in of_batch):
             exact = _in_float64(exportable.network, batch)
             of_batch = [
                 each
                 if each.is_close or each.is_whole
-                else _beside_float64(each, reference, other, true)
-                for each, reference, other, true in zip(
-                    of_batch, expected, given, exact, strict=True
+                else _beside_float64(each, reference, output, exact_output)
+                for each, reference, output, exact_output in zip(
+                    of_batch, expected, actual, exact, strict=True
                 )
             ]
         comparisons += of_batch
@@ -130,23 +130,25 @@ def compare(
 
 
 def _in_float64(network: nn.Module, batch: tuple[Tensor, ...]) -> list[Tensor]:
-    doubled = tuple(each.double() if each.is_floating_point() else each for each in batch)
-    return outputs_of(copy.deepcopy(network).double(), doubled)
+    inputs = tuple(tensor.double() if tensor.is_floating_point() else tensor for tensor in batch)
+    return outputs_of(copy.deepcopy(network).double(), inputs)
 
 
 def _beside_float64(
-    compared: Comparison, expected: Tensor, other: Array, exact: Tensor
+    comparison: Comparison, expected: Tensor, output: Array, exact: Tensor
 ) -> Comparison:
     """Compare an output with float64, if float32 alone loses more than the tolerance.
 
     A network whose values grow over many layers, such as one that has hardly been trained, differs
-    between any two orders of summation; a file may lose a few times what the network loses itself.
+    between any two orders of summation; a file may lose a few times as much as the network itself.
     """
     true = exact.double().numpy()
-    own = float(np.abs(expected.double().numpy() - true).max(initial=0))
-    without_padding = other[tuple(map(slice, true.shape))]
+    rounding = float(np.abs(expected.double().numpy() - true).max(initial=0))
+    without_padding = output[tuple(map(slice, true.shape))]
     difference = float(np.abs(without_padding.astype(np.float64) - true).max(initial=0))
-    return replace(compared, difference=difference, allowed=_TIMES_OWN * own, rounding=own)
+    return replace(
+        comparison, difference=difference, allowed=_TIMES_OWN * rounding, rounding=rounding
+    )
 
 
 def outputs_of(network: nn.Module, inputs: tuple[Tensor, ...]) -> list[Tensor]:
@@ -156,21 +158,23 @@ def outputs_of(network: nn.Module, inputs: tuple[Tensor, ...]) -> list[Tensor]:
     return list(outputs) if isinstance(outputs, tuple) else [outputs]
 
 
-def _compared(name: str, mine: Tensor, other: Array, tolerance: float) -> Comparison:
-    expected, given = mine.numpy(), other
+def _compared(name: str, reference: Tensor, output: Array, tolerance: float) -> Comparison:
+    expected, actual = reference.numpy(), output
     for axis, length in enumerate(expected.shape):
-        # The network leaves out padding at the end of the longest sample; a file gives 0 there.
-        surplus = np.take(given, np.arange(length, given.shape[axis]), axis=axis)
-        if given.shape[axis] < length or surplus.any():
-            shape, wanted = list(other.shape), list(expected.shape)
-            raise UserError(f"the file's '{name}' is {shape} instead of {wanted}", where="check")
-        given = np.take(given, np.arange(length), axis=axis)
+        # The network omits padding beyond the longest sample; a file outputs zeros there.
+        surplus = np.take(actual, np.arange(length, actual.shape[axis]), axis=axis)
+        if actual.shape[axis] < length or surplus.any():
+            shape, expected_shape = list(output.shape), list(expected.shape)
+            raise UserError(
+                f"the file's '{name}' is {shape} instead of {expected_shape}", where="check"
+            )
+        actual = np.take(actual, np.arange(length), axis=axis)
     largest = float(np.abs(expected.astype(np.float64)).max(initial=0))
-    if not mine.is_floating_point():
-        difference, allowed = float((expected != given).mean()), _MOST_OTHER_CODES
+    if not reference.is_floating_point():
+        difference, allowed = float((expected != actual).mean()), _MOST_OTHER_CODES
     else:
-        both = expected.astype(np.float64), given.astype(np.float64)
-        difference = float(np.abs(both[0] - both[1]).max(initial=0))
+        values = expected.astype(np.float64), actual.astype(np.float64)
+        difference = float(np.abs(values[0] - values[1]).max(initial=0))
         allowed = tolerance * max(largest, 1e-6)
     return Comparison(
         output=name,
@@ -178,5 +182,5 @@ def _compared(name: str, mine: Tensor, other: Array, tolerance: float) -> Compar
         difference=difference,
         allowed=allowed,
         largest=largest,
-        is_whole=not mine.is_floating_point(),
+        is_whole=not reference.is_floating_point(),
     )

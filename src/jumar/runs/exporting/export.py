@@ -61,7 +61,7 @@ class ExportRequest(TrainedRequest):
         fixed: Lengths of axes that are not left open.
         made_up: Check on made-up inputs without opening the run's data.
         soc_version: The chip in the script for atc.
-        overwrite: Replace files that are there.
+        overwrite: Replace existing files.
     """
 
     to: Path
@@ -83,8 +83,8 @@ def export_run(request: ExportRequest, say: Say = lambda _: None) -> list[str]:
         What was done, line by line.
 
     Raises:
-        UserError: There is no such run or checkpoint, its network cannot be exported so, what was
-            written does not compute the same, or the place is taken or cannot be written.
+        UserError: There is no such run or checkpoint, its network cannot be exported in this form,
+            the file does not compute the same, or the path exists or cannot be written.
     """
     kind = kind_of(request.to, request.run_dir)
     if kind == "tf":
@@ -136,7 +136,7 @@ class _Graph:
 def _graph(request: ExportRequest, kind: Kind, say: Say) -> list[str]:
     """Check a graph and write the `.onnx` or `.pt2` file with its companion files."""
     if kind == "onnx":
-        for package in ("onnx", "onnxscript", "onnxruntime"):  # named before anything is loaded
+        for package in ("onnx", "onnxscript", "onnxruntime"):  # fails before anything is loaded
             import_module(package)
     elif request.soc_version:
         raise UserError("is for --to FILE.onnx", where="--soc-version", todo="Omit it.")
@@ -153,25 +153,25 @@ def _graph(request: ExportRequest, kind: Kind, say: Say) -> list[str]:
     if not request.overwrite:
         refuse_existing([*paths, *folders])
     with ExitStack() as files:
-        places = {path: files.enter_context(written_beside(path)) for path in paths}
-        for place in places.values():
-            place.touch()  # fails now where it cannot be written
+        temporary_paths = {path: files.enter_context(written_beside(path)) for path in paths}
+        for temporary in temporary_paths.values():
+            temporary.touch()  # fails early if it cannot be written
         facts = _facts(trained, recipe, exportable, kind)
         real, source = _inputs(request, exportable, recipe)
         graph = (_onnx if kind == "onnx" else _pt2)(request, exportable, recipe, facts)
         comparisons = compare(exportable, batches_to_check(exportable, real), graph.run)
-        places[to].write_bytes(graph.content)
-        outputs = [vars(each) for each in comparisons]
-        checked = {"with": graph.runner, "inputs": source, "outputs": outputs}
-        _write(places[facts_path(to)], {**facts, "checked": checked})
+        temporary_paths[to].write_bytes(graph.content)
+        outputs = [vars(comparison) for comparison in comparisons]
+        check_facts = {"with": graph.runner, "inputs": source, "outputs": outputs}
+        _write(temporary_paths[facts_path(to)], {**facts, "checked": check_facts})
         if graph.script is not None:
-            places[script_path(to)].write_text(graph.script.text, encoding="utf-8")
+            temporary_paths[script_path(to)].write_text(graph.script.text, encoding="utf-8")
             if graph.script.mixlist:
-                places[mixlist_path(to)].write_text(graph.script.mixlist, encoding="utf-8")
+                temporary_paths[mixlist_path(to)].write_text(graph.script.mixlist, encoding="utf-8")
         for folder in folders:
-            place = files.enter_context(folder_beside(folder, replacing=True))
+            temporary = files.enter_context(folder_beside(folder, replacing=True))
             for name, text in exportable.files.items():
-                (place / name).write_text(text, encoding="utf-8")
+                (temporary / name).write_text(text, encoding="utf-8")
     release = torch.__version__.partition("+")[0]
     return [
         *_head(trained, exportable, f"ONNX, opset {OPSET}" if kind == "onnx" else "torch.export"),
@@ -237,7 +237,7 @@ def _open(request: TrainedRequest) -> Trained:
     trained = open_trained(request)
     trained.policy.close()
     for module in trained.model.modules():
-        vars(module).pop("forward", None)  # what keeps layers in float32 among lower ones
+        vars(module).pop("forward", None)  # the wrapper that keeps layers in float32
     return trained
 
 
@@ -284,7 +284,7 @@ def _weights(request: ExportRequest) -> list[str]:
     if not request.overwrite:
         refuse_existing([request.to])
     trained = _open(request)
-    weights = {name: each.contiguous() for name, each in trained.model.state_dict().items()}
+    weights = {name: tensor.contiguous() for name, tensor in trained.model.state_dict().items()}
     precision = trained.recipe.precision.mode
     metadata = {
         "format": "pt",
@@ -292,11 +292,11 @@ def _weights(request: ExportRequest) -> list[str]:
         "step": str(trained.checkpoint.step),
         "weights": "averages" if trained.weights == "ema" else "as trained",
         "precision_mode": precision,
-        # A label may hold half a character, which UTF-8 cannot.
+        # A label may contain a lone surrogate, which UTF-8 cannot encode.
         "labels": json.dumps(list(trained.outputs)),
     }
-    with written_beside(request.to) as place:
-        place.write_bytes(save(weights, metadata=metadata))
+    with written_beside(request.to) as temporary:
+        temporary.write_bytes(save(weights, metadata=metadata))
     averages = ", averages of the weights" if trained.weights == "ema" else ""
     tensors = counted(len(weights), "tensor")
     return [
@@ -332,16 +332,16 @@ def _tensorflow(request: ExportRequest) -> list[str]:
     )
 
 
-def _refuse(request: ExportRequest, what: str, *names: str) -> None:
+def _refuse(request: ExportRequest, target: str, *names: str) -> None:
     for name in names:
         if getattr(request, name):
             option = "fix" if name == "fixed" else name.replace("_", "-")
-            raise UserError(f"is not for {what}", where=f"--{option}", todo="Omit it.")
+            raise UserError(f"is not for {target}", where=f"--{option}", todo="Omit it.")
 
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-    # A label may hold half a character, which UTF-8 cannot; written as an escape it is JSON again.
+    # A label may contain a lone surrogate, which UTF-8 cannot encode; escaped, it is valid JSON.
     path.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 

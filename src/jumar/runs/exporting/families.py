@@ -64,8 +64,8 @@ def check_part(recipe: Recipe, name: str, part: str) -> str:
     if not part and len(parts) == 1:
         return next(iter(parts))
     if part not in parts:
-        named = " or ".join(f"--part {each}" for each in parts if each)
-        what = f"has no part '{part}'" if part else "has several parts, of which one is exported"
-        todo = f"Write {named}." if named else "Omit --part."
-        raise UserError(f"a network of '{name}' {what}", where="--part", todo=todo)
+        options = " or ".join(f"--part {each}" for each in parts if each)
+        problem = f"has no part '{part}'" if part else "has several parts, of which one is exported"
+        todo = f"Write {options}." if options else "Omit --part."
+        raise UserError(f"a network of '{name}' {problem}", where="--part", todo=todo)
     return part

@@ -12,8 +12,8 @@ from jumar.ground.errors import UserError, unknown_name
 from jumar.tasks.task import Task
 
 TOLERANCE = 1e-4
-"""Largest difference between a file and the network, as a share of the largest value. float32 has
-seven digits, of which a deep network with another order of sums loses two or three."""
+"""Largest difference between a file and the network, as a fraction of the largest value. float32
+has seven digits, of which a deep network loses two or three if the order of its sums changes."""
 SEED = 1
 
 Lengths = Mapping[str, int]
@@ -26,7 +26,7 @@ class Axis:
 
     Attributes:
         usual: A length for tracing and testing.
-        other: Another one, to check that the file accepts it.
+        other: Another length, to check that the file accepts it.
         least: Smallest length.
         most: Largest length; None for any.
         multiple: Lengths must be multiples of this.
@@ -59,8 +59,8 @@ class Port:
 
     Attributes:
         dtype: Of its tensors.
-        shape: Lengths; of an open axis its name, of one that follows from it an expression such as
-            `height/4`.
+        shape: Lengths; an open axis has its name instead, and an axis that depends on it an
+            expression such as `height/4`.
         meaning: What its values are.
     """
 
@@ -85,13 +85,14 @@ class Exportable:
 
     Attributes:
         network: Takes the inputs by position and returns a tensor or a tuple of them.
-        part: Which part of the run's network it is; empty if it is all of it.
+        part: Which part of the run's network it is; empty for the entire network.
         axes: The open axes of the inputs.
-        made_up: Inputs of some lengths, for checks without the run's data.
-        drawn: Description of these, if the network has no other inputs.
+        made_up: Makes inputs of given lengths, for checks without the run's data.
+        drawn: Description of the made-up inputs.
         facts: How to prepare inputs and to read outputs, as JSON.
         files: Further files by name, such as a vocabulary's.
-        entrance: The module that gets the inputs in the run's evaluation; None if there is none.
+        entrance: The module that receives the inputs in the run's evaluation; None if there is
+            none.
         prepared: Changes the network before tracing, without changing its results.
         tolerance: See `TOLERANCE`.
     """
@@ -110,7 +111,7 @@ class Exportable:
     tolerance: float = TOLERANCE
 
     def sample(self, **lengths: int) -> tuple[Tensor, ...]:
-        """Random inputs: of the usual lengths, except those named."""
+        """Random inputs of the usual lengths, except for the given ones."""
         usual = {name: axis.usual for name, axis in self.axes.items()}
         return self.made_up({**usual, **lengths}, torch.Generator().manual_seed(SEED))
 
@@ -122,11 +123,11 @@ class Exportable:
         for port, tensor in zip(self.inputs, inputs, strict=True):
             if tensor.ndim != len(port.shape):
                 return None
-            for wanted, length in zip(port.shape, tensor.shape, strict=True):
-                if isinstance(wanted, str):
-                    if lengths.setdefault(wanted, length) != length:
+            for expected, length in zip(port.shape, tensor.shape, strict=True):
+                if isinstance(expected, str):
+                    if lengths.setdefault(expected, length) != length:
                         return None
-                elif wanted != length:
+                elif expected != length:
                     return None
         fits = all(axis.takes(lengths[name]) for name, axis in self.axes.items())
         return lengths if fits else None
@@ -161,16 +162,16 @@ class Exportable:
 
 
 def _fixed(port: Port, lengths: Lengths) -> Port:
-    return replace(port, shape=[_length(each, lengths) for each in port.shape])
+    return replace(port, shape=[_length(length, lengths) for length in port.shape])
 
 
-def _length(wanted: int | str, lengths: Lengths) -> int | str:
+def _length(length: int | str, lengths: Lengths) -> int | str:
     """A length, or the value of an expression `NAME`, `NAME*N` or `NAME/N`."""
-    if isinstance(wanted, int):
-        return wanted
-    name, sign, number = re.split(r"([*/]|$)", f"{wanted}", maxsplit=1)
+    if isinstance(length, int):
+        return length
+    name, sign, number = re.split(r"([*/]|$)", f"{length}", maxsplit=1)
     if name not in lengths:
-        return wanted
+        return length
     if sign == "*":
         return lengths[name] * int(number)
     return lengths[name] // int(number) if sign == "/" else lengths[name]

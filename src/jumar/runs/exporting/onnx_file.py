@@ -24,15 +24,15 @@ _LARGEST = 2**31 - 1
 def onnx_content(
     exportable: Exportable, program: ExportedProgram, facts: Mapping[str, Any]
 ) -> tuple[bytes, frozenset[str]]:
-    """The bytes of an ONNX file, and the kinds of op in it.
+    """The bytes of an ONNX file, and the op types in it.
 
     Args:
         exportable: The network.
-        program: The same, traced.
+        program: The traced network.
         facts: Kept as the file's metadata, each value as JSON.
 
     Raises:
-        UserError: The network is larger than one file may be.
+        UserError: The network is too large for one file.
         ModuleNotFoundError: A package of the extra `onnx` is missing.
     """
     import onnx
@@ -45,7 +45,7 @@ def onnx_content(
             todo="Export as FILE.pt2 or FILE.safetensors.",
         )
     with torch.no_grad(), calling_exporter():
-        exported = torch.onnx.export(
+        onnx_program = torch.onnx.export(
             program,
             dynamo=True,
             opset_version=OPSET,
@@ -54,16 +54,16 @@ def onnx_content(
             external_data=False,
             verbose=False,
         )
-    assert exported is not None
-    model = exported.model_proto
+    assert onnx_program is not None
+    model = onnx_program.model_proto
     model.ir_version = IR_VERSION
     model.producer_name = "jumar"
     graph = model.graph
     # Names and source lines of intermediate results are of no use elsewhere.
     del graph.value_info[:], model.metadata_props[:], graph.metadata_props[:]
-    for part in [*graph.node, *graph.initializer, *graph.input, *graph.output]:
-        del part.metadata_props[:]
-        part.doc_string = ""
+    for entry in [*graph.node, *graph.initializer, *graph.input, *graph.output]:
+        del entry.metadata_props[:]
+        entry.doc_string = ""
     for info, port in zip(
         [*graph.input, *graph.output], [*exportable.inputs, *exportable.outputs], strict=True
     ):

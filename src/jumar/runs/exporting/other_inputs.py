@@ -1,4 +1,4 @@
-"""Networks that take sound, texts or latent vectors: keywords, BERT and NEZHA, BigGAN."""
+"""Networks that take audio, text or latent vectors: keywords, BERT and NEZHA, BigGAN."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -139,10 +139,14 @@ def text_encoder(trained: Trained) -> Exportable:
     """Word pieces in, vectors out, of a run of pre-training."""
     recipe = cast(PretrainingRecipe, trained.recipe)
     bert = cast(BertForPretraining, trained.model).bert
-    hidden = bert.size.hidden_size
+    hidden_size = bert.size.hidden_size
     outputs = [
-        Port(name="tokens", shape=("batch", "length", hidden), meaning="the last layer's vectors"),
-        Port(name="pooled", shape=("batch", hidden), meaning="the first token's, pooled"),
+        Port(
+            name="tokens",
+            shape=("batch", "length", hidden_size),
+            meaning="the last layer's vectors",
+        ),
+        Port(name="pooled", shape=("batch", hidden_size), meaning="the first token's, pooled"),
     ]
     return _of_texts(trained, _Features(bert), outputs, model_tokenizer(recipe.model), {})
 
@@ -164,7 +168,7 @@ def _of_texts(
         shape = batch, length = lengths["batch"], lengths["length"]
         ids = torch.randint(0, pieces, shape, generator=random)
         segments = (torch.arange(length) >= length // 2).long().expand(shape).contiguous()
-        # The first sample has no padding, the others more and more.
+        # The first sample has no padding, and each later one has more.
         ends = (length - torch.arange(batch)).clamp_min(2)
         mask = (torch.arange(length)[None] < ends[:, None]).long()
         return ids * mask, segments * mask, mask
@@ -229,7 +233,7 @@ def generator(trained: Trained) -> Exportable:
 
 
 def _folded(network: nn.Module) -> None:
-    """Spectral norms become part of the weights, and attention two plain products."""
+    """Fold spectral norms into the weights, and compute attention as two plain products."""
     for _, layer in spectral_layers(network):
         layer.fold()
     for module in network.modules():

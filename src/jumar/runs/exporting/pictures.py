@@ -23,7 +23,7 @@ from jumar.tasks.task import Task
 
 BATCH = Axis(usual=2, other=3)
 _DETECTOR_TOLERANCE = 1e-3
-"""Sigmoids of maps that were enlarged between aligned corners, whose places round differently."""
+"""For sigmoids of maps upsampled with aligned corners, whose sampling points round differently."""
 
 
 class _InFloat32(nn.Module):
@@ -81,7 +81,7 @@ def denoiser(trained: Trained) -> Exportable:
     colours = 3 if recipe.data.channels == "colour" else 1
     frames = 3 if isinstance(recipe, TemporalRecipe) else 1
     settings = to_json(recipe.model)
-    kept = ("tile", "patch", "stride")
+    tiling_names = ("tile", "patch", "stride")
     meaning = f"{'RGB' if colours == 3 else 'grey'}, 0 to 1, noisy"
     if frames == 3:
         meaning += "; three frames one after the other, the one to clean in the middle"
@@ -106,7 +106,9 @@ def denoiser(trained: Trained) -> Exportable:
             "preprocessing": {"layout": "NCHW", "formula": "level of 0 to 255 / 255"},
             "postprocessing": {
                 "clip": [0, 1],
-                "whole_pictures": {name: settings[name] for name in kept if name in settings},
+                "whole_pictures": {
+                    name: settings[name] for name in tiling_names if name in settings
+                },
             },
         },
         entrance=_model,
@@ -227,7 +229,7 @@ def decoder(trained: Trained) -> Exportable:
         shape = (lengths["batch"], lengths["height"], lengths["width"])
         return (torch.randint(0, codes, shape, generator=random),)
 
-    times = vqvae.shrinking
+    factor = vqvae.shrinking
     return Exportable(
         network=_Decoder(vqvae),
         part="decoder",
@@ -242,7 +244,7 @@ def decoder(trained: Trained) -> Exportable:
         outputs=[
             Port(
                 name="image",
-                shape=("batch", vqvae.channels, f"height*{times}", f"width*{times}"),
+                shape=("batch", vqvae.channels, f"height*{factor}", f"width*{factor}"),
                 meaning=f"{'RGB' if vqvae.channels == 3 else 'grey'}, 0 to 1",
             )
         ],

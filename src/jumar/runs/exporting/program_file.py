@@ -55,13 +55,13 @@ def program_runner(content: bytes) -> Runner:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             (folder / "network.pt2").write_bytes(content)
-            given: dict[str, Any] = {
-                f"{number:03d}_{place:03d}": array
+            arrays: dict[str, Any] = {
+                f"{number:03d}_{position:03d}": array
                 for number, batch in enumerate(batches)
-                for place, array in enumerate(batch)
+                for position, array in enumerate(batch)
             }
-            np.savez(folder / "given.npz", **given)
-            done = subprocess.run(
+            np.savez(folder / "given.npz", **arrays)
+            completed = subprocess.run(
                 [sys.executable, "-c", _RUN, "network.pt2", str(len(batches))],
                 cwd=folder,
                 capture_output=True,
@@ -69,9 +69,9 @@ def program_runner(content: bytes) -> Runner:
                 timeout=_LIMIT_S,
                 check=False,
             )
-            if done.returncode:
-                last = (done.stderr.strip() or "no message").splitlines()[-1]
-                raise UserError(f"the file cannot be used: {last}", where="check")
+            if completed.returncode:
+                message = (completed.stderr.strip() or "no message").splitlines()[-1]
+                raise UserError(f"the file cannot be used: {message}", where="check")
             with np.load(folder / "results.npz") as results:
                 return [
                     [results[key] for key in sorted(results) if key.startswith(f"{number:03d}_")]

@@ -36,7 +36,7 @@ def real_inputs(exportable: Exportable, recipe: Recipe) -> tuple[Tensor, ...]:
         task = recipe.build_task(lambda _: None)
     data, run = task.eval_data, task.evaluate_batch
     if data is None:
-        # Batches of detectors and denoisers to learn from lack what scoring them takes.
+        # Training batches of detectors and denoisers lack what scoring needs.
         data, run = task.train_data, task.objectives[0].sums
     batch = data.fetch([SampleKey(0, index) for index in range(min(_COUNT, len(data)))]).batch
     inputs = _seen(task.model, exportable.entrance(task), run, batch) if batch else ()
@@ -52,11 +52,11 @@ def real_inputs(exportable: Exportable, recipe: Recipe) -> tuple[Tensor, ...]:
 def _seen(
     model: nn.Module, entrance: nn.Module, run: Callable[[Batch], object], batch: Batch
 ) -> tuple[Tensor, ...]:
-    """The inputs of a module when a batch is scored or learned; the rest is not computed."""
-    seen: list[tuple[Tensor, ...]] = []
+    """The inputs that a module receives for a batch; nothing after it is computed."""
+    captured: list[tuple[Tensor, ...]] = []
 
     def note(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        seen.append(inputs)
+        captured.append(inputs)
         raise _Seen
 
     model.eval()
@@ -68,7 +68,7 @@ def _seen(
         pass
     finally:
         handle.remove()
-    return tuple(tensor.detach().cpu() for tensor in seen[0]) if seen else ()
+    return tuple(tensor.detach().cpu() for tensor in captured[0]) if captured else ()
 
 
 def _cut(tensor: Tensor, shape: Any) -> Tensor:

@@ -16,7 +16,7 @@ from jumar.models.export_mode import export_mode
 from jumar.runs.exporting.network import Exportable
 
 _ADDRESSES = ("stack_trace", "source_fn_stack", "nn_module_stack", "torch_fn")
-"""Metadata of nodes about files of this machine."""
+"""Node metadata that refers to files of this machine."""
 
 
 def traced(exportable: Exportable) -> ExportedProgram:
@@ -28,7 +28,11 @@ def traced(exportable: Exportable) -> ExportedProgram:
         for name, axis in exportable.axes.items()
     }
     shapes = tuple(
-        {place: dims[each] for place, each in enumerate(port.shape) if isinstance(each, str)}
+        {
+            position: dims[length]
+            for position, length in enumerate(port.shape)
+            if isinstance(length, str)
+        }
         for port in exportable.inputs
     )
     with torch.no_grad(), export_mode(), calling_exporter():
@@ -48,12 +52,12 @@ def calling_exporter() -> Generator[None]:
     The result is checked afterwards.
 
     Raises:
-        UserError: An exporter gives up on the network, such as one whose path depends on values.
+        UserError: An exporter fails on the network, such as one with data-dependent control flow.
     """
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
-        # A graph that cannot be finished is printed to stderr, whatever loggers are set to.
+        # An incomplete graph is printed to stderr, whatever the log level.
         with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
             yield

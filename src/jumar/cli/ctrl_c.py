@@ -16,9 +16,9 @@ _AGAIN_S = 0.01
 def noting_ctrl_c() -> Generator[list[int]]:
     """Within the block, remember SIGINT, and raise it again if it was swallowed.
 
-    torch's C++, when safetensors queries a tensor's shape while reading a file, answers an
-    interruption with a ValueError. Python itself drops what is raised in a finalizer or a weak
-    reference's callback, after printing it.
+    torch's C++, when safetensors queries a tensor's shape while reading a file, turns an
+    interruption into a ValueError. Python itself drops exceptions raised in a finalizer or a weak
+    reference's callback, after printing them.
 
     Yields:
         The signals received; empty if SIGINT is ignored, as in a background job of a script.
@@ -27,7 +27,7 @@ def noting_ctrl_c() -> Generator[list[int]]:
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield interruptions
         return
-    before = sys.unraisablehook
+    previous_hook = sys.unraisablehook
 
     def on_interrupt(number: int, frame: FrameType | None) -> None:
         interruptions.append(number)
@@ -35,12 +35,12 @@ def noting_ctrl_c() -> Generator[list[int]]:
 
     def on_unraisable(dropped: "sys.UnraisableHookArgs") -> None:
         if not issubclass(dropped.exc_type, KeyboardInterrupt):
-            before(dropped)
+            previous_hook(dropped)
             return
         # Not immediately, as it would be dropped again; as a signal, because that ends a sleep.
-        again = Timer(_AGAIN_S, signal.pthread_kill, (main_thread().ident, signal.SIGINT))
-        again.daemon = True
-        again.start()
+        timer = Timer(_AGAIN_S, signal.pthread_kill, (main_thread().ident, signal.SIGINT))
+        timer.daemon = True
+        timer.start()
 
     signal.signal(signal.SIGINT, on_interrupt)
     sys.unraisablehook = on_unraisable
@@ -48,4 +48,4 @@ def noting_ctrl_c() -> Generator[list[int]]:
         yield interruptions
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        sys.unraisablehook = before
+        sys.unraisablehook = previous_hook

@@ -73,7 +73,7 @@ def tfrecord(
 
     console = Console()
     with console.bar("images", 1) as bar:
-        written = convert_to_tfrecords(
+        parts = convert_to_tfrecords(
             source,
             to,
             shards=shards,
@@ -84,7 +84,7 @@ def tfrecord(
             progress=bar.show_of,
             notice=console.line,
         )
-    for part in written:
+    for part in parts:
         console.line(
             f"{part.prefix}: {counted(part.images, 'image')} of "
             f"{counted(len(part.classes), 'class')} in "
@@ -135,11 +135,11 @@ def keywords(
     from jumar.training.progress import Console
 
     console = Console()
-    wanted = tuple(word.strip() for word in words.split(",") if word.strip())
-    fewest = len(wanted) + UNKNOWN_SHARE
+    word_list = tuple(word.strip() for word in words.split(",") if word.strip())
+    fewest = len(word_list) + UNKNOWN_SHARE
     request = KeywordsRequest(
         folder=to,
-        words=wanted,
+        words=word_list,
         clips=clips,
         eval_clips=max(-(-clips // 6), fewest) if eval_clips is None else eval_clips,
         seed=seed,

@@ -61,33 +61,35 @@ def check(
     from jumar.runs.check_data import check_data, data_to_check
     from jumar.training.progress import Console
 
-    chosen = data_to_check(data, eval_path=eval_, kind=kind, assignments=set_, imports=import_)
+    checked_data = data_to_check(
+        data, eval_path=eval_, kind=kind, assignments=set_, imports=import_
+    )
     console = Console(silent=json_)
     threads = checked_workers(workers, "threads")
     with console.bar("items", 1) as bar:
-        checked = check_data(chosen, workers=threads, progress=bar.show_of)
+        result = check_data(checked_data, workers=threads, progress=bar.show_of)
     if json_:
-        print(json.dumps(_as_json(checked), indent=2, ensure_ascii=False))
+        print(json.dumps(_as_json(result), indent=2, ensure_ascii=False))
     else:
-        for line in _lines(checked, shown=None if all_ else _SHOWN):
+        for line in _lines(result, limit=None if all_ else _SHOWN):
             print_plain(line)
-    return 1 if checked.findings else 0
+    return 1 if result.findings else 0
 
 
-def _lines(checked: "DataCheck", *, shown: int | None) -> list[str]:
-    sizes = ", ".join(f"{counted(size, 'item')} in {part}" for part, size in checked.sizes.items())
-    lines = [f"{checked.kind}: {sizes}", *(f"note: {plain_text(text)}" for text in checked.notices)]
-    for finding in checked.findings:
+def _lines(result: "DataCheck", *, limit: int | None) -> list[str]:
+    sizes = ", ".join(f"{counted(size, 'item')} in {part}" for part, size in result.sizes.items())
+    lines = [f"{result.kind}: {sizes}", *(f"note: {plain_text(text)}" for text in result.notices)]
+    for finding in result.findings:
         lines.append("")
         lines.append(f"{finding.kind}: {finding.what} ({_count_of(finding)})")
-        for group in finding.groups[:shown]:
-            places = [*map(_place_text, group[:shown])]
-            if shown is not None and len(group) > shown:
-                places.append(f"... and {len(group) - shown} more")
+        for group in finding.groups[:limit]:
+            places = [*map(_place_text, group[:limit])]
+            if limit is not None and len(group) > limit:
+                places.append(f"... and {len(group) - limit} more")
             lines.append("  " + "\n    = ".join(places))
-        if shown is not None and finding.count > shown:
-            lines.append(f"  ... and {finding.count - shown} more (--all, --json)")
-    if not checked.findings:
+        if limit is not None and finding.count > limit:
+            lines.append(f"  ... and {finding.count - limit} more (--all, --json)")
+    if not result.findings:
         lines.append("nothing broken, duplicated or odd")
     return lines
 
@@ -108,17 +110,17 @@ def _shortened(text: str, longest: int = 80) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def _as_json(checked: "DataCheck") -> dict[str, object]:
+def _as_json(result: "DataCheck") -> dict[str, object]:
     return {
-        "kind": checked.kind,
-        "items": checked.sizes,
-        "notices": list(checked.notices),
+        "kind": result.kind,
+        "items": result.sizes,
+        "notices": list(result.notices),
         "findings": [
             {
                 "kind": finding.kind,
                 "what": finding.what,
                 "groups": [[place._asdict() for place in group] for group in finding.groups],
             }
-            for finding in checked.findings
+            for finding in result.findings
         ],
     }

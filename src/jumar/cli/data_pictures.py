@@ -57,7 +57,7 @@ def words_in_pictures(
         )
     console = Console()
     with console.bar("images", 1) as bar:
-        written = write_text_pictures(
+        summary = write_text_pictures(
             to,
             Writing(script=script, fonts=fonts, photographs=photographs, seed=seed),
             train=pictures,
@@ -66,7 +66,7 @@ def words_in_pictures(
             progress=bar.show_of,
         )
     console.line(
-        f"{counted(written.words, 'word')}, {written.ignored} of them ignored, in "
-        f"{counted(written.pictures, 'image')}: {to}"
+        f"{counted(summary.words, 'word')}, {summary.ignored} of them ignored, in "
+        f"{counted(summary.pictures, 'image')}: {to}"
     )
     return 0

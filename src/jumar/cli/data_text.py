@@ -112,7 +112,7 @@ def pretraining(
         (write_original, "instances") if order == "original" else (write_streaming, "bytes")
     )
     with console.bar(unit, None) as bar:
-        written = write(
+        summary = write(
             PretrainingRequest(
                 files=text_files(inputs),
                 tokenizer=open_tokenizer(vocab, lower_case=_LOWER[case], longest_word=longest_word),
@@ -125,10 +125,10 @@ def pretraining(
             )
         )
     console.line(
-        f"{counted(written.documents, 'document')} of {counted(written.pieces, 'word piece')}, "
-        f"{written.unknown / written.pieces:.2%} of them [UNK]: "
-        f"{counted(written.instances, 'instance')} in {counted(shards, 'shard')}, "
-        f"{size_text(written.bytes)}: {to}"
+        f"{counted(summary.documents, 'document')} of {counted(summary.pieces, 'word piece')}, "
+        f"{summary.unknown / summary.pieces:.2%} of them [UNK]: "
+        f"{counted(summary.instances, 'instance')} in {counted(shards, 'shard')}, "
+        f"{size_text(summary.bytes)}: {to}"
     )
     return 0
 

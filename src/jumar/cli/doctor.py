@@ -57,10 +57,10 @@ def inspect(root: Path, variables: Mapping[str, str], *, as_json: bool = False) 
     environment = inspect_environment(root)
     stack = stack_of(environment)
     advice = [*filter(None, [stack.first_mismatch()]), *hccl_advice(variables, root)]
-    own = [Finding(each.level, each.what, each.todo) for each in advice]
+    stack_findings = [Finding(each.level, each.what, each.todo) for each in advice]
     limits = machine_advice(root, variables, accelerators=len(environment.accelerators))
-    slow = [Finding(each.level, each.what, each.todo, each.source) for each in limits]
-    findings = worst_first([*own, *slow, *check(environment)])
+    limit_findings = [Finding(each.level, each.what, each.todo, each.source) for each in limits]
+    findings = worst_first([*stack_findings, *limit_findings, *check(environment)])
     if as_json:
         print(
             json.dumps(
@@ -127,8 +127,8 @@ def environment_lines(environment: "Environment") -> list[str]:
     if not environment.accelerators:
         rows.append(("accelerators", "none"))
     rows += [
-        (f"disk, {place.purpose}", f"{_gib(place.free_bytes)} free at {place.place}")
-        for place in environment.storage
+        (f"disk, {storage.purpose}", f"{_gib(storage.free_bytes)} free at {storage.place}")
+        for storage in environment.storage
     ]
     width = max(len(name) for name, _ in rows)
     return [f"{name:<{width}}  {text}" for name, text in rows]

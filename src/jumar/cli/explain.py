@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jumar.failures import Candidate, Explanation
 
 _Log = Annotated[str, Parameter(allow_leading_hyphen=True)]
-"""Rename `-`, so that it is not taken for an unknown option."""
+"""Accepts `-`, which would otherwise be taken for an unknown option."""
 
 
 def explain(*logs: _Log, json_: JsonFlag = False, lang: Language = "en") -> int:

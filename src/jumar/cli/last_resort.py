@@ -50,8 +50,8 @@ def mendable(error: Exception, tokens: Sequence[str] = ()) -> UserError | None:
         # installed packages means a broken installation or a bug, whose traceback says who
         # looked for it.
         return None if _is_installed(Path(name)) else paths.unreadable(name, error)
-    # Without a path most errors are bugs (a closed file, a connection of our own); what disk
-    # and limits refuse is not, and a write to an open file names no path.
+    # Without a path most errors are bugs (a closed file, a connection of our own). A full disk or
+    # an exceeded limit is not, and a write to an open file names no path.
     if not paths.is_of_the_machine(error):
         return None
     return UserError(f"the system refuses: {paths.reason(error)}", todo=paths.remedy(error, Path()))
@@ -60,16 +60,18 @@ def mendable(error: Exception, tokens: Sequence[str] = ()) -> UserError | None:
 def headline(error: BaseException, tokens: Sequence[str] = ()) -> str:
     """One line for a bug, before its traceback."""
     message = (str(error).strip() or "no message").splitlines()[0][:300]
-    whose = "a defect of jumar"
-    if any(each.split("=")[0] == "--import" for each in tokens):
-        whose += ", or of a module named by --import"
+    origin = "a defect of jumar"
+    if any(token.split("=")[0] == "--import" for token in tokens):
+        origin += ", or of a module named by --import"
     name = type(error).__name__
-    return f"jumar: internal error: {name}: {message} ({whose}; please report it with what follows)"
+    return (
+        f"jumar: internal error: {name}: {message} ({origin}; please report it with what follows)"
+    )
 
 
 def _is_installed(path: Path) -> bool:
-    place = path.absolute()
-    return place.is_relative_to(_PACKAGE) or "site-packages" in place.parts
+    absolute_path = path.absolute()
+    return absolute_path.is_relative_to(_PACKAGE) or "site-packages" in absolute_path.parts
 
 
 def _is_out_of_memory(error: Exception) -> bool:
@@ -90,5 +92,7 @@ def _out_of_memory(error: Exception, tokens: Sequence[str]) -> UserError:
     todo = _LESS_MEMORY.get(tokens[0] if tokens else "", _LESS_TRAINING)
     if assignments:
         todo += f"\n  You gave: {', '.join(assignments)}"
-    what = "there is not enough memory"
-    return UserError(f"{what}: {detail.splitlines()[-1][:200]}" if detail else what, todo=todo)
+    problem = "there is not enough memory"
+    return UserError(
+        f"{problem}: {detail.splitlines()[-1][:200]}" if detail else problem, todo=todo
+    )

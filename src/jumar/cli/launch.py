@@ -210,19 +210,19 @@ def _training(what: str, rest: tuple[str, ...]) -> "Training":
             where="behind --",
             todo="`jumar train --help` lists the options.",
         ) from error
-    given = bound.arguments
+    options = bound.arguments
     return Training(
         what=what,
         is_script=False,
         words=rest,
         assignments=assignments(
-            given.get("set_", ()),
-            skip_corrupt=given.get("skip_corrupt"),
-            emulate_fp16=given.get("emulate_fp16", False),
+            options.get("set_", ()),
+            skip_corrupt=options.get("skip_corrupt"),
+            emulate_fp16=options.get("emulate_fp16", False),
         ),
-        imports=given.get("import_", ()),
-        names_run="run_dir" in given,
-        names_device="device" in given,
+        imports=options.get("import_", ()),
+        names_run="run_dir" in options,
+        names_device="device" in options,
     )
 
 

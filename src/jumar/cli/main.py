@@ -118,9 +118,9 @@ def _check_for_emptiness(tokens: Sequence[str]) -> None:
         UserError: An argument is empty, as from an unset shell variable.
     """
     own_tokens = tokens[: tokens.index("--")] if "--" in tokens else tokens
-    for place, token in enumerate(own_tokens):
+    for position, token in enumerate(own_tokens):
         if not token or re.fullmatch(r"--[\w-]+=", token):
-            before = own_tokens[place - 1] if place and not token else token
+            before = own_tokens[position - 1] if position and not token else token
             raise UserError(
                 "an argument is empty",
                 where=f"after {before}" if before else "the first one",
@@ -149,10 +149,10 @@ def _say(error: Exception, tokens: Sequence[str]) -> int:
     """Print an error that the user can fix; one of the command line itself is printed already."""
     if isinstance(error, CycloptsError):
         return EXIT_CODE
-    explained = error if isinstance(error, UserError) else last_resort.mendable(error, tokens)
+    user_error = error if isinstance(error, UserError) else last_resort.mendable(error, tokens)
     sys.stdout.flush()
-    if explained is None:
+    if user_error is None:
         sys.stderr.write(f"{last_resort.headline(error, tokens)}\n")
         raise error
-    print_aside(f"jumar: {explained}")
+    print_aside(f"jumar: {user_error}")
     return EXIT_CODE

@@ -135,8 +135,8 @@ def port(
     from jumar.porting.tree.source_tree import SourceTree
 
     _check(to, in_place, force, jobs)
-    for each in report:
-        report_suffix(each)
+    for report_path in report:
+        report_suffix(report_path)
     options = PortOptions(
         source=from_,
         minimal=minimal,
@@ -155,8 +155,8 @@ def port(
     added = additions(ported, tree, options, entry=entry)
     ported = dataclasses.replace(ported, added=tuple(added.files))
     written = _write(ported, tree, added.files, to=to, in_place=in_place, force=force)
-    for each in report:
-        save_report(ported, each, lang)
+    for report_path in report:
+        save_report(ported, report_path, lang)
     if json_:
         print(dumps(ported))
     elif not quiet:
@@ -219,7 +219,7 @@ def _print(
     if written is None and ported.count("ported"):
         next_command = command_to_write(ported)
     elif to and is_folder(to) and added.entry and "torch" not in ported.options:
-        # A script that was ported alone is checked against the folder that it lies in.
+        # A script that was ported alone is checked against the folder that contains it.
         original = Path(ported.root)
         folder = original if is_folder(original) else original.parent
         words = ["jumar", "port", "check", str(to), "--against", str(folder)]
@@ -236,8 +236,8 @@ def _print(
     ]
     for label, names in lines:
         if names:
-            shown = ", ".join(map(one_line, names[:NAMES_SHOWN]))
-            print(f"{label}: {shown}{', …' if len(names) > NAMES_SHOWN else ''}")
+            names_text = ", ".join(map(one_line, names[:NAMES_SHOWN]))
+            print(f"{label}: {names_text}{', …' if len(names) > NAMES_SHOWN else ''}")
 
 
 def _unreadable(ported: "TreeReport") -> list["FileReport"]:
@@ -262,12 +262,12 @@ def render(file: Path, /, *, to: Reports = (), lang: Lang = "en") -> int:
     from jumar.porting.report.markdown import markdown
     from jumar.porting.report.saving import report_suffix, save_report
 
-    for each in to:
-        report_suffix(each)
+    for path in to:
+        report_suffix(path)
     report = read_report(file)
-    for each in to:
-        save_report(report, each, lang)
-        print_plain(f"{'已写入' if lang == 'zh' else 'written'}: {each}")
+    for path in to:
+        save_report(report, path, lang)
+        print_plain(f"{'已写入' if lang == 'zh' else 'written'}: {path}")
     if not to:
         sys.stdout.write(markdown(report, lang))
     return 0
@@ -295,7 +295,7 @@ def rules(
 
     from jumar.porting.rewriting.registry import all_rules
 
-    chosen = [rule for rule in all_rules() if from_ in (None, rule.language)]
+    selected_rules = [rule for rule in all_rules() if from_ in (None, rule.language)]
     if json_:
         rows = [
             {
@@ -305,11 +305,11 @@ def rules(
                 "title": rule.title.in_language(lang),
                 "source": rule.source,
             }
-            for rule in chosen
+            for rule in selected_rules
         ]
         print(json.dumps(rows, indent=2, ensure_ascii=False))
         return 0
-    width = max((len(rule.id) for rule in chosen), default=0)
-    for rule in chosen:
+    width = max((len(rule.id) for rule in selected_rules), default=0)
+    for rule in selected_rules:
         print(f"{rule.id:{width}}  {rule.language:10}  {rule.title.in_language(lang)}")
     return 0

@@ -81,7 +81,7 @@ def check(
             todo="End the command with it, such as: -- train.py --batch_size 2",
         )
     for tree in (ported, against):
-        if tree is not None:  # both now, instead of the second one after minutes
+        if tree is not None:  # check both now, not the second one minutes later
             find_script(tree, command.script, module=command.module)
     request = CheckRequest(
         ported=ported,

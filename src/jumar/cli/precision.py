@@ -73,8 +73,8 @@ def modes(*, json_: JsonFlag = False) -> int:
     for row in rows:
         also = f" (also {row['also']})" if row["also"] else ""
         print(f"{row['mode']}{also}")
-        for place in ("on Ascend", "NPU", "CUDA", "CPU"):
-            print(f"  {place + ':':<11}{row[place]}")
+        for column in ("on Ascend", "NPU", "CUDA", "CPU"):
+            print(f"  {column + ':':<11}{row[column]}")
     return 0
 
 

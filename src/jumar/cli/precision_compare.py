@@ -103,17 +103,17 @@ def _print(comparison: "Comparison", top: int) -> None:
     print()
     if not comparison.offenders:
         print_plain("No op is to blame: rounding explains all errors.")
-    for place, blamed in enumerate(comparison.offenders[: top or None], 1):
-        print_plain(f"{place}. {blamed.name}: {blamed.reason}")
-        parts = [
-            f"error {shown(error_of(blamed))}",
-            f"{shown(blamed.ratio)} times the explained one",
+    for position, offender in enumerate(comparison.offenders[: top or None], 1):
+        print_plain(f"{position}. {offender.name}: {offender.reason}")
+        details = [
+            f"error {shown(error_of(offender))}",
+            f"{shown(offender.ratio)} times the explained one",
         ]
-        if blamed.added is not None:
-            parts += [f"adds {shown(blamed.added)}", f"inherits {shown(blamed.inherited)}"]
-        print_plain(f"   {', '.join(parts)}")
-    ranked = sorted(comparison.calls, key=lambda call: (call.verdict != "offender", -call.ratio))
-    rows = summary(ranked[: top or None])
+        if offender.added is not None:
+            details += [f"adds {shown(offender.added)}", f"inherits {shown(offender.inherited)}"]
+        print_plain(f"   {', '.join(details)}")
+    calls = sorted(comparison.calls, key=lambda call: (call.verdict != "offender", -call.ratio))
+    rows = summary(calls[: top or None])
     columns = [name for name in rows[0] if any(row[name] for row in rows)] if rows else []
     print()
     print_table(columns, rows)

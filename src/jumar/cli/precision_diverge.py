@@ -116,8 +116,8 @@ def _lines(report: "Divergence") -> Iterator[str]:
         yield f"equal up to step {report.equal[-1]} ({len(report.equal)} compared)"
     if report.unequal is not None:
         yield f"the checkpoints of step {report.unequal} differ"
-    for name, one, two in (*report.settings, *report.machines):
-        yield f"  {name}: {one} in A, {two} in B"
+    for name, value_a, value_b in (*report.settings, *report.machines):
+        yield f"  {name}: {value_a} in A, {value_b} in B"
     if report.step is not None:
         yield f"first unequal: step {report.step}, counted from 0; after it differ: " + ", ".join(
             report.parts
@@ -150,23 +150,23 @@ def _op_lines(report: "Divergence") -> Iterator[str]:
 
 
 def _size(row: "Measured") -> str:
-    seen = row.difference
-    if seen.remark:
-        return seen.remark
-    if seen.is_exact and row.value.dtype == row.partner.dtype:
+    difference = row.difference
+    if difference.remark:
+        return difference.remark
+    if difference.is_exact and row.value.dtype == row.partner.dtype:
         return "equal"
-    largest = "" if seen.largest is None else f", at most {seen.largest:.3g}"
-    return f"relative error {seen.lower:.3g}{largest}"
+    largest = "" if difference.largest is None else f", at most {difference.largest:.3g}"
+    return f"relative error {difference.lower:.3g}{largest}"
 
 
 def _verdict(report: "Divergence") -> Iterator[str]:
     for name in report.unrepeatable:
         yield f"{name} does not repeat itself: the same step gave another state the second time"
     for name, parts in report.unlike.items():
-        more = f" and {len(parts) - _MOST_NAMES} more" if len(parts) > _MOST_NAMES else ""
+        suffix = f" and {len(parts) - _MOST_NAMES} more" if len(parts) > _MOST_NAMES else ""
         yield (
             f"{name}'s replay does not give its own checkpoint of step {report.unequal}: "
-            f"{', '.join(parts[:_MOST_NAMES])}{more}"
+            f"{', '.join(parts[:_MOST_NAMES])}{suffix}"
         )
     if report.is_equal:
         yield "no divergence" + (": both replays are equal" if any(report.replays) else "")

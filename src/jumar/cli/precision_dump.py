@@ -82,7 +82,7 @@ def dump(
         sample=sample,
         digests=digests,
     )
-    wanted = _steps(steps)
+    step_numbers = _steps(steps)
     if script is not None:
         if set_ or import_ or device != "auto":
             raise UserError(
@@ -90,7 +90,7 @@ def dump(
                 where="--script",
                 todo="Pass its own arguments after `--`.",
             )
-        return dump_script(script, what, steps=wanted, settings=settings, to=to)
+        return dump_script(script, what, steps=step_numbers, settings=settings, to=to)
     if len(what) != 1:
         raise UserError(
             f"name one recipe or run, not {len(what)}",
@@ -100,7 +100,7 @@ def dump(
     return dump_recipe(
         DumpRequest(
             what=what[0],
-            steps=wanted,
+            steps=step_numbers,
             settings=settings,
             assignments=set_,
             imports=import_,
@@ -116,11 +116,11 @@ def _steps(text: str) -> Sequence[int]:
     Raises:
         UserError: It is not a list of steps.
     """
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not all(part.isdecimal() and len(part) < 19 for part in parts):
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not all(word.isdecimal() and len(word) < 19 for word in words):
         raise UserError(
             f"'{text}' is not a list of steps",
             where="--steps",
             todo="Numbers counted from 0, such as 3,10.",
         )
-    return sorted({int(part) for part in parts})
+    return sorted({int(word) for word in words})

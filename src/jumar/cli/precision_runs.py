@@ -30,59 +30,63 @@ def runs(first: Path, second: Path, /, *, top: int = 10, json_: JsonFlag = False
     """
     from jumar.runs.parting import parting
 
-    apart = parting(first, second)
+    comparison = parting(first, second)
     if json_:
-        print(json.dumps(_to_json(apart), indent=1))
+        print(json.dumps(_to_json(comparison), indent=1))
     else:
-        print_plain("\n".join(_lines(apart, top)))
-    return 0 if apart.is_equal else 1
+        print_plain("\n".join(_lines(comparison, top)))
+    return 0 if comparison.is_equal else 1
 
 
-def _lines(apart: "Parting", top: int) -> Iterator[str]:
-    if not apart.numbers:
-        yield f"metrics: all {counted(apart.compared, 'number')} equal"
+def _lines(comparison: "Parting", top: int) -> Iterator[str]:
+    if not comparison.numbers:
+        yield f"metrics: all {counted(comparison.compared, 'number')} equal"
     else:
-        number = apart.numbers[0]
+        number = comparison.numbers[0]
         yield (
-            f"metrics: {len(apart.numbers)} of {counted(apart.compared, 'number')} differ, first "
+            f"metrics: {len(comparison.numbers)} of {counted(comparison.compared, 'number')} "
+            "differ, first "
             f"{number.kind} {number.name} at step {number.step}: {number.first:.7g} and "
             f"{number.second:.7g}"
         )
-        worst = max(apart.numbers, key=lambda each: each.relative)
+        worst = max(comparison.numbers, key=lambda each: each.relative)
         yield (
             f"  most: {worst.kind} {worst.name} at step {worst.step}: {worst.first:.7g} and "
             f"{worst.second:.7g}, {worst.relative:.2%}"
         )
-    if not apart.checkpoints:
+    if not comparison.checkpoints:
         yield "weights: no checkpoint of the same step"
-    for each in apart.checkpoints:
+    for each in comparison.checkpoints:
         yield from _checkpoint_lines(each, top)
 
 
-def _checkpoint_lines(apart: "CheckpointsApart", top: int) -> Iterator[str]:
-    total = apart.equal + len(apart.weights)
-    if not apart.weights:
-        yield f"step {apart.step}: all {counted(total, 'weight')} equal"
+def _checkpoint_lines(comparison: "CheckpointsApart", top: int) -> Iterator[str]:
+    total = comparison.equal + len(comparison.weights)
+    if not comparison.weights:
+        yield f"step {comparison.step}: all {counted(total, 'weight')} equal"
     else:
         yield (
-            f"step {apart.step}: {len(apart.weights)} of {counted(total, 'weight')} differ; "
+            f"step {comparison.step}: {len(comparison.weights)} of {counted(total, 'weight')} "
+            "differ; "
             "relative error, weight"
         )
-        ranked = sorted(apart.weights, key=lambda each: -each.error)
-        for weight in ranked[: top or None]:
+        sorted_weights = sorted(comparison.weights, key=lambda each: -each.error)
+        for weight in sorted_weights[: top or None]:
             yield f"  {weight.error:9.2e}  {weight.name}"
-        if top and len(ranked) > top:
-            yield f"  {counted(len(ranked) - top, 'other weight')} with smaller errors"
-    if apart.unpaired:
-        shown = ", ".join(apart.unpaired[:4]) + (", ..." if len(apart.unpaired) > 4 else "")
-        yield f"  in one run only, or of another shape ({len(apart.unpaired)}): {shown}"
+        if top and len(sorted_weights) > top:
+            yield f"  {counted(len(sorted_weights) - top, 'other weight')} with smaller errors"
+    if comparison.unpaired:
+        names_text = ", ".join(comparison.unpaired[:4]) + (
+            ", ..." if len(comparison.unpaired) > 4 else ""
+        )
+        yield f"  in one run only, or of another shape ({len(comparison.unpaired)}): {names_text}"
 
 
-def _to_json(apart: "Parting") -> dict[str, object]:
+def _to_json(comparison: "Parting") -> dict[str, object]:
     return {
-        "equal": apart.is_equal,
-        "compared": apart.compared,
-        "numbers": [vars(each) for each in apart.numbers],
+        "equal": comparison.is_equal,
+        "compared": comparison.compared,
+        "numbers": [vars(each) for each in comparison.numbers],
         "checkpoints": [
             {
                 "step": each.step,
@@ -90,6 +94,6 @@ def _to_json(apart: "Parting") -> dict[str, object]:
                 "weights": [vars(weight) for weight in each.weights],
                 "unpaired": each.unpaired,
             }
-            for each in apart.checkpoints
+            for each in comparison.checkpoints
         ],
     }

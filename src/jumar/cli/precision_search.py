@@ -98,13 +98,13 @@ def search(
         ),
         say,
     )
-    measured = prepared.effects
+    effects_request = prepared.effects
     try:
         result = prepared.search.run()
     except ExperimentStopped as stopped:
         say("Stopped. The same command resumes from here.")
         return 128 + stopped.signal
-    costs = keeping_costs(measured, [row.candidate for row in result.effects], result.kept)
+    costs = keeping_costs(effects_request, [row.candidate for row in result.effects], result.kept)
     if json_:
         print(json.dumps(_to_json(result, costs), indent=1))
     else:
@@ -161,7 +161,7 @@ def prepare_search(options: SearchOptions, say: Callable[[str], None]) -> Prepar
     )
 
     def command(run: Path, device: str) -> Sequence[str]:
-        modules = [part for module in source.imports for part in ("--import", module)]
+        modules = [word for module in source.imports for word in ("--import", module)]
         return [
             *(sys.executable, "-m", "jumar", "train"),
             *("--run-dir", str(run), "--device", device, *modules),
@@ -178,7 +178,7 @@ def prepare_search(options: SearchOptions, say: Callable[[str], None]) -> Prepar
         refines=options.layers,
         identity=trial_recipe(source, Path("/"), source.recipe.seed),
     )
-    made = Search(
+    op_search = Search(
         request,
         measure=lambda: measure_effects(effects),
         recorded=partial(trial_recipe, source),
@@ -188,22 +188,22 @@ def prepare_search(options: SearchOptions, say: Callable[[str], None]) -> Prepar
         ),
         say=say,
     )
-    return Prepared(search=made, effects=effects)
+    return Prepared(search=op_search, effects=effects)
 
 
 def _lines(result: "Found", costs: Mapping[str, float]) -> Iterator[str]:
     from jumar.experiments.search import layers_path
 
-    goal, kept = result.goal, ", ".join(result.kept) or "nothing"
-    yield f"in float32: {kept}"
-    sure = "" if result.is_minimal else "; not every smaller set was tried"
+    goal, kept_text = result.goal, ", ".join(result.kept) or "nothing"
+    yield f"in float32: {kept_text}"
+    caveat = "" if result.is_minimal else "; not every smaller set was tried"
     if result.is_confirmed:
         yield (
             f"{goal.metric} over {counted(len(result.reference), 'seed')}: {result.worse:.3g} "
-            f"worse than float32, limit {result.limit:.3g}{sure}"
+            f"worse than float32, limit {result.limit:.3g}{caveat}"
         )
     else:
-        yield f"not confirmed with all seeds: no trainings are left (--trainings){sure}"
+        yield f"not confirmed with all seeds: no trainings are left (--trainings){caveat}"
     yield "each op type alone in low precision: change of gradients, of the loss, largest value"
     for row in result.effects:
         yield _row(row, result, costs)

@@ -88,10 +88,10 @@ def predict(
     if features is not None:
         return _print_features(trained, features, files, text, pair)
     if reads_text(run, import_):
-        wanted = TextRequest(
+        text_request = TextRequest(
             trained=trained, files=files, texts=text, pair=pair, skip_corrupt=skip_corrupt
         )
-        return _print_texts(wanted, top=top, as_json=json_)
+        return _print_texts(text_request, top=top, as_json=json_)
     if text:
         raise UserError("the run's network takes no texts", where="--text", todo="Name files.")
     request = PredictRequest(files=files, trained=trained, skip_corrupt=skip_corrupt)

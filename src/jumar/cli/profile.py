@@ -84,9 +84,9 @@ def show(
         raise UserError("no profile given", todo="Name its folder or a file of it.")
     if top is not None and top < 0:
         raise UserError(f"{top} rows", where="--top", todo="Give 0 or more; 0 shows all.")
-    requested = [find_view(name) for name in view if name != "all"]
-    usual = [each_view for each_view in VIEWS.values() if each_view.usual]
-    chosen = list(VIEWS.values()) if "all" in view else requested or usual
+    requested_views = [find_view(name) for name in view if name != "all"]
+    usual_views = [each_view for each_view in VIEWS.values() if each_view.usual]
+    chosen_views = list(VIEWS.values()) if "all" in view else requested_views or usual_views
     refuse_own_files(paths, files=[page], folder=csv)
     if export:
         from jumar.profiling.reading.files.raw import export as export_raw
@@ -96,7 +96,7 @@ def show(
     options = Options(chip=chip, language=lang)
     if top is not None:
         options = replace(options, top=top)
-    answered = answers(profile, chosen, options)
+    answered = answers(profile, chosen_views, options)
     if json_:
         rates = peak_rates(profile, answered.tables, options)
         print(as_json(profile, answered, peak_rates=rates))
@@ -113,11 +113,13 @@ def show(
 
         write_text(page, render(profile, options=options))
         print_aside(f"written: {page}")
-    lacking = [each_view.name for each_view in requested if each_view.name in answered.impossible]
-    for name in lacking:
-        why = answered.impossible[name]
-        print_aside(f"jumar: the view '{name}' is impossible: it {why}")
-    return EXIT_CODE if lacking else 0
+    missing_views = [
+        each_view.name for each_view in requested_views if each_view.name in answered.impossible
+    ]
+    for name in missing_views:
+        reason = answered.impossible[name]
+        print_aside(f"jumar: the view '{name}' is impossible: it {reason}")
+    return EXIT_CODE if missing_views else 0
 
 
 def _print(
@@ -156,15 +158,15 @@ def _print(
             rows = answered.whole.get(name, table.height)
             print_listing(VIEWS[name].listing(table), console, options.language)
         if table.height < rows:
-            cut = say["cut"].format(shown=table.height, rows=rows, name=name)
-            console.print(f"  {cut}", style="dim", soft_wrap=True)
+            cut_note = say["cut"].format(shown=table.height, rows=rows, name=name)
+            console.print(f"  {cut_note}", style="dim", soft_wrap=True)
         rates = peak_rates(profile, [name], options)
         if rates:
             console.print(f"  {say['rates']}{shown(rates, 300)}", style="dim", soft_wrap=True)
     if answered.impossible:
         print_title(say["impossible"], console)
-        for name, why in answered.impossible.items():
-            console.print(f"  {name}: {shown(why, 300)}", soft_wrap=True)
+        for name, reason in answered.impossible.items():
+            console.print(f"  {name}: {shown(reason, 300)}", soft_wrap=True)
     if others:
         line = say["more_views"].format(views=", ".join(others))
         console.print(f"\n{line}", style="dim", soft_wrap=True)
@@ -238,7 +240,7 @@ def gate(
     json_
         Print JSON.
     """
-    given = {
+    options = {
         "step-ms": max_step_ms,
         "aicpu-share": max_aicpu_share,
         "cast-share": max_cast_share,
@@ -247,10 +249,10 @@ def gate(
         "uncovered-share": max_uncovered_share,
         "rank-spread": max_rank_spread,
     }
-    limits = {name: limit for name, limit in given.items() if limit is not None}
+    limits = {name: limit for name, limit in options.items() if limit is not None}
     if not paths or not limits:
-        missing = "no profile given" if not paths else "no limit given"
-        raise UserError(missing, todo="For instance: jumar profile gate DIR --max-step-ms 100")
+        problem = "no profile given" if not paths else "no limit given"
+        raise UserError(problem, todo="For instance: jumar profile gate DIR --max-step-ms 100")
     return _hold(paths, limits, json_=json_)
 
 

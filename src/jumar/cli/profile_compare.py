@@ -78,7 +78,9 @@ def compare(
     pairs += [compare_sides(first, _side(read(path))) for path in more]
     edits = [_edits(pair) for pair in pairs]
     if json_:
-        rows = [_as_dict(pair, own, lang) for pair, own in zip(pairs, edits, strict=True)]
+        rows = [
+            _as_dict(pair, pair_edits, lang) for pair, pair_edits in zip(pairs, edits, strict=True)
+        ]
         print(json.dumps(rows if more else rows[0], indent=2, ensure_ascii=False))
     else:
         _print(pairs, edits[0], Options(top=top, language=lang))
@@ -102,12 +104,12 @@ def _side(profile: "Profile") -> "Side":
 
     try:
         return side_of(profile)
-    except Impossible as missing:
-        raise UserError(f"cannot be compared: it {missing}", where=profile.source) from missing
+    except Impossible as error:
+        raise UserError(f"cannot be compared: it {error}", where=profile.source) from error
 
 
 def _edits(pair: "Comparison") -> tuple["Edit", ...]:
-    """The proposals for a pair of precision modes; names are looked up only there."""
+    """The proposals for a pair of precision modes; names are looked up only then."""
     if not pair.changes_dtypes:
         return ()
     from jumar.cli.profile_lists import list_name
@@ -118,12 +120,12 @@ def _edits(pair: "Comparison") -> tuple["Edit", ...]:
 
 def _write_mixlist(path: Path, pair: "Comparison", edits: tuple["Edit", ...]) -> int:
     if not edits:
-        why = (
+        reason = (
             "no edit would save 0.2 % of a step"
             if pair.changes_dtypes
             else "no op changed its dtype, so this is not a pair of precision modes"
         )
-        print_aside(f"jumar: {path} is not written: {why}")
+        print_aside(f"jumar: {path} is not written: {reason}")
         return EXIT_CODE
     from jumar.profiling.comparison import as_mixlist
 
@@ -169,14 +171,14 @@ def _as_dict(pair: "Comparison", edits: tuple["Edit", ...], language: Language) 
 
 
 def _side_dict(side: "Side", total: int) -> dict[str, Any]:
-    lasted = [step.lasted_ns for step in side.steps]
+    step_durations = [step.lasted_ns for step in side.steps]
     return {
         "source": side.source,
         "kind": side.kind,
         "chip": side.chip,
         "rank": side.rank,
         "total_ns": total,
-        "steps_ns": lasted,
+        "steps_ns": step_durations,
     }
 
 
@@ -216,8 +218,12 @@ def _print_heads(pair: "Comparison", console: "Console", language: Language) -> 
         ("before", pair.before, pair.before_ns),
         ("after", pair.after, pair.after_ns),
     ):
-        lasted = [step.lasted_ns / 1e6 for step in side.steps]
-        spread = f" ({min(lasted):.3f} to {max(lasted):.3f})" if len(lasted) > 1 else ""
+        step_durations = [step.lasted_ns / 1e6 for step in side.steps]
+        spread = (
+            f" ({min(step_durations):.3f} to {max(step_durations):.3f})"
+            if len(step_durations) > 1
+            else ""
+        )
         line = say[name].format(
             lasted=f"{_ms(total, pair.steps):.3f}",
             spread=spread if language == "en" else spread.replace(" to ", " ~ "),
@@ -245,13 +251,13 @@ def _print_edits(
 
     say = words(language)
     print_title(edit_table(pair, edits, language).title.in_language(language), console)
-    lasted = [step.lasted_ns for step in pair.after.steps]
+    step_durations = [step.lasted_ns for step in pair.after.steps]
     for edit in edits:
         # The measured difference may be no more than the variation between steps.
-        small = edit.gain_ns < (max(lasted) - min(lasted)) * pair.steps
+        is_within_noise = edit.gain_ns < (max(step_durations) - min(step_durations)) * pair.steps
         console.print(
             f"  {_ms(edit.gain_ns, pair.steps):8.3f}  {edit.to}: {shown(edit.name, 48)}; "
-            f"{edit.why(pair.steps).in_language(language)}{say['varies'] if small else ''}",
+            f"{edit.why(pair.steps).in_language(language)}{say['varies'] if is_within_noise else ''}",
             soft_wrap=True,
         )
     if not edits:
@@ -271,20 +277,23 @@ def _print_many(pairs: "list[Comparison]", console: "Console", language: Languag
     from jumar.profiling.words import words
 
     say = words(language)
-    first = shown(pairs[0].before.source, 200)
-    console.print(say["against_first"].format(before=first), soft_wrap=True)
-    numbered = [(str(number), pair) for number, pair in enumerate(pairs, start=2)]
-    for name, pair in numbered:
+    first_source = shown(pairs[0].before.source, 200)
+    console.print(say["against_first"].format(before=first_source), soft_wrap=True)
+    numbered_pairs = [(str(number), pair) for number, pair in enumerate(pairs, start=2)]
+    for name, pair in numbered_pairs:
         console.print(f"  {name}: {shown(pair.after.source, 200)}", soft_wrap=True)
         _print_notes(pair, console, language, "     ")
     rows: list[dict[str, str | float]] = [
-        {"": say["step_before"]} | {name: _ms(one.before_ns, one.steps) for name, one in numbered},
-        {"": say["step_after"]} | {name: _ms(one.after_ns, one.steps) for name, one in numbered},
-        {"": say["step_change"]} | {name: _ms(one.delta_ns, one.steps) for name, one in numbered},
+        {"": say["step_before"]}
+        | {name: _ms(pair.before_ns, pair.steps) for name, pair in numbered_pairs},
+        {"": say["step_after"]}
+        | {name: _ms(pair.after_ns, pair.steps) for name, pair in numbered_pairs},
+        {"": say["step_change"]}
+        | {name: _ms(pair.delta_ns, pair.steps) for name, pair in numbered_pairs},
     ]
     for part, title in TITLES.items():
         row: dict[str, str | float] = {"": title.in_language(language)}
-        for name, pair in numbered:
+        for name, pair in numbered_pairs:
             change = sum(one.delta_ns for one in pair.parts if one.name == part)
             row[name] = _ms(change, pair.steps)
         rows.append(row)

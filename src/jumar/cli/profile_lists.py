@@ -10,9 +10,9 @@ _KERNELS_OF = ("mkldnn_", "cudnn_", "miopen_", "native_", "npu_", "_")
 def list_name(kind: str) -> str:
     """The name by which an op type can be listed, or an empty string.
 
-    A backward op follows its forward op, so it gets that one's name. An aten op gets the name of
-    the CANN type that covers all forms of it: `addmm`, which `linear` comes to, cannot be listed
-    with effect alone.
+    A backward op follows its forward op, so it gets the forward op's name. An aten op gets the name
+    of the CANN type that covers all forms of it: `addmm`, to which `linear` decomposes, has no
+    effect if it is listed alone.
     """
     from jumar.precision.optypes import groups_by_type
 
@@ -21,11 +21,11 @@ def list_name(kind: str) -> str:
         if not group.ops:
             return ""
         return kind if kind in group.types else group.types[0]
-    known = _types_by_packet()
+    types = _types_by_packet()
     plain = kind.removeprefix("aten::").removesuffix("_").partition(".")[0]
     for name in (plain, *_shorter(plain)):
-        if name in known:
-            return known[name]
+        if name in types:
+            return types[name]
     return ""
 
 
@@ -36,14 +36,14 @@ def _shorter(name: str) -> list[str]:
         if name.endswith(suffix):
             name = name.removesuffix(suffix)
             names.append(name)
-    again = True
-    while again:
-        again = False
+    is_shortened = True
+    while is_shortened:
+        is_shortened = False
         for prefix in _KERNELS_OF:
             if name.startswith(prefix) and len(name) > len(prefix):
                 name = name.removeprefix(prefix)
                 names.append(name)
-                again = True
+                is_shortened = True
     return names
 
 
@@ -51,7 +51,7 @@ def _shorter(name: str) -> list[str]:
 def _types_by_packet() -> dict[str, str]:
     """The first CANN type of each aten op, whatever its overload.
 
-    Where several types stand for one op, as `BiasAdd` and `Add` do, it is the one that torch means.
+    Where several types stand for one op, as `BiasAdd` and `Add` do, it is torch's counterpart.
     """
     from jumar.precision.optypes import op_groups
 

@@ -31,7 +31,7 @@ def print_title(text: str, console: "Console") -> None:
 
 
 def print_listing(listing: "Listing", console: "Console", language: Language) -> None:
-    """Print a table with its title: with lines in a terminal, aligned by blanks elsewhere."""
+    """Print a table with its title: with lines in a terminal, aligned with spaces elsewhere."""
     from jumar.profiling.words import words
 
     print_title(listing.title.in_language(language), console)
@@ -53,14 +53,14 @@ def _print_lined(listing: "Listing", heads: list[str], console: "Console") -> No
     from rich.table import Table as Lined
     from rich.text import Text as Cell
 
-    lined = Lined(box=SIMPLE_HEAD, pad_edge=False)
+    rich_table = Lined(box=SIMPLE_HEAD, pad_edge=False)
     for head, is_number in zip(heads, listing.numeric, strict=True):
-        lined.add_column(
+        rich_table.add_column(
             head, justify="right" if is_number else "left", overflow="ellipsis", no_wrap=True
         )
     for row in listing.cells(_LONGEST):
-        lined.add_row(*map(Cell, row))
-    console.print(lined)
+        rich_table.add_row(*map(Cell, row))
+    console.print(rich_table)
 
 
 def _print_aligned(listing: "Listing", heads: list[str], console: "Console") -> None:
@@ -140,28 +140,31 @@ def refuse_own_files(
 
     Args:
         sources: The files and folders that are read.
-        files: The files to write; a table in a folder that is read would be a part of the
-            profile from then on.
+        files: The files to write; a table in a folder that is read would become part of the
+            profile.
         folder: Where tables are to be written.
 
     Raises:
         UserError: A file is refused; the message names the first.
     """
-    read = [resolved(source) for source in sources]
-    written = [file for file in files if file is not None]
-    for target in written:
-        place = resolved(target)
-        is_inside = any(path in place.parents for path in read)
-        if place in read or (is_inside and _is_profile(target)):
+    source_paths = [resolved(source) for source in sources]
+    targets = [file for file in files if file is not None]
+    for target in targets:
+        target_path = resolved(target)
+        is_inside = any(path in target_path.parents for path in source_paths)
+        if target_path in source_paths or (is_inside and _is_profile(target)):
             raise UserError(
                 "is one of the files read, and is not overwritten",
                 where=str(target),
                 todo="Choose another name.",
             )
-    tables = [file for file in written if file.suffix.lower() == ".csv"]
+    tables = [file for file in targets if file.suffix.lower() == ".csv"]
     for target in [*tables, *([folder] if folder else [])]:
-        place = resolved(target)
-        if any(is_folder(path) and (place == path or path in place.parents) for path in read):
+        target_path = resolved(target)
+        if any(
+            is_folder(path) and (target_path == path or path in target_path.parents)
+            for path in source_paths
+        ):
             raise UserError(
                 "tables would be written into the profile they are made from",
                 where=str(target),
@@ -181,14 +184,14 @@ def write_tables(folder: Path, tables: Mapping[str, "pl.DataFrame"]) -> Sequence
 
     from jumar.profiling.writing import without_formulas
 
-    written: list[Path] = []
+    paths: list[Path] = []
     for name, table in tables.items():
-        joined = [
+        joined_columns = [
             pl.col(column).list.join(" | ")
             for column, kind in table.schema.items()
             if isinstance(kind, pl.List)
         ]
         path = folder / f"{name}.csv"
-        write_text(path, without_formulas(table.with_columns(joined)).write_csv())
-        written.append(path)
-    return written
+        write_text(path, without_formulas(table.with_columns(joined_columns)).write_csv())
+        paths.append(path)
+    return paths

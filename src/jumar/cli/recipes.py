@@ -118,8 +118,8 @@ def _field_lines(rows: "Sequence[FieldRow]", columns: int) -> "Iterator[str]":
     indent = path_width + value_width + 4
     for row in rows:
         unit = f" [{row.unit}]" if row.unit else ""
-        allowed = f" ({row.allowed})" if row.allowed else ""
-        meaning = f"{row.meaning}{unit}{allowed}"
+        allowed_text = f" ({row.allowed})" if row.allowed else ""
+        meaning = f"{row.meaning}{unit}{allowed_text}"
         head = f"{row.path:<{path_width}}  {value_text(row.value):<{value_width}}"
         if not columns:
             yield f"{head}  {meaning}"

@@ -14,9 +14,9 @@ _DIVIDED = {("train",), ("evaluate",), ("profile",), ("precision", "dump"), ("do
 """Commands whose ranks work together; `profile` without a subcommand records training."""
 
 
-def _starts_runs(what: str) -> UserError:
+def _starts_runs(noun: str) -> UserError:
     return UserError(
-        f"{what} starts a separate process for each run, without torchrun",
+        f"{noun} starts a separate process for each run, without torchrun",
         todo="Start it without torchrun. Runs on several ranks are started one by one: torchrun "
         "--nproc-per-node N -m jumar train ..., and `jumar report` shows each.",
     )

@@ -16,7 +16,7 @@ class StartAgain(Exception):
     """A command has to restart with these variables.
 
     Attributes:
-        variables: What to set.
+        variables: The variables to set.
     """
 
     def __init__(self, variables: Mapping[str, str]) -> None:
@@ -33,7 +33,7 @@ def start_again(request: StartAgain, tokens: Sequence[str], *, replaces: bool) -
     """Run the command line again.
 
     Args:
-        request: What is to be set.
+        request: The variables to set.
         tokens: The command line.
         replaces: Whether to replace this process; otherwise a child runs it, for callers that
             continue afterwards.

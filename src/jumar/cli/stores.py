@@ -1,8 +1,8 @@
 """Paths of object stores on the command line, for all commands in one place.
 
-A command gets local paths: inputs are fetched before, outputs are uploaded after, and a training
-run is mirrored meanwhile. Paths in `--set FIELD=s3://...` stay as they are, so that a run records
-them; the code that opens them fetches them, see `jumar.ground.paths.expanded`.
+A command gets local paths: inputs are fetched beforehand, outputs are uploaded afterwards, and a
+training run is mirrored while it runs. Paths in `--set FIELD=s3://...` stay as they are, so that a
+run records them; the code that opens them fetches them, see `jumar.ground.paths.expanded`.
 """
 
 import os
@@ -71,16 +71,16 @@ def with_local_paths(
         What the command returned; 2 if it succeeded but not everything was uploaded.
 
     Raises:
-        UserError: A store does not answer, or does not have what is named.
+        UserError: A store does not answer, or has no such object.
     """
     fetch_urls_with(_fetched)
-    named = [] if tuple(command[:1]) in {(name,) for name in _VERBATIM_COMMANDS} else _urls(tokens)
-    if not named:
+    urls = [] if tuple(command[:1]) in {(name,) for name in _VERBATIM_COMMANDS} else _urls(tokens)
+    if not urls:
         return call(tokens)
     local = list(tokens)
-    mirrored: list[_Named] = []
-    written: list[_Named] = []
-    for each in named:
+    mirrored_urls: list[_Named] = []
+    written_urls: list[_Named] = []
+    for each in urls:
         if each.option in _NOT_MIRRORED.get(tuple(command), ()):
             raise UserError(
                 "cannot be in a store: its files grow while the command runs",
@@ -88,14 +88,14 @@ def with_local_paths(
                 todo="Name a local folder; only `jumar train --run-dir` mirrors while it runs.",
             )
         if tuple(command) == ("train",) and each.option == "--run-dir":
-            mirrored.append(each)
+            mirrored_urls.append(each)
         elif each.option in _WRITTEN:
-            written.append(each)
+            written_urls.append(each)
         else:
             local[each.place] = each.replaced(_fetched(each.url))
-    if mirrored:
-        return _train(mirrored[-1], local, call)
-    return _write(written, local, call) if written else call(local)
+    if mirrored_urls:
+        return _train(mirrored_urls[-1], local, call)
+    return _write(written_urls, local, call) if written_urls else call(local)
 
 
 def _fetched(url: str) -> Path:
@@ -108,15 +108,17 @@ def _urls(tokens: Sequence[str]) -> list[_Named]:
     """The words that are URLs of stores, except those after `--` and those that are not paths."""
     urls: list[_Named] = []
     own_words = tokens[: tokens.index("--")] if "--" in tokens else tokens
-    for place, word in enumerate(own_words):
-        before = own_words[place - 1] if place else ""
+    for position, word in enumerate(own_words):
+        previous_word = own_words[position - 1] if position else ""
         option, mark, value = word.partition("=")
         is_joined = word.startswith("--") and bool(mark)
         url = store_url(value if is_joined else word)
         if not is_joined:
-            option = before if before.startswith("--") and "=" not in before else ""
+            option = (
+                previous_word if previous_word.startswith("--") and "=" not in previous_word else ""
+            )
         if url is not None and option not in _VERBATIM_OPTIONS:
-            urls.append(_Named(place=place, option=option, is_joined=is_joined, url=url))
+            urls.append(_Named(place=position, option=option, is_joined=is_joined, url=url))
     return urls
 
 
@@ -159,21 +161,21 @@ def _train(run_dir: _Named, tokens: list[str], call: Callable[[Sequence[str]], o
 
 
 def _write(
-    written: Sequence[_Named], tokens: list[str], call: Callable[[Sequence[str]], object]
+    written_urls: Sequence[_Named], tokens: list[str], call: Callable[[Sequence[str]], object]
 ) -> object:
     """Write to a local path, and upload it if the command succeeds."""
     from jumar.stores.location import parse
     from jumar.stores.uploading import Outgoing
 
     with Outgoing() as outgoing:
-        places: list[tuple[Location, Path]] = []
-        for each in written:
+        targets: list[tuple[Location, Path]] = []
+        for each in written_urls:
             target = parse(each.url)
             local = outgoing.place(target)
-            places.append((target, local))
+            targets.append((target, local))
             tokens[each.place] = each.replaced(local)
         code = call(tokens)
         if not code:
-            for target, local in places:
+            for target, local in targets:
                 print_aside(outgoing.upload(target, local))
     return code

@@ -89,13 +89,13 @@ def sweep(
 
     import_modules(import_)
     resolve = partial(recipe_settings, recipe)
-    opened = partial(open_place, on, jobs=jobs, device=device)
+    place_opener = partial(open_place, on, jobs=jobs, device=device)
     if search is not None:
         _refuse_options("--search", vary=vary, baseline=baseline, repeats=repeats > 1)
         from jumar.experiments.hyperparameters import searching
         from jumar.experiments.hyperparameters.request import SearchRequest
 
-        searched = searching.search(
+        search_outcome = searching.search(
             SearchRequest(
                 recipe=recipe,
                 ranges=range_,
@@ -107,13 +107,13 @@ def sweep(
                 directory=to or Path("runs") / f"{recipe}-search",
                 imports=import_,
             ),
-            open_place=opened,
+            open_place=place_opener,
             command=partial(train_command, import_),
             resolve=resolve,
         )
-        if searched.stopped_by:
-            return 128 + searched.stopped_by
-        return 0 if searched.best is not None else 1
+        if search_outcome.stopped_by:
+            return 128 + search_outcome.stopped_by
+        return 0 if search_outcome.best is not None else 1
     _refuse_options("a sweep without --search", range=range_, metric=metric)
     outcome = run_sweep(
         recipe,
@@ -122,7 +122,7 @@ def sweep(
         baseline=baseline,
         directory=to or Path("runs") / f"{recipe}-sweep",
         repeats=repeats,
-        open_place=opened,
+        open_place=place_opener,
         command=partial(train_command, import_),
         resolve=resolve,
     )
@@ -142,7 +142,7 @@ def train_command(imports: Sequence[str], request: "RunRequest", on_device: str)
     return words
 
 
-def _refuse_options(what: str, **given: object) -> None:
+def _refuse_options(context: str, **options: object) -> None:
     """Refuse options that cannot be combined.
 
     Raises:
@@ -150,8 +150,8 @@ def _refuse_options(what: str, **given: object) -> None:
     """
     from jumar.ground.errors import UserError
 
-    for name, value in given.items():
+    for name, value in options.items():
         if value:
             raise UserError(
-                f"cannot be combined with {what}", where=f"--{name}", todo="Omit one of the two."
+                f"cannot be combined with {context}", where=f"--{name}", todo="Omit one of the two."
             )

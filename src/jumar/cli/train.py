@@ -11,7 +11,7 @@ from jumar.cli.started_again import StartAgain, was_started_again
 from jumar.ground.errors import UserError
 
 TunedOption = Annotated[tuple[Path, ...] | None, Parameter(metavar="[FILE]", consume_multiple=True)]
-"""The default: the file in the recipe's default place."""
+"""Without a file: the one in the recipe's default folder."""
 
 
 def train(
@@ -84,12 +84,12 @@ def train(
     if tuned is not None:
         from jumar.runs.tuned import TunedRequest, resolve_tuned, with_application
 
-        again = was_started_again()
+        is_restarted = was_started_again()
         application = resolve_tuned(
             request,
-            TunedRequest(path=file, even_if_stale=tuned_anyway, has_variables=again),
+            TunedRequest(path=file, even_if_stale=tuned_anyway, has_variables=is_restarted),
         )
-        if application.missing_variables and not again:
+        if application.missing_variables and not is_restarted:
             raise StartAgain(application.missing_variables)
         request = with_application(request, application)
     elif tuned_anyway:

@@ -80,37 +80,37 @@ def accuracy(
     from jumar.recipes.registry import create_recipe, import_modules, recipe_settings
 
     goal = parse_target(target)
-    wanted = MODES if modes is None else [name.strip() for name in modes.split(",")]
-    names = [find_mode(name).name for name in wanted if name]
+    mode_names = MODES if modes is None else [name.strip() for name in modes.split(",")]
+    names = [find_mode(name).name for name in mode_names if name]
     if not names or len(set(names)) < len(names):
         raise UserError("names a mode twice or none", where="--modes", todo="Give each once.")
     if seeds < 1:
         raise UserError(f"cannot be {seeds}", where="--seeds", todo="1 or more.")
     import_modules(import_)
     common = (*set_, *(["precision.emulate_fp16=true"] if emulate_fp16 else []))
-    own = create_recipe(recipe, common)
+    created_recipe = create_recipe(recipe, common)
     directory = to or Path("runs") / f"{recipe}-accuracy"
-    opened = partial(open_place, on, jobs=jobs, device=device)
+    place_opener = partial(open_place, on, jobs=jobs, device=device)
 
-    def train(place: Path, vary: Sequence[str], settings: Sequence[str]) -> int:
+    def train(folder: Path, vary: Sequence[str], settings: Sequence[str]) -> int:
         return run_sweep(
             recipe,
             vary=vary,
             common_assignments=(*common, *settings),
             baseline=(),
-            directory=place,
+            directory=folder,
             repeats=seeds,
-            open_place=opened,
+            open_place=place_opener,
             command=partial(train_command, import_),
             resolve=partial(recipe_settings, recipe),
         ).stopped_by
 
-    def find_list(mode: str, tolerance: str, place: Path) -> Path | None:
+    def find_list(mode: str, tolerance: str, folder: Path) -> Path | None:
         options = SearchOptions(
             what=recipe,
             tolerance=tolerance,
-            to=place / "ops_info.json",
-            runs=place / "op-list-search",
+            to=folder / "ops_info.json",
+            runs=folder / "op-list-search",
             seeds=seeds,
             trainings=trainings,
             layers=False,
@@ -127,7 +127,7 @@ def accuracy(
         target=goal,
         modes=names,
         directory=directory,
-        has_loss_scale=not isinstance(own.precision.loss_scale, NoLossScale),
+        has_loss_scale=not isinstance(created_recipe.precision.loss_scale, NoLossScale),
     )
     try:
         tuned = tune_accuracy(request, train=train, find_list=find_list, say=print_at_once)

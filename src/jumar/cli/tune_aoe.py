@@ -54,8 +54,8 @@ def aoe(
     tuned = tuned or _script(what, words, chip, cann, python)
     files = aoe_files(tuned)
     refuse_other_steps(to, files)
-    asked = {"aoe": str(what), "framework": tuned.framework, "chip": chip, "cann": cann}
-    write_launch(to, files, asked)
+    summary = {"aoe": str(what), "framework": tuned.framework, "chip": chip, "cann": cann}
+    write_launch(to, files, summary)
     for name in files:
         print_plain(f"written: {to / name}")
     for note in notes(tuned):
@@ -111,11 +111,11 @@ def _script(
             where=str(script),
             todo="Name the script that builds the network.",
         )
-    place = script.absolute()
+    path = script.absolute()
     return Tuned(
         framework="tensorflow" if is_tensorflow else "torch",
-        folder=str(place.parent),
-        command=(python, place.name, *words),
+        folder=str(path.parent),
+        command=(python, path.name, *words),
         chip=chip,
         cann=cann,
     )

@@ -61,12 +61,12 @@ def speed(
     if minutes <= 0:
         raise UserError(f"{minutes:g} minutes", where="--minutes", todo="Give more than 0.")
     source = find_source(what, set_, import_, announced_ranks())
-    opened = open_device(device)
-    modules = [part for module in source.imports for part in ("--import", module)]
+    opened_device = open_device(device)
+    modules = [word for module in source.imports for word in ("--import", module)]
 
     def command(combination: "Combination", folder: Path) -> Sequence[str]:
-        changed = (f"{name}={value}" for name, value in combination.settings.items())
-        assignments = [part for each in (*set_, *changed) for part in ("--set", each)]
+        tried_assignments = (f"{name}={value}" for name, value in combination.settings.items())
+        assignments = [word for each in (*set_, *tried_assignments) for word in ("--set", each)]
         return [
             *(sys.executable, "-m", "jumar", "tune", "measure", what, "--device", device),
             *("--scratch", str(folder), *assignments, *modules),
@@ -76,7 +76,10 @@ def speed(
         SpeedTuning(
             what=what,
             validity=validity_of(
-                source.name, source.recipe, device=opened.kind, device_name=opened.name
+                source.name,
+                source.recipe,
+                device=opened_device.kind,
+                device_name=opened_device.name,
             ),
             allow_rounding="rounding" in allow,
             minutes=minutes,

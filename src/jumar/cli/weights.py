@@ -84,7 +84,7 @@ def import_weights(
         First import a module of your own that registers recipes or networks.
     """
     from jumar.runs.weights_import import ImportRequest
-    from jumar.runs.weights_import import import_weights as bring_in
+    from jumar.runs.weights_import import import_weights as import_tensorflow
 
     request = ImportRequest(
         recipe=recipe,
@@ -95,7 +95,7 @@ def import_weights(
         partial=partial,
         raw=raw,
     )
-    print_plain("\n".join(bring_in(request)))
+    print_plain("\n".join(import_tensorflow(request)))
     return 0
 
 

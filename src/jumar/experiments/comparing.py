@@ -102,23 +102,23 @@ def write_comparison(
     headline = _headline(runs)
     table = runs_table(runs, labels, headline)
     page = save_page(_page(runs, labels, table, headline), to)
-    markdown, comma = to.with_suffix(".md"), to.with_suffix(".csv")
-    write_text(markdown, to_markdown(table))
-    write_text(comma, to_csv(table))
-    return markdown, comma, page
+    markdown_path, csv_path = to.with_suffix(".md"), to.with_suffix(".csv")
+    write_text(markdown_path, to_markdown(table))
+    write_text(csv_path, to_csv(table))
+    return markdown_path, csv_path, page
 
 
 def distinct_labels(directories: Sequence[Path]) -> list[str]:
     """Folder names, with as many parent folders as needed to distinguish them."""
-    parts = [resolved(directory).parts for directory in directories]
-    labels = [part[-1] for part in parts]
+    split_paths = [resolved(directory).parts for directory in directories]
+    labels = [names[-1] for names in split_paths]
     depth = 1
-    while len(set(labels)) < len(labels) and depth < max(map(len, parts)):
+    while len(set(labels)) < len(labels) and depth < max(map(len, split_paths)):
         depth += 1
-        twice = {label for label in labels if labels.count(label) > 1}
+        repeated_labels = {label for label in labels if labels.count(label) > 1}
         labels = [
-            "/".join(part[-depth:]) if label in twice else label
-            for part, label in zip(parts, labels, strict=True)
+            "/".join(names[-depth:]) if label in repeated_labels else label
+            for names, label in zip(split_paths, labels, strict=True)
         ]
     return labels
 
@@ -129,7 +129,7 @@ def runs_table(runs: Sequence[Run], labels: Sequence[str], headline: Headline | 
     Args:
         runs: The runs.
         labels: Their names, which differ.
-        headline: The metric that they share, if they do.
+        headline: The metric that they share, if any.
     """
     fields = differing_settings(runs)
     score = headline.name if headline else ""
@@ -152,10 +152,10 @@ def runs_table(runs: Sequence[Run], labels: Sequence[str], headline: Headline | 
         ("device", lambda run: run.results.device),
         ("torch", lambda run: run.results.versions.get("torch", "")),
     ]
-    shown = [(name, value) for name, value in results if name and any(map(value, runs))]
+    present_results = [(name, value) for name, value in results if name and any(map(value, runs))]
     constant = {name for name, value in texts if name != "state" and len(set(map(value, runs))) < 2}
-    words = [(name, value) for name, value in texts if name not in constant]
-    columns: list[tuple[str, Callable[[Run], str]]] = [*words, *shown]
+    text_columns = [(name, value) for name, value in texts if name not in constant]
+    columns: list[tuple[str, Callable[[Run], str]]] = [*text_columns, *present_results]
     flat = [flattened(run.settings or {}) for run in runs]
     rows = tuple(
         (
@@ -166,14 +166,14 @@ def runs_table(runs: Sequence[Run], labels: Sequence[str], headline: Headline | 
         for run, label, settings in zip(runs, labels, flat, strict=True)
     )
     header = ("run", *fields, *(name for name, _ in columns))
-    first = 1 + len(fields) + len(words)
+    first_result_column = 1 + len(fields) + len(text_columns)
     return RunsTable(
         header=header,
         rows=rows,
         numeric=tuple(
             index
             for index in range(1, len(header))
-            if index >= first
+            if index >= first_result_column
             or (index <= len(fields) and all(_is_number(row[index]) for row in rows))
         ),
         notes=tuple(_notes(runs, len(_all_differing(runs)) - len(fields), headline)),
@@ -212,7 +212,7 @@ def _runs_in(path: Path) -> list[Path]:
         planned = [path / run.name for run in read_plan(path).runs]
         return [directory for directory in planned if exists(directory)]
     paths = (
-        sorted(each for each in path.iterdir() if is_file(each / "recipe.json"))
+        sorted(entry for entry in path.iterdir() if is_file(entry / "recipe.json"))
         if is_folder(path)
         else []
     )
@@ -231,13 +231,13 @@ def _page(
         ShownRun(run=run, label=label, group=group, reason=run.reason)
         for group, (run, label) in enumerate(zip(runs, labels, strict=True))
     ]
-    finished = sum(run.state == "finished" for run in runs)
+    num_finished = sum(run.state == "finished" for run in runs)
     recipes = distinct(run.recipe for run in runs)
     pictures = strips_of_sweep([(entry.label, entry.run.pictures) for entry in shown])
     name, unit = (headline.name, headline.unit) if headline else ("", "")
     facts = [
         ("Recipe", recipes),
-        ("Runs", f"{finished} of {len(runs)} finished"),
+        ("Runs", f"{num_finished} of {len(runs)} finished"),
         ("Device", distinct(run.results.device for run in runs)),
         ("Computed in", distinct(run.results.computed for run in runs)),
     ]
@@ -267,8 +267,8 @@ def _notices(shown: Sequence[ShownRun]) -> list[str]:
     runs_of: dict[str, list[str]] = {}
     for entry in shown:
         run = entry.run
-        failed = [f"failed: {entry.reason}" if run.state == "failed" else entry.reason]
-        remarks = [*failed, precision_note(run.results), device_finding(run)]
+        reasons = [f"failed: {entry.reason}" if run.state == "failed" else entry.reason]
+        remarks = [*reasons, precision_note(run.results), device_finding(run)]
         for text in (*remarks, *(f"{fault}, omitted" for fault in run.faults)):
             if text:
                 runs_of.setdefault(text, []).append(entry.label)
@@ -300,8 +300,8 @@ def _notes(runs: Sequence[Run], left_out: int, headline: Headline | None) -> lis
 
 def _headline(runs: Sequence[Run]) -> Headline | None:
     """The metric that all runs with results have in common."""
-    known = {run.results.headline for run in runs if run.results.headline}
-    return known.pop() if len(known) == 1 else None
+    headlines = {run.results.headline for run in runs if run.results.headline}
+    return headlines.pop() if len(headlines) == 1 else None
 
 
 def _all_differing(runs: Sequence[Run]) -> list[str]:

@@ -13,24 +13,25 @@ FOLD = "data.fold"
 def with_means_over_folds(table: Table) -> Table:
     """The table with means and standard deviations over the folds as its first explanations.
 
-    There is one for each setting of the other varied fields; without folds the table stays as it
-    is.
+    There is one for each setting of the other varied fields; without folds the table is unchanged.
     """
     if FOLD not in table.fields:
         return table
-    place = table.fields.index(FOLD)
+    fold_index = table.fields.index(FOLD)
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in table.rows:
-        others = tuple(value for at, value in enumerate(row.values) if at != place)
-        groups.setdefault(others, []).append(row)
+        other_values = tuple(value for index, value in enumerate(row.values) if index != fold_index)
+        groups.setdefault(other_values, []).append(row)
     names = [field for field in table.fields if field != FOLD]
     sentences: list[str] = []
-    for others, rows in groups.items():
-        known = _means(table, rows)
-        setting = ", ".join(f"{name}={value}" for name, value in zip(names, others, strict=True))
+    for other_values, rows in groups.items():
+        means_text = _means(table, rows)
+        setting = ", ".join(
+            f"{name}={value}" for name, value in zip(names, other_values, strict=True)
+        )
         where = f"Over the folds of {setting}" if setting else "Over the folds"
-        if known:
-            sentences.append(f"{where}: {known}.")
+        if means_text:
+            sentences.append(f"{where}: {means_text}.")
     if sentences:
         sentences.append(
             "Each fold scores other samples: a difference between rows of different folds says "
@@ -42,18 +43,18 @@ def with_means_over_folds(table: Table) -> Table:
 def _means(table: Table, rows: Sequence[Row]) -> str:
     scores = [row.headline.value for row in rows]
     losses = [row.loss.value for row in rows]
-    parts = (
+    texts = (
         _mean(table.headline_name, scores, table.headline_unit) if table.headline_name else "",
         _mean(table.loss_name, losses, ""),
     )
-    return "; ".join(part for part in parts if part)
+    return "; ".join(text for text in texts if text)
 
 
 def _mean(name: str, values: Sequence[float | None], unit: str) -> str:
-    known = [value for value in values if value is not None]
-    if not known:
+    numbers = [value for value in values if value is not None]
+    if not numbers:
         return ""
-    text = f"{name} {statistics.mean(known):.4g}{f' {unit}' if unit else ''}"
-    if len(known) > 1:
-        text += f" ± {statistics.stdev(known):.2g} (standard deviation over {len(known)} folds)"
+    text = f"{name} {statistics.mean(numbers):.4g}{f' {unit}' if unit else ''}"
+    if len(numbers) > 1:
+        text += f" ± {statistics.stdev(numbers):.2g} (standard deviation over {len(numbers)} folds)"
     return text

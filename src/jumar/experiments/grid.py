@@ -34,16 +34,16 @@ def parse_vary(vary: Sequence[str], *, where: str = _OPTION) -> list[list[str]]:
             combinations.
     """
     axes: list[list[str]] = []
-    seen: set[str] = set()
+    varied_fields: set[str] = set()
     for item in vary:
         field, values = _axis(item, where)
-        if field in seen:
+        if field in varied_fields:
             raise UserError(
                 f"'{field}' is varied twice",
                 where=where,
                 todo=f"Give all of its values at once: {where} {field}={values[0]},...",
             )
-        seen.add(field)
+        varied_fields.add(field)
         axes.append([f"{field}={value}" for value in values])
     count = math.prod(map(len, axes))
     if count > MOST_RUNS:  # before creating them: a million combinations take gigabytes
@@ -68,11 +68,11 @@ def run_name(assignments: Sequence[str]) -> str:
     """
     if not assignments:
         return "run"
-    wanted = ",".join(assignments)
-    safe = re.sub(r"[^A-Za-z0-9._=,+-]", "-", wanted)
-    if safe == wanted and len(safe) <= _LONGEST_NAME and not safe.startswith((".", "-")):
+    full_name = ",".join(assignments)
+    safe = re.sub(r"[^A-Za-z0-9._=,+-]", "-", full_name)
+    if safe == full_name and len(safe) <= _LONGEST_NAME and not safe.startswith((".", "-")):
         return safe
-    digest = hashlib.sha256(wanted.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    digest = hashlib.sha256(full_name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     stem = safe.lstrip(".-")[: _LONGEST_NAME - 9] or "run"
     return f"{stem}-{digest}"
 
@@ -93,10 +93,10 @@ def _axis(item: str, where: str) -> tuple[str, list[str]]:
             where=where,
             todo=f"Write values with one comma between them and no space: {where} {field}=1,2",
         )
-    repeated = next((value for value in values if values.count(value) > 1), None)
-    if repeated is not None:
+    repeated_value = next((value for value in values if values.count(value) > 1), None)
+    if repeated_value is not None:
         raise UserError(
-            f"'{field}' has the value '{repeated}' twice",
+            f"'{field}' has the value '{repeated_value}' twice",
             where=where,
             todo="Give each value once; --repeats N runs every combination with N seeds.",
         )

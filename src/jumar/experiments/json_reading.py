@@ -31,27 +31,27 @@ def cells(row: Any) -> tuple[str, ...]:
 
 def read_records(path: Path, faults: list[str]) -> Iterator[dict[str, Any]]:
     """The records of a JSON-lines file; an incomplete last line, left by a kill, is not a fault."""
-    damaged: list[int] = []
+    damaged_lines: list[int] = []
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
                 try:
                     record = parse_json(line)
                 except ValueError:
-                    damaged += [number] if line.endswith(b"\n") else []
+                    damaged_lines += [number] if line.endswith(b"\n") else []
                     continue
                 if isinstance(record, dict):
                     yield cast("dict[str, Any]", record)
                 else:
-                    damaged.append(number)
+                    damaged_lines.append(number)
     except FileNotFoundError:
         return
     except OSError as error:
         faults.append(f"{path.name} cannot be read: {error.strerror}")
-    if damaged:
-        first = "line" if len(damaged) == 1 else "the first is line"
-        lines = counted(len(damaged), "damaged line")
-        faults.append(f"{lines} in {path.name} ({first} {damaged[0]})")
+    if damaged_lines:
+        position_text = "line" if len(damaged_lines) == 1 else "the first is line"
+        lines = counted(len(damaged_lines), "damaged line")
+        faults.append(f"{lines} in {path.name} ({position_text} {damaged_lines[0]})")
 
 
 def section(data: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -31,12 +31,12 @@ def read_pictures(directory: Path, faults: list[str]) -> tuple[RunPicture, ...]:
     pictures: list[RunPicture] = []
     for step, folder in _step_folders(directory):
         captions = _captions(folder / "captions.json", step, faults)
-        places = {name: place for place, name in enumerate(captions)}
+        positions = {name: position for position, name in enumerate(captions)}
         try:
             paths = [path for path in folder.glob("*.png") if not path.name.startswith(".")]
         except OSError:
             continue
-        paths.sort(key=lambda path: (places.get(path.stem, len(places)), path.stem))
+        paths.sort(key=lambda path: (positions.get(path.stem, len(positions)), path.stem))
         pictures += [
             RunPicture(name=path.stem, step=step, path=path, caption=captions.get(path.stem, ""))
             for path in paths
@@ -55,12 +55,12 @@ def _step_folders(directory: Path) -> list[tuple[int, Path]]:
         entries = list(directory.iterdir())
     except OSError:
         return []
-    named = [(re.fullmatch(r"step-(\d{1,18})", entry.name), entry) for entry in entries]
-    return sorted((int(match[1]), entry) for match, entry in named if match)
+    matches = [(re.fullmatch(r"step-(\d{1,18})", entry.name), entry) for entry in entries]
+    return sorted((int(match[1]), entry) for match, entry in matches if match)
 
 
 def _captions(path: Path, step: int, faults: list[str]) -> dict[str, str]:
-    """Captions by name; missing ones are not a fault, since a kill can leave none."""
+    """Captions by name; missing ones are not a fault, since a killed run may have written none."""
     try:
         data: Any = parse_json(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
@@ -70,5 +70,5 @@ def _captions(path: Path, step: int, faults: list[str]) -> dict[str, str]:
     if not isinstance(data, Mapping):
         faults.append(f"the captions of the images of step {step} cannot be read")
         return {}
-    named = cast("Mapping[str, Any]", data)
-    return {name: text for name, text in named.items() if isinstance(text, str)}
+    captions = cast("Mapping[str, Any]", data)
+    return {name: text for name, text in captions.items() if isinstance(text, str)}

@@ -30,8 +30,8 @@ def strips_of_run(pictures: Sequence[RunPicture]) -> Strips:
             continue
         earlier = [picture for picture in of_name if picture.step < newest[0].step]
         first = _first_readable(earlier, result.notes)
-        shown = [pair for pair in (first, newest) if pair is not None]
-        labelled = [(f"step {picture.step}", picture, image) for picture, image in shown]
+        readable = [pair for pair in (first, newest) if pair is not None]
+        labelled = [(f"step {picture.step}", picture, image) for picture, image in readable]
         result.strips.append(_strip(name, labelled))
     result.notes = list(dict.fromkeys(result.notes))
     _note_left_out(result, len(names), "names", MOST_PICTURES // 2)
@@ -93,9 +93,9 @@ def _strip(name: str, labelled: Sequence[tuple[str, RunPicture, EmbeddedImage]])
     )
 
 
-def _note_left_out(result: Strips, count: int, what: str, most: int) -> None:
-    if count > most:
+def _note_left_out(result: Strips, count: int, noun: str, limit: int) -> None:
+    if count > limit:
         result.notes.append(
-            f"The first {most} of {count} {what} are shown; "
+            f"The first {limit} of {count} {noun} are shown; "
             "all images are in the folder pictures of each run."
         )

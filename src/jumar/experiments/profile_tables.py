@@ -41,9 +41,9 @@ def _read(folder: Path, command: str) -> list[PageTable]:
     from jumar.profiling import read  # polars takes a while to import, and few runs need it
     from jumar.profiling.views import VIEWS, Options, answers
 
-    answered = answers(read([folder]), [VIEWS[name] for name in _SHOWN], Options(top=_ROWS))
+    result = answers(read([folder]), [VIEWS[name] for name in _SHOWN], Options(top=_ROWS))
     tables: list[PageTable] = []
-    for name, table in answered.tables.items():
+    for name, table in result.tables.items():
         notes = [f"All of it: {command} --view {name} --top 0"]
         if name == "todo":
             table = table.select("win_ms", "share_%", "what", "change")

@@ -50,15 +50,17 @@ def repeating(run: Run) -> Repeating:
             for name in _kinds_first(after)
             if before.get(name, _ABSENT) != after[name]
         ]
-        gone = [name for name in before if name not in after and not _of_other_kind(name, after)]
-        if gone:
+        removed_fields = [
+            name for name in before if name not in after and not _of_other_kind(name, after)
+        ]
+        if removed_fields:
             result.notes.append(
                 "An earlier version of jumar wrote this run. It did not know "
-                f"{', '.join(gone[:6])}{' and more' if len(gone) > 6 else ''}."
+                f"{', '.join(removed_fields[:6])}{' and more' if len(removed_fields) > 6 else ''}."
             )
-    places = section(read_object(RunDirectory(run.directory).resolved, []), "places")
+    paths = section(read_object(RunDirectory(run.directory).resolved, []), "places")
     assignments = [
-        f"{name}={text_of(places.get(name)) or _assigned(after[name])}"
+        f"{name}={text_of(paths.get(name)) or _assigned(after[name])}"
         for name in _kinds_first(after)
         if before is None or before.get(name, _ABSENT) != after[name]
     ]

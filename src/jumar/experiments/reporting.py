@@ -102,7 +102,7 @@ def _notice_faults(runs: Iterable[Run], notice: Callable[[str], None]) -> None:
 def _page_of_sweep(plan: SweepPlan, combinations: Sequence[Combination], table: Table) -> Page:
     shown = _shown(combinations)
     runs = [entry.run for entry in shown]
-    over = ", ".join(table.fields)
+    fields_text = ", ".join(table.fields)
     cells = cells_of(table, reasons_inline=False)
     comparison = PageTable(
         title="Comparison",
@@ -117,7 +117,9 @@ def _page_of_sweep(plan: SweepPlan, combinations: Sequence[Combination], table: 
         facts.append(("Set for all runs", ", ".join(plan.common)))
     pictures = strips_of_sweep([(entry.label, entry.run.pictures) for entry in shown])
     return Page(
-        title=f"{plan.recipe}: {over} compared" if over else f"{plan.recipe}: one combination",
+        title=f"{plan.recipe}: {fields_text} compared"
+        if fields_text
+        else f"{plan.recipe}: one combination",
         facts=facts,
         notices=_notices(shown),
         tables=(comparison,),
@@ -134,11 +136,11 @@ def _page_of_run(run: Run) -> Page:
     headline = run.results.headline
     name, unit = (headline.name, headline.unit) if headline else ("top1", "%")
     pictures = strips_of_run(run.pictures)
-    again = repeating(run)
-    differing = PageTable(
-        title=f"Settings that differ from the recipe ({len(again.differences)})",
+    repetition = repeating(run)
+    differing_table = PageTable(
+        title=f"Settings that differ from the recipe ({len(repetition.differences)})",
         header=("field", "recipe", "run"),
-        rows=again.differences,
+        rows=repetition.differences,
     )
     finding = device_finding(run)
     return Page(
@@ -147,14 +149,14 @@ def _page_of_run(run: Run) -> Page:
         notices=[*_notices(shown), *([f"{finding}."] if finding else [])],
         tables=(
             _results_table(run),
-            *([differing] if again.differences else []),
+            *([differing_table] if repetition.differences else []),
         ),
         pictures=pictures.strips,
         picture_notes=pictures.notes,
         charts=charts_of(shown, name, unit),
         later_tables=(*_score_tables(run), *run_tables(run), *profile_tables(run)),
-        commands=[again.command] if again.command else (),
-        command_notes=again.notes,
+        commands=[repetition.command] if repetition.command else (),
+        command_notes=repetition.notes,
         details=(*_settings_of([run], "Settings"), *environment_table(run)),
     )
 
@@ -181,15 +183,15 @@ def _label(assignments: Sequence[str]) -> str:
 
 
 def _counted(runs: Sequence[Run]) -> str:
-    finished = sum(run.state == "finished" for run in runs)
-    return f"{finished} of {len(runs)} finished"
+    num_finished = sum(run.state == "finished" for run in runs)
+    return f"{num_finished} of {len(runs)} finished"
 
 
 def _facts(runs: Sequence[Run]) -> list[tuple[str, str]]:
     """Facts about the runs (the finished ones, if any); differing values are listed."""
-    finished = [run for run in runs if run.state == "finished"]
-    results = [run.results for run in finished or runs]
-    written = [result.written for result in results if result.written]
+    finished_runs = [run for run in runs if run.state == "finished"]
+    results = [run.results for run in finished_runs or runs]
+    write_times = [result.written for result in results if result.written]
     facts = [
         ("Device", distinct(result.device for result in results)),
         ("Ranks", distinct(result.ranks for result in results)),
@@ -197,7 +199,7 @@ def _facts(runs: Sequence[Run]) -> list[tuple[str, str]]:
         ("Steps", distinct(result.steps for result in results)),
         ("Evaluation samples", distinct(result.eval_samples for result in results)),
         ("Seeds", distinct(result.seed for result in results)),
-        ("Last results", f"{max(written):%Y-%m-%d %H:%M} UTC" if written else ""),
+        ("Last results", f"{max(write_times):%Y-%m-%d %H:%M} UTC" if write_times else ""),
         ("Versions", distinct(_versions(result.versions) for result in results)),
     ]
     if len(runs) == 1:
@@ -237,11 +239,11 @@ def _results_table(run: Run) -> PageTable:
     unit = results.headline.unit if results.headline else ""
     for name, value in results.metrics.items():
         is_share = name.startswith("top") or (results.headline and name == results.headline.name)
-        shown = "not finite" if value is None else number_text(value, 4)
-        rows.append((f"{name} ({unit})" if is_share and unit else name, shown))
+        text = "not finite" if value is None else number_text(value, 4)
+        rows.append((f"{name} ({unit})" if is_share and unit else name, text))
     if results.best_value is not None:
-        at = f" at step {results.best_step}" if results.best_step is not None else ""
-        rows.append((f"best{at}", number_text(results.best_value, 4)))
+        step_text = f" at step {results.best_step}" if results.best_step is not None else ""
+        rows.append((f"best{step_text}", number_text(results.best_value, 4)))
     if results.train_loss is not None:
         rows.append(("training loss", number_text(results.train_loss, 4)))
     if results.samples_per_second is not None:
@@ -268,14 +270,16 @@ def _score_tables(run: Run) -> list[PageTable]:
     for table in run.results.score_tables:
         rows = [row[:_MOST_COLUMNS] for row in table.rows[:_MOST_ROWS]]
         columns = list(zip(*rows, strict=True))
-        cut = len(table.rows) > len(rows) or len(table.header) > len(columns)
+        is_cut = len(table.rows) > len(rows) or len(table.header) > len(columns)
         tables.append(
             PageTable(
                 title=table.title,
                 header=table.header[:_MOST_COLUMNS],
                 rows=rows,
                 numeric=[n for n, column in enumerate(columns) if all(map(_is_number, column))],
-                notes=("Only a part is shown; results.json has the whole table.",) if cut else (),
+                notes=("Only a part is shown; results.json has the whole table.",)
+                if is_cut
+                else (),
             )
         )
     return tables
@@ -287,17 +291,17 @@ def _is_number(text: str) -> bool:
 
 def _differences(shown: Sequence[ShownRun]) -> PageTable:
     """The fields in which the runs' resolved recipes differ."""
-    started = [entry for entry in shown if entry.run.settings is not None]
-    flat = [flattened(entry.run.settings or {}) for entry in started]
+    started_runs = [entry for entry in shown if entry.run.settings is not None]
+    flat = [flattened(entry.run.settings or {}) for entry in started_runs]
     names = differing(flat)
     return PageTable(
         title=f"Settings that differ between the runs ({len(names)})",
         header=("run", *names),
         rows=[
             (entry.label, *(setting_text(settings.get(name)) for name in names))
-            for entry, settings in zip(started, flat, strict=True)
+            for entry, settings in zip(started_runs, flat, strict=True)
         ],
-        groups=[entry.group for entry in started],
+        groups=[entry.group for entry in started_runs],
         searchable=True,
     )
 

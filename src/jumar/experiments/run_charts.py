@@ -30,7 +30,7 @@ def charts_of(shown: Sequence[ShownRun], headline: str, unit: str) -> list[Chart
         for entry in shown
         for record in (*entry.run.train, *entry.run.evaluations)
     )
-    named = f"{headline} ({unit})" if unit else headline
+    headline_title = f"{headline} ({unit})" if unit else headline
     of_training: list[tuple[str, Callable[[Train], float | None], bool]] = [
         ("Training loss", lambda record: record.loss, True),
         ("Total loss, with regularisation", lambda record: record.total_loss, True),
@@ -47,7 +47,7 @@ def charts_of(shown: Sequence[ShownRun], headline: str, unit: str) -> list[Chart
             curves=_evaluation_curves(shown, name, by_epoch=by_epoch),
             marked=True,
         )
-        for title, name in ((named, headline), ("Evaluation loss", "loss"))
+        for title, name in ((headline_title, headline), ("Evaluation loss", "loss"))
     ]
     charts += [
         Chart(
@@ -101,13 +101,13 @@ def _device_curves(
 
 
 def _epochs_per_step(run: Run) -> float:
-    """From the last record that has both."""
-    known = [
+    """Epochs per step, from the last record that has both numbers."""
+    ratios = [
         record.epoch / record.step
         for record in (*run.train[-1:], *run.evaluations[-1:])
         if record.epoch and record.step
     ]
-    return known[0] if known else 1.0
+    return ratios[0] if ratios else 1.0
 
 
 def _training_curves(

@@ -25,7 +25,7 @@ from jumar.training.run_directory import RunDirectory
 State = Literal["finished", "interrupted", "failed", "unfinished", "not run"]
 
 PARTS = ("losses", "terms", "gradient_norms")
-"""Keys of training records that hold a number for each objective or term."""
+"""Keys of training records with a number for each objective or term."""
 _ENDS: tuple[State, ...] = ("finished", "interrupted", "failed")
 
 
@@ -34,8 +34,8 @@ class Train:
     """One training record; None if a number is missing or not finite.
 
     Attributes:
-        parts: Numbers of several objectives or terms by their names, under the record's own names:
-            `losses`, `terms`, `gradient_norms`.
+        parts: Numbers by objective or term, under the record's keys `losses`, `terms` and
+            `gradient_norms`.
     """
 
     step: int
@@ -166,14 +166,14 @@ class Run:
     @property
     def reason(self) -> str:
         """Why there are no final numbers; empty if the run has finished."""
-        results, at = self.results, self.last_step
-        so_far = "" if at is None else f" at step {at}"
+        results, last_step = self.results, self.last_step
+        so_far = "" if last_step is None else f" at step {last_step}"
         if self.state == "failed":
             return failure_text(results)
         if self.state == "interrupted":
             return f"interrupted{so_far}"
         if self.state == "unfinished":
-            return f"not finished, last record{so_far}" if at is not None else "not finished"
+            return f"not finished, last record{so_far}" if last_step is not None else "not finished"
         return "not run yet" if self.state == "not run" else ""
 
 
@@ -203,20 +203,20 @@ def precision_note(results: Results) -> str:
 
 def read_run(directory: Path) -> Run:
     """Read a run directory; a missing directory is a run that has not started."""
-    place = RunDirectory(directory)
+    run_directory = RunDirectory(directory)
     faults: list[str] = []
-    recipe = read_object(place.recipe, faults)
-    results = _results(place.results, faults)
-    train, evaluations, loads = _metrics(place.metrics, faults)
-    pictures = read_pictures(place.pictures, faults)
+    recipe = read_object(run_directory.recipe, faults)
+    results = _results(run_directory.results, faults)
+    train, evaluations, loads = _metrics(run_directory.metrics, faults)
+    pictures = read_pictures(run_directory.pictures, faults)
     ends: dict[str, State] = {name: name for name in _ENDS}
-    begun: State = "unfinished" if recipe or train or evaluations else "not run"
+    default_state: State = "unfinished" if recipe or train or evaluations else "not run"
     settings = recipe.get("settings")
     return Run(
         directory=directory,
         recipe=text_of(recipe.get("recipe")) or results.recipe,
         settings=cast("dict[str, Any]", settings) if isinstance(settings, dict) else None,
-        state=ends.get(results.state, begun),
+        state=ends.get(results.state, default_state),
         results=results,
         train=train,
         evaluations=evaluations,

@@ -30,7 +30,7 @@ def data_table(run: Run) -> PageTable:
         for part in _PARTS
         if (count := finite_number(samples.get(part))) is not None
     ]
-    rows += [(field, text_of(place)) for field, place in section(resolved, "places").items()]
+    rows += [(field, text_of(path)) for field, path in section(resolved, "places").items()]
     rows += [
         (f"fingerprint of the {part} items", text_of(marks.get(part)))
         for part in _PARTS
@@ -39,8 +39,8 @@ def data_table(run: Run) -> PageTable:
     outputs = resolved.get("outputs")
     if isinstance(outputs, list) and outputs:
         names: list[str] = [str(name) for name in outputs]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-        more = f" and {len(names) - 12} more" if len(names) > 12 else ""
-        rows.append((f"{len(names)} classes", ", ".join(names[:12]) + more))
+        suffix = f" and {len(names) - 12} more" if len(names) > 12 else ""
+        rows.append((f"{len(names)} classes", ", ".join(names[:12]) + suffix))
     rows += [
         (f"{name} (from the data)", str(value))
         for name, value in flattened(section(resolved, "settings")).items()
@@ -50,25 +50,31 @@ def data_table(run: Run) -> PageTable:
 
 def time_table(run: Run) -> PageTable:
     """Breakdown of the time, as far as the trainer measured it."""
-    timed = [(each.step_ms, each.data_ms) for each in run.train]
-    known = [(step, data) for step, data in timed if step and data is not None]
+    times = [(each.step_ms, each.data_ms) for each in run.train]
+    complete_times = [(step, data) for step, data in times if step and data is not None]
     results, rows = run.results, list[tuple[str, str, str]]()
     steps = results.steps or run.last_step
-    if known and steps:
-        mean = statistics.fmean(step for step, _ in known)
-        waiting = sum(data for _, data in known) / sum(step for step, _ in known)
-        whole = results.elapsed_s
-        taken = mean * steps / 1000
-        evaluated = sum(each.seconds or 0.0 for each in run.evaluations)
+    if complete_times and steps:
+        mean = statistics.fmean(step for step, _ in complete_times)
+        waiting_share = sum(data for _, data in complete_times) / sum(
+            step for step, _ in complete_times
+        )
+        elapsed_s = results.elapsed_s
+        steps_s = mean * steps / 1000
+        evaluations_s = sum(each.seconds or 0.0 for each in run.evaluations)
         parts = [
-            (f"{counted(steps, 'step')} of {mean:.4g} ms", taken),
-            ("of these, waiting for data", taken * waiting),
-            (counted(len(run.evaluations), "evaluation"), evaluated),
+            (f"{counted(steps, 'step')} of {mean:.4g} ms", steps_s),
+            ("of these, waiting for data", steps_s * waiting_share),
+            (counted(len(run.evaluations), "evaluation"), evaluations_s),
         ]
-        if whole is not None and whole > taken + evaluated:
-            parts.append(("first steps, checkpoints, log lines", whole - taken - evaluated))
-        total = max(whole or 0.0, taken + evaluated)
-        rows = [(name, time_text(part), f"{100 * part / total:.1f}") for name, part in parts]
+        if elapsed_s is not None and elapsed_s > steps_s + evaluations_s:
+            parts.append(
+                ("first steps, checkpoints, log lines", elapsed_s - steps_s - evaluations_s)
+            )
+        total = max(elapsed_s or 0.0, steps_s + evaluations_s)
+        rows = [
+            (name, time_text(seconds), f"{100 * seconds / total:.1f}") for name, seconds in parts
+        ]
     return PageTable(
         title="Where the time went",
         header=("what", "time", "%"),
@@ -79,17 +85,17 @@ def time_table(run: Run) -> PageTable:
 
 
 def precision_table(run: Run) -> PageTable:
-    """The requested precision, and the one computed in."""
+    """The requested precision, and the one that was computed in."""
     results = run.results
-    asked = section(dict(run.settings or {}), "precision")
+    requested = section(dict(run.settings or {}), "precision")
     rows = [
-        ("mode", results.precision_mode or text_of(asked.get("mode"))),
+        ("mode", results.precision_mode or text_of(requested.get("mode"))),
         ("computed in", results.computed),
         ("note", results.precision_note),
     ]
     rows += [
         (f"precision.{name}", _listed(value))
-        for name, value in flattened(asked).items()
+        for name, value in flattened(requested).items()
         if name != "mode" and value not in (None, "", [], False)
     ]
     return PageTable(
@@ -99,30 +105,35 @@ def precision_table(run: Run) -> PageTable:
 
 def mean_reading(loads: Sequence[tuple[float | None, int]]) -> float | None:
     """The mean of values with the number of readings behind each; None if there is no reading."""
-    known = [(value, readings) for value, readings in loads if value is not None]
-    count = sum(readings for _, readings in known)
-    return sum(value * readings for value, readings in known) / count if count else None
+    present = [(value, readings) for value, readings in loads if value is not None]
+    count = sum(readings for _, readings in present)
+    return sum(value * readings for value, readings in present) / count if count else None
 
 
 def device_table(loads: Sequence[Load]) -> PageTable:
     """Device readings over the whole run."""
-    read = [load for load in loads if load.readings]
-    busy = mean_reading([(load.busy_percent, load.readings) for load in read])
-    around = mean_reading([(load.machine_busy_percent, load.readings) for load in read])
-    power = mean_reading([(load.power_w, load.readings) for load in read])
-    memory = max((load.memory_used_bytes or 0.0 for load in read), default=0.0)
-    total = max((load.memory_total_bytes or 0.0 for load in read), default=0.0)
-    heat = max((load.temperature_c or 0.0 for load in read), default=0.0)
+    with_readings = [load for load in loads if load.readings]
+    busy = mean_reading([(load.busy_percent, load.readings) for load in with_readings])
+    machine_busy = mean_reading(
+        [(load.machine_busy_percent, load.readings) for load in with_readings]
+    )
+    power = mean_reading([(load.power_w, load.readings) for load in with_readings])
+    memory = max((load.memory_used_bytes or 0.0 for load in with_readings), default=0.0)
+    total = max((load.memory_total_bytes or 0.0 for load in with_readings), default=0.0)
+    temperature = max((load.temperature_c or 0.0 for load in with_readings), default=0.0)
     rows = [
         ("device busy, mean", "" if busy is None else f"{busy:.0f} %"),
-        ("all cores of the machine busy, mean", "" if around is None else f"{around:.0f} %"),
+        (
+            "all cores of the machine busy, mean",
+            "" if machine_busy is None else f"{machine_busy:.0f} %",
+        ),
         (
             "memory in use, most",
             f"{memory_text(round(memory))} of {memory_text(round(total))}" if memory else "",
         ),
         ("power, mean", "" if power is None else f"{power:.0f} W"),
-        ("temperature, highest", f"{heat:.0f} °C" if heat else ""),
-        ("readings", f"{sum(load.readings for load in read):,}" if read else ""),
+        ("temperature, highest", f"{temperature:.0f} °C" if temperature else ""),
+        ("readings", f"{sum(load.readings for load in with_readings):,}" if with_readings else ""),
         ("not readable", next((load.unreadable for load in loads if load.unreadable), "")),
     ]
     return PageTable(title="Device", header=("what", "value"), rows=[row for row in rows if row[1]])
@@ -139,14 +150,14 @@ def device_finding(run: Run) -> str:
 def environment_table(run: Run) -> list[PageTable]:
     """Versions and machine of the last start, flat; nothing for a run without them."""
     data = read_object(RunDirectory(run.directory).environment, [])
-    kept = {name: data[name] for name in ("system", "versions", "processor") if name in data}
+    facts = {name: data[name] for name in ("system", "versions", "processor") if name in data}
     accelerators = data.get("accelerators")
-    rows = [(name, str(value)) for name, value in flattened(kept).items() if value is not None]
+    rows = [(name, str(value)) for name, value in flattened(facts).items() if value is not None]
     if isinstance(accelerators, list):
         for number, each in enumerate(accelerators):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
             if isinstance(each, Mapping):
-                named: Mapping[str, Any] = each  # pyright: ignore[reportUnknownVariableType]
-                words = (str(named.get("kind", "")), str(named.get("name", "")))
+                accelerator: Mapping[str, Any] = each  # pyright: ignore[reportUnknownVariableType]
+                words = (str(accelerator.get("kind", "")), str(accelerator.get("name", "")))
                 rows.append((f"accelerator {number}", " ".join(words).strip()))
     if not rows:
         return []

@@ -36,7 +36,7 @@ class SearchRequest:
         first_seed: The recipe's seed.
         num_seeds: Number of seeds for float32 and the result.
         most: Maximum number of trainings.
-        refines: Whether to search layers that can replace a kept op type.
+        refines: Whether to search for layers that can replace a kept op type.
         identity: What identifies the search; a directory with another identity is refused.
     """
 
@@ -77,14 +77,15 @@ class Found:
 
     Attributes:
         goal: The tolerance.
-        limit: How much worse the metric may be. reference: float32's values, one per seed.
-        effects: Every op type, the ranking.
+        limit: How much worse the metric may be.
+        reference: float32's values, one per seed.
+        effects: Every op type, in the order of the ranking.
         kept: The op types that stay in float32.
         is_minimal: Whether leaving out any one of them was tried and failed.
         is_confirmed: Whether the mean over all seeds is within the limit.
         worse: By how much the mean is worse than float32's; infinite if it was not trained.
         layered: The op types and the layers that are enough, if layers were searched and some can
-            take the place of an op type.
+            replace an op type.
         judged: The trainings in low precision, in order.
         num_trainings: Number of trainings made.
         to: The op list.
@@ -106,8 +107,8 @@ class Found:
     def bought(self, name: str) -> float | None:
         """How much worse the metric is without a kept op type; None if that was not tried."""
         rest = tuple(each for each in self.kept if each != name)
-        tried = (each for each in self.judged if each.trial.kept == rest and not each.trial.layers)
-        return next((each.worse for each in tried), None)
+        judged = (each for each in self.judged if each.trial.kept == rest and not each.trial.layers)
+        return next((each.worse for each in judged), None)
 
 
 class Search:
@@ -205,24 +206,26 @@ class Search:
                 where="--trainings",
                 todo=f"At least {least}, or fewer --seeds.",
             )
-        place = request.directory
-        if exists(place) and not is_folder(place):
-            raise UserError("is not a folder", where=str(place), todo="Choose another with --runs.")
-        file = place / FILE
+        directory = request.directory
+        if exists(directory) and not is_folder(directory):
+            raise UserError(
+                "is not a folder", where=str(directory), todo="Choose another with --runs."
+            )
+        file = directory / FILE
         if not is_file(file):
             # Hidden files belong to the lock, which a search that was killed early leaves behind.
-            if is_folder(place) and any(each.name[0] != "." for each in place.iterdir()):
+            if is_folder(directory) and any(each.name[0] != "." for each in directory.iterdir()):
                 raise UserError(
                     "it holds something that is not a search",
-                    where=str(place),
+                    where=str(directory),
                     todo="Choose another folder with --runs.",
                 )
             return
-        stored = read_json(file).get("identity")
-        if stored != json.loads(json.dumps(request.identity)):
+        stored_identity = read_json(file).get("identity")
+        if stored_identity != json.loads(json.dumps(request.identity)):
             raise UserError(
                 "it holds a search of another recipe or with other settings",
-                where=str(place),
+                where=str(directory),
                 todo="Choose another folder with --runs, or repeat the search's own command.",
             )
 
@@ -259,8 +262,8 @@ class Search:
                 )
         self._reference = [value for value in values if value is not None]
         self._limits: Limits = goal.limits(self._reference)
-        shown = ", ".join(f"{value:.6g}" for value in self._reference)
-        self._say(f"float32: {goal.metric} {shown}")
+        values_text = ", ".join(f"{value:.6g}" for value in self._reference)
+        self._say(f"float32: {goal.metric} {values_text}")
         if self._limits.chance > self._limits.asked:
             self._say(
                 f"its seeds differ by {spread(self._reference):.3g} (standard deviation): what is "
@@ -269,9 +272,9 @@ class Search:
             )
 
     def _made(self, trials: Sequence[Trial]) -> list[Run]:
-        new = [trial for trial in trials if trial not in self._trials.finished]
+        new_trials = [trial for trial in trials if trial not in self._trials.finished]
         runs = self._trials.made(trials)
-        for trial in new:
+        for trial in new_trials:
             run = self._trials.finished[trial]
             if trial.kept is not None:
                 self._judged[trial] = self._judgement(trial, run)
@@ -285,29 +288,29 @@ class Search:
 
     def _line(self, judged: Judged, run: Run) -> str:
         trial, metric = judged.trial, self._request.goal.metric
-        kept = ", ".join((*(trial.kept or ()), *trial.layers)) or "nothing"
+        kept_text = ", ".join((*(trial.kept or ()), *trial.layers)) or "nothing"
         number = len(self._seeds) + len(self._judged)
-        start = f"training {number}, seed {trial.seed}, {kept} in float32: "
+        start = f"training {number}, seed {trial.seed}, {kept_text} in float32: "
         if judged.value is None:
             return f"{start}{run.reason or f'no {metric}'}"
         return f"{start}{metric} {judged.value:.6g}, {judged.worse:.3g} worse"
 
     def _passes(self, kept: Sequence[str], layers: Sequence[str] = ()) -> bool:
-        """Try a set with the first seed; the trainings that confirm the result are kept back."""
+        """Try a set with the first seed; the trainings that confirm the result are reserved."""
         trial = Trial(kept=tuple(kept), seed=self._seeds[0], layers=tuple(layers))
         # If this one fails, the result is the smallest set that passed before, which has been
         # trained with one seed, or all op types, which have not.
-        kept_back = len(self._seeds) - self._has_passed
+        num_reserved = len(self._seeds) - self._has_passed
         is_new = trial not in self._trials.finished
-        if is_new and len(self._trials.finished) + 1 + kept_back > self._request.most:
+        if is_new and len(self._trials.finished) + 1 + num_reserved > self._request.most:
             raise NoTrialsLeft
         self._made([trial])
         worse = self._judged[trial].worse
         passes = worse <= self._limits.asked
         if self._limits.asked < worse <= self._limits.chance:
             trials = [replace(trial, seed=seed) for seed in self._seeds]
-            new = sum(each not in self._trials.finished for each in trials)
-            if len(self._trials.finished) + new + kept_back > self._request.most:
+            num_new = sum(each not in self._trials.finished for each in trials)
+            if len(self._trials.finished) + num_new + num_reserved > self._request.most:
                 raise NoTrialsLeft
             self._made(trials)
             passes = self._limits.passes([self._judged[each].worse for each in trials])
@@ -327,19 +330,19 @@ class Search:
             worse = self._mean(trials)
             if self._limits.passes(self._differences(kept)) or len(kept) == len(names):
                 return kept, worse
-            more = next(name for name in names if name not in kept)
-            self._say(f"over all seeds {worse:.3g} worse: {more} stays in float32 too")
-            kept = tuple(name for name in names if name in (*kept, more))
+            extra = next(name for name in names if name not in kept)
+            self._say(f"over all seeds {worse:.3g} worse: {extra} stays in float32 too")
+            kept = tuple(name for name in names if name in (*kept, extra))
 
     def _layered(
         self, rows: Sequence[Effect], kept: tuple[str, ...]
     ) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-        """Let layers take the place of kept op types, one type after the other."""
+        """Replace kept op types by layers, one type at a time."""
         layers: tuple[str, ...] = ()
         types = kept
         for row in rows:
-            name, own = row.candidate.name, [layer.layer for layer in row.layers]
-            if name not in kept or len(own) < 2 or "" in own:
+            name, layer_names = row.candidate.name, [layer.layer for layer in row.layers]
+            if name not in kept or len(layer_names) < 2 or "" in layer_names:
                 continue
             rest = tuple(each for each in types if each != name)
 
@@ -350,8 +353,8 @@ class Search:
             ) -> bool:
                 return self._passes(rest, (*before, *chosen))
 
-            smallest = smallest_set(own, (), passes)
-            if len(smallest.kept) < len(own):
+            smallest = smallest_set(layer_names, (), passes)
+            if len(smallest.kept) < len(layer_names):
                 types, layers = rest, (*layers, *smallest.kept)
         if not layers:
             return None

@@ -50,8 +50,8 @@ class Limits:
 
     Attributes:
         asked: The user's tolerance.
-        chance: The threshold of chance for a single training: two standard deviations of float32's
-            seeds, if that is more.
+        chance: The largest difference that may be chance in a single training: two standard
+            deviations of float32's seeds, or `asked` if that is more.
     """
 
     asked: float
@@ -95,10 +95,10 @@ class Scale:
 
 
 def parse_goal(text: str) -> Goal:
-    """Parse a tolerance.
+    """Parse a tolerance of the form `NAME=VALUE` or `NAME=VALUE%`.
 
     Raises:
-        UserError: It has another form.
+        UserError: It is not of this form.
     """
     match = _FORM.fullmatch(text.strip())
     if match is None:

@@ -62,7 +62,7 @@ class Trials:
         command: The command that trains a run directory on a device.
         most: Maximum number of trainings.
         place: Where they run.
-        finished: Those made so far, in order.
+        finished: The trainings made so far, in order.
     """
 
     directory: Path
@@ -77,28 +77,28 @@ class Trials:
         """Train what is not finished yet.
 
         Raises:
-            NoTrialsLeft: There are more than are left. ExperimentStopped: One was stopped; it can
-            be resumed.
+            NoTrialsLeft: They exceed the limit.
+            ExperimentStopped: One was stopped; it can be resumed.
             UserError: One could not be trained.
         """
-        new = [trial for trial in trials if trial not in self.finished]
-        if len(self.finished) + len(new) > self.most:
+        new_trials = [trial for trial in trials if trial not in self.finished]
+        if len(self.finished) + len(new_trials) > self.most:
             raise NoTrialsLeft
-        for trial in new:
+        for trial in new_trials:
             self._prepare(trial)
-        waiting = [trial for trial in new if not self._has_ended(trial)]
-        ended: dict[str, Ended] = {}
+        pending = [trial for trial in new_trials if not self._has_ended(trial)]
+        ends: dict[str, Ended] = {}
 
         def keep(end: Ended) -> None:
-            ended[end.job.name] = end
+            ends[end.job.name] = end
 
         with self.place:
-            number = run_jobs(self.place, [self._job(trial) for trial in waiting], end=keep)
-        if number:
-            raise ExperimentStopped(number)
-        for trial in waiting:
-            self._check(trial, ended[trial.name])
-        self.finished.update({trial: read_run(self._path(trial)) for trial in new})
+            stop_signal = run_jobs(self.place, [self._job(trial) for trial in pending], end=keep)
+        if stop_signal:
+            raise ExperimentStopped(stop_signal)
+        for trial in pending:
+            self._check(trial, ends[trial.name])
+        self.finished.update({trial: read_run(self._path(trial)) for trial in new_trials})
         return [self.finished[trial] for trial in trials]
 
     def _path(self, trial: Trial) -> Path:
@@ -143,7 +143,7 @@ class Trials:
         """Check that a training ended by itself.
 
         Raises:
-            UserError: It did not.
+            UserError: It did not end by itself.
         """
         if self._has_ended(trial):
             return

@@ -163,9 +163,9 @@ class _Progress:
     def _estimate(self) -> str:
         if not self._num_ended:
             return ""
-        elapsed = time.monotonic() - self._begun_at
-        left = elapsed / self._num_ended * (self._num_runs - self._num_ended)
-        return f" ({time_text(elapsed)} so far, about {time_text(left)} to go)"
+        elapsed_s = time.monotonic() - self._begun_at
+        remaining_s = elapsed_s / self._num_ended * (self._num_runs - self._num_ended)
+        return f" ({time_text(elapsed_s)} so far, about {time_text(remaining_s)} to go)"
 
 
 def _run_waiting(
@@ -201,17 +201,17 @@ def _job(
     place: Place,
     command: Callable[[RunRequest, str], Sequence[str]],
 ) -> Job:
-    run = directory / planned.name
+    folder = directory / planned.name
     request = RunRequest(
         recipe_name=plan.recipe,
         assignments=planned.assignments,
-        directory=run,
-        is_resumed=is_file(run / "recipe.json"),
+        directory=folder,
+        is_resumed=is_file(folder / "recipe.json"),
     )
     return Job(
-        directory=run,
+        directory=folder,
         command=partial(command, request),
-        output=None if place.shares_terminal else run / OUTPUT,
+        output=None if place.shares_terminal else folder / OUTPUT,
     )
 
 
@@ -246,25 +246,26 @@ def _refuse_foreign(directory: Path, plan: SweepPlan) -> None:
                 todo="Give another directory for the sweep, or move the file away.",
             )
         return
-    earlier = read_plan(directory)
-    if earlier.recipe != plan.recipe:
+    earlier_plan = read_plan(directory)
+    if earlier_plan.recipe != plan.recipe:
         raise UserError(
-            f"'{directory}' holds a sweep of the recipe '{earlier.recipe}', not of '{plan.recipe}'",
+            f"'{directory}' holds a sweep of the recipe '{earlier_plan.recipe}', not of "
+            f"'{plan.recipe}'",
             todo="Give another directory for this sweep.",
         )
-    if earlier.search:
+    if earlier_plan.search:
         raise UserError(
             f"'{directory}' holds a search of hyperparameters, not a sweep of a grid",
             todo="Give another directory for this sweep, or continue the search with --search.",
         )
-    planned = {run.name for run in plan.runs}
-    lost = [run.name for run in earlier.runs if run.name not in planned]
-    lost = [name for name in lost if exists(directory / name)]
-    if lost:
-        more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
+    planned_names = {run.name for run in plan.runs}
+    dropped = [run.name for run in earlier_plan.runs if run.name not in planned_names]
+    dropped = [name for name in dropped if exists(directory / name)]
+    if dropped:
+        suffix = f" and {len(dropped) - 3} more" if len(dropped) > 3 else ""
         raise UserError(
-            f"it holds a sweep with {len(lost)} runs that are missing in this one and would be "
-            f"dropped from the table: {'; '.join(lost[:3])}{more}",
+            f"it holds a sweep with {len(dropped)} runs that are missing in this one and would be "
+            f"dropped from the table: {'; '.join(dropped[:3])}{suffix}",
             where=str(directory),
             todo="Give another directory for this sweep, or add values to --vary and --repeats "
             "without removing any.",
@@ -302,12 +303,12 @@ def _refuse_equal(resolved: Mapping[PlannedRun, Mapping[str, Any]]) -> None:
 
     The run would be trained twice and appear in the table as two combinations that agree.
     """
-    known: dict[str, PlannedRun] = {}
+    planned_by_settings: dict[str, PlannedRun] = {}
     for planned, settings in resolved.items():
         flat = flattened(settings)
         if isinstance(mode := flat.get("precision.mode"), str):
             flat["precision.mode"] = find_mode(mode).name
-        twin = known.setdefault(json.dumps(flat, sort_keys=True), planned)
+        twin = planned_by_settings.setdefault(json.dumps(flat, sort_keys=True), planned)
         if twin is not planned:
             raise UserError(
                 f"'{twin.name}' and '{planned.name}' are two names for the same settings",
@@ -322,17 +323,17 @@ def _refuse_changed(run: Run, recipe_name: str, settings: Mapping[str, Any]) -> 
     before = flattened(run.settings)
     # Tuples and lists are the same in JSON.
     after = flattened(json.loads(json.dumps(settings)))
-    changed = [
+    changes = [
         f"{name} was {_shown(before, name)} and is now {_shown(after, name)}"
         for name in sorted(before.keys() | after.keys())
         if _shown(before, name) != _shown(after, name)
     ]
     if run.recipe and run.recipe != recipe_name:
-        changed.insert(0, f"recipe was {run.recipe} and is now {recipe_name}")
-    if changed:
-        more = f" and {len(changed) - 4} more" if len(changed) > 4 else ""
+        changes.insert(0, f"recipe was {run.recipe} and is now {recipe_name}")
+    if changes:
+        suffix = f" and {len(changes) - 4} more" if len(changes) > 4 else ""
         raise UserError(
-            f"this run was created with other settings: {'; '.join(changed[:4])}{more}",
+            f"this run was created with other settings: {'; '.join(changes[:4])}{suffix}",
             where=str(run.directory),
             todo="Give another directory for the sweep, or delete this run to repeat it.",
         )

@@ -53,8 +53,8 @@ class SweepPlan:
 
     def with_exit_code(self, name: str, exit_code: int | None, note: str = "") -> "SweepPlan":
         """The same plan with the exit of a run's process."""
-        ended = {"exit_code": exit_code, "note": note}
-        runs = (replace(run, **ended) if run.name == name else run for run in self.runs)
+        exit_fields = {"exit_code": exit_code, "note": note}
+        runs = (replace(run, **exit_fields) if run.name == name else run for run in self.runs)
         return replace(self, runs=tuple(runs))
 
 
@@ -81,13 +81,13 @@ def plan_sweep(
     baseline_index(combinations, baseline)
     runs: list[PlannedRun] = []
     for repeat in range(repeats):
-        seed = (f"seed={first_seed + repeat}",) if repeat else ()
+        seed_assignment = (f"seed={first_seed + repeat}",) if repeat else ()
         for varied in combinations:
             runs.append(
                 PlannedRun(
-                    name=run_name([*varied, *seed]),
+                    name=run_name([*varied, *seed_assignment]),
                     varied=tuple(varied),
-                    assignments=(*common, *varied, *seed),
+                    assignments=(*common, *varied, *seed_assignment),
                 )
             )
     return SweepPlan(
@@ -138,23 +138,23 @@ def read_plan(directory: Path) -> SweepPlan:
 
 def combinations_of(plan: SweepPlan, directory: Path) -> list[Combination]:
     """The current state of a sweep's runs, grouped by combination."""
-    grouped: dict[tuple[str, ...], list[PlannedRun]] = {}
+    runs_of: dict[tuple[str, ...], list[PlannedRun]] = {}
     for run in plan.runs:
-        grouped.setdefault(run.varied, []).append(run)
+        runs_of.setdefault(run.varied, []).append(run)
     return [
         Combination(
             assignments=varied,
             runs=tuple(read_run(directory / run.name) for run in runs),
             ends=tuple(run.note or exit_text(run.exit_code) for run in runs),
         )
-        for varied, runs in grouped.items()
+        for varied, runs in runs_of.items()
     ]
 
 
 def stopping_signal(exit_code: int) -> int:
     """The signal that asked the process to stop, or 0 if it ended otherwise."""
     number = -exit_code if exit_code < 0 else exit_code - 128
-    return next((int(known) for known in _STOPPING if number == known), 0)
+    return next((int(stopping) for stopping in _STOPPING if number == stopping), 0)
 
 
 def exit_text(exit_code: int | None) -> str:
@@ -186,15 +186,15 @@ def _check(vary: Sequence[str], common: Sequence[str], repeats: int, combination
             where="--repeats",
             todo=f"At most {MOST_RUNS // combinations}, which is {MOST_RUNS} runs or fewer.",
         )
-    varied = [field_of(item) for item in vary]
-    both = [name for name in varied if name in {field_of(item) for item in common}]
-    if both:
+    varied_fields = [field_of(item) for item in vary]
+    conflicting = [name for name in varied_fields if name in {field_of(item) for item in common}]
+    if conflicting:
         raise UserError(
-            f"'{both[0]}' is both varied and set",
+            f"'{conflicting[0]}' is both varied and set",
             where="--vary",
-            todo=f"Omit --set {both[0]}=... or --vary {both[0]}=...",
+            todo=f"Omit --set {conflicting[0]}=... or --vary {conflicting[0]}=...",
         )
-    if repeats > 1 and "seed" in varied:
+    if repeats > 1 and "seed" in varied_fields:
         raise UserError(
             "the seed is both varied and repeated",
             where="--repeats",

@@ -67,7 +67,7 @@ class Row:
     computed: str
     """The type it was computed in."""
     substituted: bool
-    """Whether that is not the type the mode asks for."""
+    """Whether that is not the mode's type."""
     notes: tuple[str, ...]
 
 
@@ -113,11 +113,15 @@ def baseline_index(combinations: Sequence[Sequence[str]], wanted: Sequence[str] 
         for index, assignments in enumerate(combinations):
             if set(wanted) <= set(assignments):
                 return index
-        known = "; --baseline ".join(" --baseline ".join(names) for names in combinations if names)
+        available = "; --baseline ".join(
+            " --baseline ".join(names) for names in combinations if names
+        )
         raise UserError(
             f"no run of the sweep has {', '.join(wanted)}",
             where="--baseline",
-            todo=f"Available: --baseline {known}." if known else "Omit it: nothing is varied.",
+            todo=f"Available: --baseline {available}."
+            if available
+            else "Omit it: nothing is varied.",
         )
     for index, assignments in enumerate(combinations):
         if any(value_of(assignment) in ORIGIN_MODES for assignment in assignments):
@@ -136,10 +140,10 @@ def build_table(
     index = baseline_index([entry.assignments for entry in combinations], wanted_baseline)
     baseline = _Finished(combinations[index])
     entries = [_Finished(entry) for entry in combinations]
-    measured = [baseline] if baseline.runs else entries
-    headline = next((value for entry in measured if (value := entry.headline)), None)
-    is_evaluated = any(entry.losses("evaluation loss") for entry in measured)
-    is_trained = any(entry.losses("training loss") for entry in measured)
+    sources = [baseline] if baseline.runs else entries
+    headline = next((value for entry in sources if (value := entry.headline)), None)
+    is_evaluated = any(entry.losses("evaluation loss") for entry in sources)
+    is_trained = any(entry.losses("training loss") for entry in sources)
     loss_name = "training loss" if is_trained and not is_evaluated else "evaluation loss"
     return Table(
         recipe=recipe,
@@ -287,7 +291,7 @@ def _compared(
 
 
 def _is_accuracy(headline: Headline | None) -> bool:
-    """Whether the headline is a share of correct samples, with a binomial standard error."""
+    """Whether the headline is a fraction of correct samples, with a binomial standard error."""
     return headline is not None and headline.unit == "%" and headline.higher_is_better
 
 
@@ -337,20 +341,26 @@ def _notes(entry: _Finished, baseline: _Finished) -> list[str]:
     results = [run.results for run in entry.combination.runs]
     notes = [note for result in results if (note := precision_note(result))]
     for run, end in entry.ended():
-        which = f"{run.directory.name}: " if len(results) > 1 else ""
-        notes.append(f"{which}not available: {reason_of(run, end)}")
+        prefix = f"{run.directory.name}: " if len(results) > 1 else ""
+        notes.append(f"{prefix}not available: {reason_of(run, end)}")
     for result in results:
         if result.skipped_steps:
             share = f" of {result.steps}" if result.steps else ""
             notes.append(f"steps skipped by the loss scale: {result.skipped_steps}{share}")
     devices = {run.results.device for run in baseline.runs if run.results.device}
-    other = sorted({r.device for r in results if r.device} - devices) if devices else []
-    if other:
-        notes.append(f"ran on {', '.join(other)}, the baseline on {', '.join(sorted(devices))}")
+    other_devices = sorted({r.device for r in results if r.device} - devices) if devices else []
+    if other_devices:
+        notes.append(
+            f"ran on {', '.join(other_devices)}, the baseline on {', '.join(sorted(devices))}"
+        )
     torches = {run.results.versions.get("torch", "") for run in baseline.runs}
-    newer = sorted({r.versions["torch"] for r in results if "torch" in r.versions} - torches)
-    if newer and torches:
-        notes.append(f"torch {', '.join(newer)}, the baseline torch {', '.join(sorted(torches))}")
+    other_torches = sorted(
+        {r.versions["torch"] for r in results if "torch" in r.versions} - torches
+    )
+    if other_torches and torches:
+        notes.append(
+            f"torch {', '.join(other_torches)}, the baseline torch {', '.join(sorted(torches))}"
+        )
     return list(dict.fromkeys(notes))
 
 
@@ -382,26 +392,27 @@ def _explanations(
             )
     elif scores and samples and _is_accuracy(headline):
         name = headline.name if headline else ""
-        half = between_accuracies(scores[0], scores[0], samples).value
+        half_width = between_accuracies(scores[0], scores[0], samples).value
         sentences.append(
             f"Equal {name}: within the 95 % interval of the difference of two accuracies, from "
-            f"their binomial standard errors on n = {samples} evaluation samples (± {half:.2g} "
+            f"their binomial standard errors on n = {samples} evaluation samples (± "
+            f"{half_width:.2g} "
             f"points at the baseline's accuracy)."
         )
         if losses:
-            half = between_losses(losses[0], (scores[0], scores[0]), samples).value
+            half_width = between_losses(losses[0], (scores[0], scores[0]), samples).value
             sentences.append(
                 f"Equal {loss_name}: within the same relative interval as the count of wrong "
-                f"samples (± {half:.2g} at the baseline's loss)."
+                f"samples (± {half_width:.2g} at the baseline's loss)."
             )
         planned = len(baseline.combination.runs)
-        known = "One seed each" if planned == 1 else f"One result from {planned} seeds so far"
-        more = "--repeats 3 measures it" if planned == 1 else "a second one will show it"
-        varied = [field_of(assignment) for assignment in baseline.combination.assignments]
+        seeds_text = "One seed each" if planned == 1 else f"One result from {planned} seeds so far"
+        hint = "--repeats 3 measures it" if planned == 1 else "a second one will show it"
+        varied_fields = [field_of(assignment) for assignment in baseline.combination.assignments]
         sentences.append(
             "The seed is one of the varied fields: rows that differ in nothing else show how much "
             "results change with it."
-            if "seed" in varied
-            else f"{known}: how much results change with the seed is not known; {more}."
+            if "seed" in varied_fields
+            else f"{seeds_text}: how much results change with the seed is not known; {hint}."
         )
     return tuple(sentences)

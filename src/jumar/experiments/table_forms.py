@@ -68,7 +68,13 @@ def cells_of(table: Table, *, reasons_inline: bool) -> Cells:
     return Cells(
         header=header,
         rows=rows,
-        numeric=(first, first + 2, first + 4, first + 5, first + 6),
+        numeric=(
+            first,
+            first + 2,
+            first + 4,
+            first + 5,
+            first + 6,
+        ),
         footnotes=tuple(f"[{number}] {text}" for text, number in notes.items()),
         explanations=table.explanations,
     )
@@ -91,10 +97,10 @@ def to_text(table: Table) -> str:
 def to_markdown(table: Table) -> str:
     """A GitHub table in the form of the original experiment table, with footnotes below it."""
     cells = cells_of(table, reasons_inline=True)
-    merged = [_with_relations(row, cells.numeric[:2]) for row in (cells.header, *cells.rows)]
-    lines = ["| " + " | ".join(markdown_text(cell) for cell in row) + " |" for row in merged]
+    rows = [_with_relations(row, cells.numeric[:2]) for row in (cells.header, *cells.rows)]
+    lines = ["| " + " | ".join(markdown_text(cell) for cell in row) + " |" for row in rows]
     num_names = len(table.fields) or 1
-    rule = ["---"] * (num_names + 2) + ["---:"] * (len(merged[0]) - num_names - 2)
+    rule = ["---"] * (num_names + 2) + ["---:"] * (len(rows[0]) - num_names - 2)
     lines.insert(1, "| " + " | ".join(rule) + " |")
     for paragraph in (*cells.footnotes, *cells.explanations):
         lines += ["", markdown_text(paragraph)]
@@ -176,21 +182,21 @@ def _short(loss_name: str) -> str:
     return {"evaluation loss": "eval loss", "training loss": "train loss"}[loss_name]
 
 
-def _with_relations(row: Sequence[str], places: Sequence[int]) -> list[str]:
+def _with_relations(row: Sequence[str], columns: Sequence[int]) -> list[str]:
     """The row with each relation and its number in one cell, as in the original table."""
-    merged: list[str] = []
+    cells: list[str] = []
     for index, cell in enumerate(row):
-        if index - 1 in places:
-            value = merged.pop()
-            parts = [cell, f"({value})"] if cell and value != "N/A" else [cell or value]
-            merged.append(" ".join(parts))
+        if index - 1 in columns:
+            value = cells.pop()
+            words = [cell, f"({value})"] if cell and value != "N/A" else [cell or value]
+            cells.append(" ".join(words))
         else:
-            merged.append(cell)
-    return merged
+            cells.append(cell)
+    return cells
 
 
 def distinct(values: Iterable[Any]) -> str:
-    """Different values in the order in which they come first; unknown ones are left out."""
+    """Different values in order of first occurrence; unknown ones are left out."""
     return " · ".join(dict.fromkeys(str(value) for value in values if value not in (None, "")))
 
 
@@ -204,14 +210,14 @@ def markdown_text(text: str) -> str:
 
 def _csv_names(table: Table) -> list[str]:
     unit = " (%)" if table.headline_unit == "%" else ""
-    parts = [table.loss_name, f"{table.headline_name or 'metric'}{unit}"]
-    scored = [
-        f"{part}{kind}"
-        for part in parts
+    names = [table.loss_name, f"{table.headline_name or 'metric'}{unit}"]
+    score_columns = [
+        f"{name}{kind}"
+        for name in names
         for kind in ("", " relation", " tolerance", " standard deviation")
     ]
     return [
-        *scored,
+        *score_columns,
         "batch time (ms)",
         "speed-up",
         "peak memory (bytes)",
@@ -224,13 +230,13 @@ def _csv_names(table: Table) -> list[str]:
 
 
 def _csv_values(row: Row) -> list[Any]:
-    scored = [
+    score_values = [
         value
-        for part in (row.loss, row.headline)
-        for value in (part.value, part.relation, part.tolerance, part.deviation)
+        for compared in (row.loss, row.headline)
+        for value in (compared.value, compared.relation, compared.tolerance, compared.deviation)
     ]
     return [
-        *scored,
+        *score_values,
         row.batch_time_ms,
         row.speed_up,
         row.memory_peak_bytes,
@@ -255,11 +261,16 @@ def _fitted(rows: Sequence[Sequence[str]]) -> list[int]:
     """
     columns = [[row[index] for row in rows] for index in range(len(rows[0]))]
     widths = [max(len(cell) for cell in column) for column in columns]
-    whole = [max(len(part) for cell in column for part in _parts(cell)) for column in columns]
+    unsplit_widths = [
+        max(len(unit) for cell in column for unit in _parts(cell)) for column in columns
+    ]
     excess = sum(widths) + len(_GAP) * (len(widths) - 1) - WIDTH
     for _ in range(max(0, excess)):
         # Columns that can still be wrapped cleanly come first, then the widest.
-        order = [(width > least, width) for width, least in zip(widths, whole, strict=True)]
+        order = [
+            (width > unsplit_width, width)
+            for width, unsplit_width in zip(widths, unsplit_widths, strict=True)
+        ]
         widest = order.index(max(order))
         if widths[widest] <= _NARROWEST:
             break
@@ -271,31 +282,31 @@ def _text_lines(row: Sequence[str], widths: Sequence[int], numeric: Sequence[int
     columns = [_broken(cell, width) for cell, width in zip(row, widths, strict=True)]
     lines: list[str] = []
     for number in range(max(len(column) for column in columns)):
-        parts = (column[number] if number < len(column) else "" for column in columns)
-        aligned = (
-            part.rjust(width) if index in numeric else part.ljust(width)
-            for index, (part, width) in enumerate(zip(parts, widths, strict=True))
+        texts = (column[number] if number < len(column) else "" for column in columns)
+        aligned_texts = (
+            text.rjust(width) if index in numeric else text.ljust(width)
+            for index, (text, width) in enumerate(zip(texts, widths, strict=True))
         )
-        lines.append(_GAP.join(aligned))
+        lines.append(_GAP.join(aligned_texts))
     return lines
 
 
 def _broken(text: str, width: int) -> list[str]:
     """The text in lines, broken between its parts, or within one if it is too long."""
     lines = [""]
-    for part in _parts(text):
-        if len(lines[-1]) + len(part.rstrip()) > width and lines[-1]:
+    for unit in _parts(text):
+        if len(lines[-1]) + len(unit.rstrip()) > width and lines[-1]:
             lines.append("")
-        while len(part.rstrip()) > width:
-            lines[-1], part = part[:width], part[width:]
+        while len(unit.rstrip()) > width:
+            lines[-1], unit = unit[:width], unit[width:]
             lines.append("")
-        lines[-1] += part
+        lines[-1] += unit
     return [line.rstrip() for line in lines]
 
 
 def _parts(text: str) -> list[str]:
     """The units that a line break must not split: words, and the parts of names between `_.=,/-`.
 
-    A decimal point is not a place to break.
+    Lines do not break at a decimal point.
     """
     return re.findall(r"(?:[^ _.=,/-]|\.(?=\d))*(?:[_=,/-]|\.(?!\d))? *", " ".join(text.split()))

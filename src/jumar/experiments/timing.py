@@ -25,12 +25,12 @@ def on_times(rows: Sequence[Sequence[Run]], baseline: Sequence[Run]) -> list[str
     if not any(run.results.step_ms_median for runs in rows for run in runs):
         return []
     sentences = ["Batch time: median of the steps."]
-    short = [is_hardly_timed(runs) for runs in rows]
-    if len(rows) > 1 and not is_hardly_timed(baseline) and not all(short):
+    hardly_timed = [is_hardly_timed(runs) for runs in rows]
+    if len(rows) > 1 and not is_hardly_timed(baseline) and not all(hardly_timed):
         sentences.append(
             "Speed-up: samples per second, from the batch time, relative to the baseline."
         )
-    if len(rows) > 1 and any(short):
+    if len(rows) > 1 and any(hardly_timed):
         sentences.append(
             f"No speed-up where fewer than {LEAST_TIMED_STEPS} steps were timed on either side: "
             "their median depends more on the moment than on the run."

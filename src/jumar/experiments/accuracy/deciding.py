@@ -26,7 +26,7 @@ class Measured:
         assignments: The setting, `precision.field=value`.
         num_seeds: How many seeds gave a score.
         note: Why it is not available.
-        is_substituted: Whether the device computed in another type than the mode asks for.
+        is_substituted: Whether the device computed in a type other than the mode's.
     """
 
     name: str
@@ -60,8 +60,8 @@ class Decision:
 def decide(measured: Sequence[Measured]) -> Decision:
     """Choose the fastest setting that meets the target.
 
-    Settings that meet it beyond chance come first. Without any, those whose mean reaches it are
-    chosen from, and the decision is not sure. Of settings that are equally fast, the one with the
+    Settings that meet it beyond chance come first. If there are none, the choice is among those
+    whose mean reaches it, and is not sure. Of settings that are equally fast, the one with the
     better scores is chosen, and of equal ones the first.
 
     Args:

@@ -50,10 +50,10 @@ class Judged:
 
 
 def parse_target(text: str) -> Target:
-    """Parse a target.
+    """Parse a target of the form `NAME=VALUE`.
 
     Raises:
-        UserError: It has another form.
+        UserError: It is not of this form.
     """
     match = _FORM.fullmatch(text.strip())
     if match is None:
@@ -78,8 +78,8 @@ def judge(
         values: One per seed.
         target: What they must reach.
         higher_is_better: The direction of the score.
-        eval_samples: For a share of correct samples in percent, how many there were: a single
-            value then has the standard error of a share.
+        eval_samples: For an accuracy in percent, the number of evaluation samples: a single value
+            then has the standard error of a proportion.
     """
     if not values:
         return Judged(verdict="not available")

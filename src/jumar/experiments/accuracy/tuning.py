@@ -1,7 +1,7 @@
 """The fastest precision setting that meets a target: modes, then an op list, then the loss scale.
 
-Later stages are for modes that would be faster than the best so far but do not meet the target as
-they are. The trainings of a stage form a sweep in their own folder, so that the same command
+Later stages are for modes that would be faster than the best so far but do not meet the target
+on their own. The trainings of a stage form a sweep in their own folder, so that the same command
 resumes after an interruption.
 """
 
@@ -59,9 +59,9 @@ class Tuned:
 
 
 Train = Callable[[Path, Sequence[str], Sequence[str]], int]
-"""Trains a sweep in a folder, with what is varied and what is set; returns a signal or 0."""
+"""Trains a sweep in a folder, with varied and common fields; returns a signal or 0."""
 FindList = Callable[[str, str, Path], Path | None]
-"""Searches an op list for a mode and a tolerance in a folder; None if there is none."""
+"""Searches for an op list for a mode and a tolerance, in a folder; None if there is none."""
 
 
 def tune_accuracy(
@@ -72,7 +72,7 @@ def tune_accuracy(
     Args:
         request: What to tune.
         train: Trains runs with several seeds.
-        find_list: Searches the op types that must stay in float32.
+        find_list: Searches for the op types that must stay in float32.
         say: Prints a line.
 
     Raises:
@@ -117,15 +117,15 @@ class _Tuning:
         return tuned
 
     def _measure(self, stage: str, vary: Sequence[str], common: Sequence[str]) -> list[Measured]:
-        place = self._request.directory / stage
-        if number := self._train(place, vary, common):
-            raise ExperimentStopped(number)
-        added = [
+        folder = self._request.directory / stage
+        if stop_signal := self._train(folder, vary, common):
+            raise ExperimentStopped(stop_signal)
+        new_settings = [
             _measured(each, self._request.target, common)
-            for each in combinations_of(read_plan(place), place)
+            for each in combinations_of(read_plan(folder), folder)
         ]
-        self._measured += added
-        return added
+        self._measured += new_settings
+        return new_settings
 
     def _promising(self) -> list[Measured]:
         """Mode-only settings that are faster than the best so far and do not meet the target."""
@@ -133,15 +133,15 @@ class _Tuning:
         limit = float("inf")
         if best.chosen is not None and best.is_sure and best.chosen.step_ms is not None:
             limit = best.chosen.step_ms / (1 + SAME_SPEED)
-        alone = [each for each in self._measured if len(each.assignments) == 1]
-        waiting = [
+        mode_only = [each for each in self._measured if len(each.assignments) == 1]
+        candidates = [
             each
-            for each in alone
+            for each in mode_only
             if each.judged.verdict != "keeps"
             and each.name not in ORIGIN_MODES
             and (each.step_ms is None or each.step_ms < limit)
         ]
-        return sorted(waiting, key=lambda each: each.step_ms or float("inf"))
+        return sorted(candidates, key=lambda each: each.step_ms or float("inf"))
 
     def _try_op_list(self) -> None:
         promising = [each for each in self._promising() if find_mode(each.name).uses_lists]
@@ -216,9 +216,9 @@ def _measured(combination: Combination, target: Target, common: Sequence[str]) -
     runs = [run for run in combination.runs if run.state == "finished"]
     values = [value for run in runs if (value := final_value(target.metric, run)) is not None]
     times = [run.results.step_ms_median for run in combination.runs]
-    measured = [time for time in times if time is not None]
+    known_times = [time for time in times if time is not None]
     assignments = (*combination.assignments, *(each for each in common if "precision." in each))
-    ended = [
+    reasons = [
         reason_of(run, end)
         for run, end in zip(combination.runs, combination.ends, strict=True)
         if run.state != "finished"
@@ -226,10 +226,10 @@ def _measured(combination: Combination, target: Target, common: Sequence[str]) -
     return Measured(
         name=_name(assignments),
         judged=_judged(values, runs, target),
-        step_ms=statistics.median(measured) if measured else None,
+        step_ms=statistics.median(known_times) if known_times else None,
         assignments=assignments,
         num_seeds=len(values),
-        note="; ".join(dict.fromkeys(ended)),
+        note="; ".join(dict.fromkeys(reasons)),
         is_substituted=any(run.results.substituted for run in combination.runs),
     )
 

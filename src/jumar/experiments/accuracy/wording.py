@@ -55,7 +55,7 @@ def score_text(measured: Measured) -> str:
 
 def sentence(decision: Decision, target: Target, measured: Sequence[Measured]) -> str:
     """One sentence: what was measured and what decided."""
-    tried = counted(len(measured), "precision setting")
+    count_text = counted(len(measured), "precision setting")
     chosen = decision.chosen
     untimed = [each for each in measured if each.step_ms is None and each.judged.verdict == "keeps"]
     if chosen is None and untimed:
@@ -66,29 +66,29 @@ def sentence(decision: Decision, target: Target, measured: Sequence[Measured]) -
     if chosen is None:
         best = max(measured, key=lambda each: each.judged.margin)
         if best.judged.mean is None:
-            return f"None of {tried} gave a {target.metric}."
+            return f"None of {count_text} gave a {target.metric}."
         return (
-            f"None of {tried} keeps {target}: the best is {best.name} with {target.metric} "
+            f"None of {count_text} keeps {target}: the best is {best.name} with {target.metric} "
             f"{score_text(best)} over {counted(best.num_seeds, 'seed')}."
         )
     certainty = (
         f"keeps {target} beyond chance" if decision.is_sure else f"reaches {target} on average only"
     )
-    parts = [
-        f"Of {tried}, {chosen.name} is the fastest that {certainty}: {target.metric} "
+    clauses = [
+        f"Of {count_text}, {chosen.name} is the fastest that {certainty}: {target.metric} "
         f"{score_text(chosen)} over {counted(chosen.num_seeds, 'seed')} at "
         f"{chosen.step_ms:.4g} ms a step"
     ]
-    parts += [f"{each.name} is as fast with a worse score" for each in decision.as_fast]
+    clauses += [f"{each.name} is as fast with a worse score" for each in decision.as_fast]
     for each in decision.faster:
-        why = "misses it" if each.judged.verdict == "misses" else "does not keep it for sure"
+        reason = "misses it" if each.judged.verdict == "misses" else "does not keep it for sure"
         if each.judged.mean is None:
-            why = "gave no score"
-        parts.append(f"{each.name} takes {each.step_ms:.4g} ms and {why} ({score_text(each)})")
+            reason = "gave no score"
+        clauses.append(f"{each.name} takes {each.step_ms:.4g} ms and {reason} ({score_text(each)})")
     if decision.slower:
         next_best = min(decision.slower, key=lambda each: each.step_ms or math.inf)
         ratio = (next_best.step_ms or 0) / (chosen.step_ms or 1)
-        parts.append(f"the next that keeps it, {next_best.name}, takes {ratio:.2f} times as long")
+        clauses.append(f"the next that keeps it, {next_best.name}, takes {ratio:.2f} times as long")
     if not decision.is_sure:
-        parts.append("more --seeds would tell")
-    return "; ".join(parts) + "."
+        clauses.append("more --seeds would tell")
+    return "; ".join(clauses) + "."

@@ -32,7 +32,7 @@ def check_metric(metric: str) -> None:
     """Check the format of `NAME`, `NAME:max` or `NAME:min`.
 
     Raises:
-        UserError: It has another form.
+        UserError: It is not of this form.
     """
     name, colon, direction = metric.partition(":")
     if metric and (not name or (colon and direction not in _DIRECTIONS)):
@@ -84,11 +84,11 @@ def evaluations_of(score: Score, run: Run) -> list[tuple[Evaluation, float]]:
     """
     kinds = {each.weights for each in run.evaluations}
     kind = "ema" if "ema" in kinds else next(iter(sorted(kinds)), "")
-    scored = [(each, each.metrics.get(score.name)) for each in run.evaluations]
-    return [(each, value) for each, value in scored if each.weights == kind and value is not None]
+    scores = [(each, each.metrics.get(score.name)) for each in run.evaluations]
+    return [(each, value) for each, value in scores if each.weights == kind and value is not None]
 
 
 def cost_of(score: Score, run: Run) -> float | None:
-    """The final score as a cost, of which less is better; None if there is none."""
+    """The final score as a cost, where lower is better; None if there is none."""
     value = final_value(score.name, run)
     return None if value is None else score.sign * value

@@ -37,8 +37,8 @@ class Interval:
 
     Attributes:
         field: The field.
-        low: The smallest.
-        high: The largest.
+        low: The smallest number.
+        high: The largest number.
         is_log: Whether to draw on a logarithmic scale.
         is_whole: Whether the field takes whole numbers.
     """
@@ -80,9 +80,9 @@ def parse_ranges(texts: Sequence[str], resolve: Resolve) -> list[Range]:
         )
     ranges = [_parsed(text, resolve) for text in texts]
     names = [each.field for each in ranges]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise UserError(f"'{twice}' has two ranges", where=OPTION, todo="Give one.")
+    repeated_name = next((name for name in names if names.count(name) > 1), None)
+    if repeated_name is not None:
+        raise UserError(f"'{repeated_name}' has two ranges", where=OPTION, todo="Give one.")
     for each in ranges:
         ends = each.values if isinstance(each, Choices) else _ends(each)
         for value in ends:
@@ -95,16 +95,16 @@ def own_values(ranges: Sequence[Range], settings: Mapping[str, Any]) -> dict[str
     flat = flattened(settings)
     values: dict[str, Any] = {}
     for each in ranges:
-        own = flat[each.field]
+        own_value = flat[each.field]
         if isinstance(each, Interval):
-            if own is None or not each.low <= own <= each.high:
+            if own_value is None or not each.low <= own_value <= each.high:
                 return None
-            values[each.field] = own
+            values[each.field] = own_value
         else:
-            same = next((text for text in each.values if _is_same(text, own)), None)
-            if same is None:
+            matching_text = next((text for text in each.values if _is_same(text, own_value)), None)
+            if matching_text is None:
                 return None
-            values[each.field] = same
+            values[each.field] = matching_text
     return values
 
 
@@ -120,8 +120,10 @@ def _parsed(text: str, resolve: Resolve) -> Range:
                 where=OPTION,
                 todo=f"Write {field}=low:high, or {field}=value,value,...",
             )
-        own = flattened(resolve([f"{field}={value.partition(':')[0].strip()}"])).get(field)
-        return _interval(field, value, own)
+        resolved_value = flattened(resolve([f"{field}={value.partition(':')[0].strip()}"])).get(
+            field
+        )
+        return _interval(field, value, resolved_value)
     if len(values) == 1:
         raise UserError(
             f"'{field}' has a single value",
@@ -131,16 +133,16 @@ def _parsed(text: str, resolve: Resolve) -> Range:
     return Choices(field=field, values=values)
 
 
-def _interval(field: str, text: str, own: Any) -> Interval:
+def _interval(field: str, text: str, resolved_value: Any) -> Interval:
     parts = [part.strip() for part in text.split(":")]
     is_log = len(parts) == 3 and parts[2] == _LOG
-    if isinstance(own, bool) or not isinstance(own, (int, float)):
+    if isinstance(resolved_value, bool) or not isinstance(resolved_value, (int, float)):
         raise UserError(
             f"'{field}' takes no interval: it is not a number",
             where=OPTION,
             todo=f"List its values: {OPTION} {field}=value,value,...",
         )
-    is_whole = isinstance(own, int)
+    is_whole = isinstance(resolved_value, int)
     try:
         low, high = (int(part) if is_whole else float(part) for part in parts[:2])
     except ValueError:
@@ -175,12 +177,12 @@ def _ends(interval: Interval) -> tuple[str, str]:
     return interval.text_of(interval.low), interval.text_of(interval.high)
 
 
-def _is_same(text: str, own: Any) -> bool:
-    if isinstance(own, bool) or own is None:
-        return text.lower() == str(own).lower()
-    if isinstance(own, (int, float)):
+def _is_same(text: str, own_value: Any) -> bool:
+    if isinstance(own_value, bool) or own_value is None:
+        return text.lower() == str(own_value).lower()
+    if isinstance(own_value, (int, float)):
         try:
-            return float(text) == own
+            return float(text) == own_value
         except ValueError:
             return False
-    return text == own
+    return text == own_value

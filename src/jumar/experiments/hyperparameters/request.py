@@ -59,12 +59,12 @@ def plan_of(request: SearchRequest) -> SweepPlan:
 def refuse_set_and_searched(request: SearchRequest, ranges: Sequence[Range]) -> None:
     """Reject a field that is both searched and set for all runs."""
     fixed = set(map(field_of, request.common))
-    both = next((each.field for each in ranges if each.field in fixed), None)
-    if both is not None:
+    field = next((each.field for each in ranges if each.field in fixed), None)
+    if field is not None:
         raise UserError(
-            f"'{both}' is both searched and set",
+            f"'{field}' is both searched and set",
             where="--range",
-            todo=f"Omit --set {both}=... or --range {both}=...",
+            todo=f"Omit --set {field}=... or --range {field}=...",
         )
 
 
@@ -83,17 +83,17 @@ def refuse_foreign(directory: Path, plan: SweepPlan) -> None:
                 todo="Choose another directory with --to.",
             )
         return
-    earlier = read_plan(directory)
-    before: Mapping[str, Any] = _identity(earlier)
-    changed = [
+    earlier_plan = read_plan(directory)
+    before: Mapping[str, Any] = _identity(earlier_plan)
+    changes = [
         f"{name} was {before[name]} and is now {now}"
         for name, now in _identity(plan).items()
         if before[name] != now
     ]
-    if not earlier.search or changed:
+    if not earlier_plan.search or changes:
         raise UserError(
-            f"it holds another search: {'; '.join(changed)}"
-            if earlier.search
+            f"it holds another search: {'; '.join(changes)}"
+            if earlier_plan.search
             else "it holds a sweep of a grid, not a search",
             where=str(directory),
             todo="Repeat its own command, with any number of --trials, or choose another directory "

@@ -1,8 +1,8 @@
-"""A search of hyperparameters: runs whose settings are drawn one after the other.
+"""A search of hyperparameters: runs whose settings are drawn one at a time.
 
-With one run at a time the same search draws the same trials again: the settings of a trial follow
-from the seed, its number and what the trials before it recorded, also after an interruption. With
-several at once the order in which runs end decides too.
+With one run at a time the same search draws the same trials again, also after an interruption: the
+settings of a trial depend on the seed, its number and the results of the trials before it. With
+several at once they also depend on the order in which runs end.
 """
 
 import shlex
@@ -68,7 +68,7 @@ def search(
     resolve: Resolve,
     say: Callable[[str], None] = print,
 ) -> Searched:
-    """Search the best settings, resuming from the directory.
+    """Search for the best settings, resuming from the directory.
 
     Args:
         request: What to search.
@@ -86,7 +86,9 @@ def search(
     check_method(request.sampler, request.pruner)
     check_metric(request.metric)
     base = resolve(request.common)
-    ranges = parse_ranges(request.ranges, lambda own: resolve([*request.common, *own]))
+    ranges = parse_ranges(
+        request.ranges, lambda assignments: resolve([*request.common, *assignments])
+    )
     refuse_set_and_searched(request, ranges)
     plan = plan_of(request)
     refuse_foreign(request.directory, plan)
@@ -101,9 +103,9 @@ def search(
             pruner=request.pruner,
             seed=int(base.get("seed", 0)),
         )
-        own = own_values(ranges, base)
-        if own is not None:
-            study.offer(own)
+        recipe_values = own_values(ranges, base)
+        if recipe_values is not None:
+            study.offer(recipe_values)
         if request.pruner != NO_PRUNER and flattened(base).get("training.evaluate_every") == "":
             say(
                 "the recipe evaluates at the end only, so no run is ended early; for instance: "
@@ -132,7 +134,7 @@ class _Session:
         self._place, self._command, self._resolve, self._say = place, command, resolve, say
         self._score: Score | None = None
         self._pruned: dict[int, str] = {}
-        self._seen: dict[int, int] = {}
+        self._metrics_sizes: dict[int, int] = {}
         for planned in plan.runs:
             self._learn_score(read_run(request.directory / planned.name))
         self._begun = study.unfinished()
@@ -162,9 +164,9 @@ class _Session:
             for file in files:
                 self._say(str(file))
         if self._place.stopped_by:
-            left = max(0, request.trials - study.num_drawn) + len(study.unfinished())
+            num_left = max(0, request.trials - study.num_drawn) + len(study.unfinished())
             self._say(
-                f"Stopped with {counted(left, 'trial')} left. The same command continues: the "
+                f"Stopped with {counted(num_left, 'trial')} left. The same command continues: the "
                 "interrupted run is resumed, finished ones are not run again."
             )
         self._say(
@@ -182,14 +184,15 @@ class _Session:
         number, cost = best
         varied = self._study.assignments(number)
         settings = [*self._request.common, *varied]
-        repeated = ["jumar", "train", self._request.recipe]
-        repeated += [word for each in self._request.imports for word in ("--import", each)]
-        repeated += [word for each in settings for word in ("--set", each)]
-        finished = self._study.count("complete")
+        command_words = ["jumar", "train", self._request.recipe]
+        command_words += [word for each in self._request.imports for word in ("--import", each)]
+        command_words += [word for each in settings for word in ("--set", each)]
+        num_finished = self._study.count("complete")
         self._say(f"best: {_name(number)}, {score.text(score.sign * cost)}")
-        self._say(shlex.join(repeated))
+        self._say(shlex.join(command_words))
         self._say(
-            f"It is the best of {finished} by one seed each, so partly luck; more seeds: replace "
+            f"It is the best of {num_finished} by one seed each, so partly luck; more seeds: "
+            "replace "
             "`train` by `sweep`, with --repeats 3."
         )
         return varied
@@ -203,13 +206,15 @@ class _Session:
         """Start a trial, unless its settings are refused or have been tried."""
         name, varied = _name(number), self._study.assignments(number)
         assignments = (*self._request.common, *varied)
-        run = self._request.directory / name
-        shown = ", ".join(varied)
+        folder = self._request.directory / name
+        settings_text = ", ".join(varied)
         try:
             self._resolve(assignments)
         except UserError as error:
             self._study.fail(number)
-            self._say(f"{name}: {shown}: failed, the recipe refuses these settings: {error}")
+            self._say(
+                f"{name}: {settings_text}: failed, the recipe refuses these settings: {error}"
+            )
             return
         if self._is_repeated(number, varied):
             return
@@ -217,18 +222,18 @@ class _Session:
             planned = PlannedRun(name=name, varied=varied, assignments=assignments)
             self._plan = replace(self._plan, runs=(*self._plan.runs, planned))
             save_plan(self._plan, self._request.directory)
-        is_resumed = is_file(run / "recipe.json")
-        again = ", resumed" if is_resumed else ""
-        self._say(f"{name} of {self._request.trials}: {shown}{again}")
+        is_resumed = is_file(folder / "recipe.json")
+        suffix = ", resumed" if is_resumed else ""
+        self._say(f"{name} of {self._request.trials}: {settings_text}{suffix}")
         request = RunRequest(
             recipe_name=self._request.recipe,
             assignments=assignments,
-            directory=run,
+            directory=folder,
             is_resumed=is_resumed,
         )
-        output = None if self._place.shares_terminal else run / OUTPUT
-        job = Job(directory=run, command=partial(self._command, request), output=output)
-        if read_run(run).state == "finished":
+        output = None if self._place.shares_terminal else folder / OUTPUT
+        job = Job(directory=folder, command=partial(self._command, request), output=output)
+        if read_run(folder).state == "finished":
             self._ended(Ended(job=job, code=0))
         else:
             self._place.start(job)
@@ -251,13 +256,13 @@ class _Session:
             return  # resumed by the next call
         self._learn_score(run)
         self._report(number, run)
-        note = self._told(number, run, ended)
+        note = self._record_outcome(number, run, ended)
         self._plan = self._plan.with_exit_code(ended.job.name, ended.code, note)
         save_plan(self._plan, self._request.directory)
         save_sweep_report(self._request.directory)
 
-    def _told(self, number: int, run: Run, ended: Ended) -> str:
-        """Tell the study, print it, and return a note on why there are no results."""
+    def _record_outcome(self, number: int, run: Run, ended: Ended) -> str:
+        """Record and print the outcome, and return a note on why there are no results."""
         name = _name(number)
         if number in self._pruned:
             self._study.prune(number)
@@ -283,9 +288,9 @@ class _Session:
         number = _number(job.name)
         metrics = job.directory / "metrics.jsonl"
         size = metrics.stat().st_size if is_file(metrics) else 0
-        if number in self._pruned or self._seen.get(number) == size:
+        if number in self._pruned or self._metrics_sizes.get(number) == size:
             return
-        self._seen[number] = size
+        self._metrics_sizes[number] = size
         self._report(number, read_run(job.directory))
         if number in self._pruned:
             self._place.stop(job)
@@ -293,7 +298,7 @@ class _Session:
     def _report(self, number: int, run: Run) -> None:
         """Report the evaluations in order up to the first at which the trial is hopeless.
 
-        One that is hopeless at its last evaluation has finished; ending it would save nothing.
+        A trial that is hopeless at its last evaluation has finished; ending it would save nothing.
         """
         score = self._score
         if score is None or self._request.pruner == NO_PRUNER or number in self._pruned:
@@ -301,15 +306,15 @@ class _Session:
         evaluations = evaluations_of(score, run)
         if run.state == "finished":
             evaluations = evaluations[:-1]
-        for place in range(self._study.num_reported(number) + 1, len(evaluations) + 1):
-            evaluation, value = evaluations[place - 1]
-            if self._study.report(number, place, score.sign * value):
-                typical = self._study.typical(number, place)
-                beside = ""
+        for position in range(self._study.num_reported(number) + 1, len(evaluations) + 1):
+            evaluation, value = evaluations[position - 1]
+            if self._study.report(number, position, score.sign * value):
+                typical = self._study.typical(number, position)
+                comparison = ""
                 if typical is not None:
-                    beside = f", median of the others {score.sign * typical:.4g}"
+                    comparison = f", median of the others {score.sign * typical:.4g}"
                 self._pruned[number] = (
-                    f"pruned at step {evaluation.step}: {score.text(value)}{beside}"
+                    f"pruned at step {evaluation.step}: {score.text(value)}{comparison}"
                 )
                 return
 

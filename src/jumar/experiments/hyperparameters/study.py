@@ -106,10 +106,14 @@ class Study:
 
     def assignments(self, number: int) -> tuple[str, ...]:
         """A trial's values as `section.field=value`, in the order of the ranges."""
-        drawn = self.trials()[number].params
+        values = self.trials()[number].params
         return tuple(
             f"{each.field}="
-            + (drawn[each.field] if isinstance(each, Choices) else each.text_of(drawn[each.field]))
+            + (
+                values[each.field]
+                if isinstance(each, Choices)
+                else each.text_of(values[each.field])
+            )
             for each in self._ranges
         )
 

@@ -66,9 +66,9 @@ class Ended:
 class Place(ABC):
     """Computes jobs, in parallel if it can.
 
-    Used as a context manager: within it Ctrl-C and SIGTERM stop what is running, each run at a
-    checkpoint, and nothing is started any more. Must be entered in the main thread, where Python
-    handles signals.
+    Used as a context manager: within it, Ctrl-C and SIGTERM stop the running jobs, each at a
+    checkpoint, and no more are started. Must be entered in the main thread, where Python handles
+    signals.
 
     Attributes:
         stopped_by: The signal that stopped it; 0 if there was none.
@@ -91,7 +91,7 @@ class Place(ABC):
     @property
     @abstractmethod
     def shares_terminal(self) -> bool:
-        """Whether one job at a time runs, whose output may go to the terminal."""
+        """Whether jobs run one at a time, so that their output may go to the terminal."""
 
     @abstractmethod
     def start(self, job: Job) -> None:
@@ -114,7 +114,7 @@ class Place(ABC):
 
     @abstractmethod
     def on_signal(self, number: int) -> None:
-        """Stop what is running, as a signal asks."""
+        """Stop the running jobs after a signal."""
 
     def __enter__(self) -> "Place":
         def received(number: int, frame: FrameType | None) -> None:

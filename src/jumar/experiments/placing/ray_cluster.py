@@ -45,7 +45,7 @@ class _Placed:
 
 
 class RayCluster(Place):
-    """Runs in actors of a Ray cluster, one per device; an actor takes one run after the other.
+    """Runs in actors of a Ray cluster, one per device; an actor computes one run at a time.
 
     Every node must see the run directories and the working folder at the same paths, and have
     jumar installed.
@@ -105,13 +105,13 @@ class RayCluster(Place):
     def wait(self, seconds: float) -> list[Ended]:
         """See `Place`; runs that are lost meanwhile are started again."""
         deadline = time.monotonic() + seconds
-        # Idle actors hold devices that a lost run may need.
+        # Idle actors occupy devices that a lost run may need.
         self._idle.clear()
         while self._placed:
             # In short intervals, since signals are handled only between them.
-            span = min(_LOOKS_EVERY_S, max(0.0, deadline - time.monotonic()))
+            timeout = min(_LOOKS_EVERY_S, max(0.0, deadline - time.monotonic()))
             replies = [placed.reply for placed in self._placed]
-            ready, _ = ray.wait(replies, num_returns=len(replies), timeout=span)
+            ready, _ = ray.wait(replies, num_returns=len(replies), timeout=timeout)
             ended = [
                 ended
                 for placed in [each for each in self._placed if each.reply in ready]
@@ -133,7 +133,7 @@ class RayCluster(Place):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """See `Place`; what still runs after an error ends with its worker."""
+        """See `Place`; runs that remain after an error end with their workers."""
         super().__exit__(kind, error, traceback)
         self._placed.clear()
         self._idle.clear()
@@ -172,9 +172,9 @@ class RayCluster(Place):
             note = f"lost {placed.losses + 1} times with its worker ({reason})"
             return Ended(job=job, code=-signal.SIGKILL, note=note)
         self._say(f"{job.name} was lost with its worker ({reason}), starting it again")
-        again = self._started(job)
-        again.losses = placed.losses + 1
-        self._placed.append(again)
+        restarted = self._started(job)
+        restarted.losses = placed.losses + 1
+        self._placed.append(restarted)
         return None
 
     def _started(self, job: Job) -> _Placed:
@@ -214,9 +214,9 @@ def _connect(address: str, say: Callable[[str], None]) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     quiet["ignore_reinit_error"] = True
-    wanted = "auto" if address == "ray" else address
+    cluster_address = "auto" if address == "ray" else address
     try:
-        ray.init(address=wanted, **quiet)
+        ray.init(address=cluster_address, **quiet)
     except (ConnectionError, RuntimeError, ValueError) as error:
         if address != "ray" or os.environ.get("RAY_ADDRESS"):
             message = str(error).strip().partition("\n")[0]
@@ -236,19 +236,21 @@ def _device_of(device: str) -> str:
     Raises:
         UserError: The cluster has none, or a number was given.
     """
-    has = ray.cluster_resources()
+    resources = ray.cluster_resources()
     if device == _AUTO:
-        return next(kind for kind, name in _RESOURCES.items() if has.get(name) or kind == "cpu")
+        return next(
+            kind for kind, name in _RESOURCES.items() if resources.get(name) or kind == "cpu"
+        )
     if device not in _RESOURCES:
         raise UserError(
             f"cannot be '{device}' with --on ray, which chooses the device of each run",
             where="--device",
             todo=f"Allowed: {_AUTO}, {', '.join(_RESOURCES)}.",
         )
-    if not has.get(_RESOURCES[device]):
-        known = ", ".join(name for name in ("NPU", "GPU", "CPU") if has.get(name))
+    if not resources.get(_RESOURCES[device]):
+        available = ", ".join(name for name in ("NPU", "GPU", "CPU") if resources.get(name))
         raise UserError(
-            f"the Ray cluster has no {_RESOURCES[device]}, only {known}",
+            f"the Ray cluster has no {_RESOURCES[device]}, only {available}",
             where="--device",
             todo="Nodes announce cards that Ray does not find by themselves: "
             f"ray start --resources '{{\"{_RESOURCES[device]}\": 8}}'.",

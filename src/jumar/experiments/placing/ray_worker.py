@@ -17,8 +17,8 @@ if os.getppid() != parent:
     sys.exit(1)
 os.execvp(sys.argv[2], sys.argv[2:])
 """
-"""Lets a run end with the worker that started it (PR_SET_PDEATHSIG). A run that outlived a lost
-worker would hold the run directory, in which another node is about to resume it."""
+"""Makes a run end with the worker that started it (PR_SET_PDEATHSIG). A run that outlived a lost
+worker would keep its directory locked, in which another node is about to resume it."""
 
 _STARTS_WITHIN_S = 5.0
 

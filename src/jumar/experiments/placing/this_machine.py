@@ -67,19 +67,19 @@ class ThisMachine(Place):
     def has_room(self) -> bool:
         """Whether fewer than `at_once` run, and the memory left is enough for another.
 
-        Another is expected to take as much as the largest so far, and recently started ones to grow
-        to that size.
+        Another run is expected to take as much memory as the largest so far, and recently started
+        ones to grow to that size.
         """
         if not self._children:
             return True
         if len(self._children) >= self._at_once:
             return False
-        grown = [self._measured(child) for child in self._children]
-        promised = sum(max(0, self._largest - now) for now in grown)
-        is_short = memory_bytes()[0] < promised + self._largest
+        sizes = [self._measured(child) for child in self._children]
+        expected_growth = sum(max(0, self._largest - size) for size in sizes)
+        is_short = memory_bytes()[0] < expected_growth + self._largest
         if is_short and not self._was_short:
             self._say(
-                f"{len(grown)} at once for now: another run of {size_text(self._largest)} does "
+                f"{len(sizes)} at once for now: another run of {size_text(self._largest)} does "
                 "not fit into the free memory"
             )
         self._was_short = is_short
@@ -87,8 +87,8 @@ class ThisMachine(Place):
 
     def start(self, job: Job) -> None:
         """See `Place`."""
-        used = {child.slot for child in self._children}
-        slot = next(number for number in range(len(used) + 1) if number not in used)
+        used_slots = {child.slot for child in self._children}
+        slot = next(number for number in range(len(used_slots) + 1) if number not in used_slots)
         command = list(job.command(self._devices[slot % len(self._devices)]))
         if job.output is None:
             sys.stdout.flush()  # its lines come after ours
@@ -115,14 +115,14 @@ class ThisMachine(Place):
         """See `Place`."""
         deadline = time.monotonic() + seconds
         while True:
-            over = [child for child in self._children if child.process.poll() is not None]
-            if over or not self._children or time.monotonic() >= deadline:
+            ended_children = [child for child in self._children if child.process.poll() is not None]
+            if ended_children or not self._children or time.monotonic() >= deadline:
                 break
             for child in self._children:
                 self._largest = max(self._largest, self._measured(child))
             time.sleep(_LOOKS_EVERY_S)
-        self._children = [child for child in self._children if child not in over]
-        return [Ended(job=child.job, code=self._code_of(child)) for child in over]
+        self._children = [child for child in self._children if child not in ended_children]
+        return [Ended(job=child.job, code=self._code_of(child)) for child in ended_children]
 
     def on_signal(self, number: int) -> None:
         """See `Place`."""
@@ -138,8 +138,8 @@ class ThisMachine(Place):
         if number and not child.is_stopped:
             # Interrupting one run interrupts the experiment.
             self.stopped_by = number
-            for other in self._children:
-                self._ask(other)
+            for sibling in self._children:
+                self._ask(sibling)
         return code
 
     def _ask(self, child: _Child) -> None:

@@ -49,19 +49,19 @@ class Bench:
         Raises:
             NotMeasured: One of them cannot be trained.
         """
-        wanted = {name for name, _ in combinations}
-        for name in [each for each in self._running if each not in wanted]:
+        needed_names = {name for name, _ in combinations}
+        for name in [each for each in self._running if each not in needed_names]:
             self.end(name)
-        described: list[Mapping[str, Any]] = []
+        descriptions: list[Mapping[str, Any]] = []
         if not self.apart:
             for name, combination in combinations:
                 self._start(name, combination)
         for name, combination in combinations:
             self._start(name, combination)
-            described.append(self._await(name, combination))
+            descriptions.append(self._await(name, combination))
             if self.apart:
                 self.end(name)
-        return described
+        return descriptions
 
     def block(self, name: str, combination: Combination) -> Block:
         """Time a block of a combination.
@@ -90,7 +90,7 @@ class Bench:
             turned: Whether the candidate comes first.
 
         Raises:
-            NotMeasured: One of them cannot be trained any more, or takes too long.
+            NotMeasured: One of them can no longer be trained, or takes too long.
         """
         if turned:
             after = self.block(*other)
@@ -135,10 +135,10 @@ class Bench:
         allowed_s = _COMPILES_WITHIN_S if compiles else _STARTS_WITHIN_S
         process = self._running[name]
         try:
-            described = process.ready(allowed_s)
+            description = process.ready(allowed_s)
         except NotMeasured:
             self.end(name)
             raise
         if not compiles:
             self.start_s = max(self.start_s, process.start_s)
-        return described
+        return description

@@ -7,9 +7,9 @@ from typing import Final, Literal
 Bottleneck = Literal["input", "host", "compute"]
 
 WAITS: Final = 0.03
-"""The input is a bottleneck from this fraction of a step spent waiting for data."""
+"""The input is a bottleneck if at least this fraction of a step is spent waiting for data."""
 COMPETES: Final = 0.03
-"""Loader processes slow down a model on the same cores from this fraction of CPU time."""
+"""Fraction of CPU time from which loader processes slow down a model on the same cores."""
 QUEUED: Final = 0.05
 """The device waits for the host if it works for less than this fraction of a step after the host
 has issued everything."""
@@ -26,11 +26,11 @@ class Facts:
         cores: Usable cores of the host.
         threads: Threads within an operation.
         workers: Loader processes.
-        step_s: Seconds a step.
-        data_share: The part of it spent waiting for data.
-        loader_share: The part of all CPU time spent by loader processes.
-        queued_share: The part of it in which the device still works after the host has issued all
-            steps.
+        step_s: Seconds per step.
+        data_share: Fraction of a step spent waiting for data.
+        loader_share: Fraction of all CPU time used by loader processes.
+        queued_share: Fraction of the time in which the device still works after the host has issued
+            all steps.
         memory_bytes: Peak memory, with an evaluation and a checkpoint.
         memory_free_bytes: Memory of the device that is free for another process.
     """

@@ -20,12 +20,12 @@ class Comparison:
 
     Attributes:
         against: Labels of the choices that it was compared with.
-        candidate: Labels of the candidate's.
+        candidate: Labels of the candidate's choices.
         outcome: How it ended.
         pairs: Seconds per step of both, alternating.
         reason: Why it failed.
-        hashes: Of the candidate's weights.
-        memory_bytes: The candidate's peak.
+        hashes: Hashes of the candidate's weights.
+        memory_bytes: The candidate's peak memory.
     """
 
     against: tuple[str, ...]
@@ -52,7 +52,7 @@ class Journal:
     def __init__(self, folder: Path, key: Mapping[str, Any]) -> None:
         make_writable(folder)
         self._path, self._key = folder / FILE, json.loads(json.dumps(key))
-        self._known: dict[tuple[tuple[str, ...], tuple[str, ...]], Comparison] = {}
+        self._comparisons: dict[tuple[tuple[str, ...], tuple[str, ...]], Comparison] = {}
         self.discarded = 0
         self.facts: dict[str, Any] | None = None
         lines = _lines(self._path)
@@ -66,11 +66,11 @@ class Journal:
             self._write("w", {"key": self._key})
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._comparisons)
 
     def found(self, against: Sequence[str], candidate: Sequence[str]) -> Comparison | None:
         """An earlier comparison of the same two settings."""
-        return self._known.get((tuple(against), tuple(candidate)))
+        return self._comparisons.get((tuple(against), tuple(candidate)))
 
     def add(self, comparison: Comparison) -> None:
         """Record a comparison.
@@ -92,7 +92,7 @@ class Journal:
 
     def _remember(self, comparison: Comparison | None) -> None:
         if comparison is not None:
-            self._known[comparison.against, comparison.candidate] = comparison
+            self._comparisons[comparison.against, comparison.candidate] = comparison
 
     def _write(self, mode: str, content: Mapping[str, Any]) -> None:
         try:
@@ -106,13 +106,13 @@ def _lines(path: Path) -> list[Any]:
     """The lines that are JSON; the last may have been cut by a crash."""
     if not is_file(path):
         return []
-    parsed: list[Any] = []
+    records: list[Any] = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
-            parsed.append(parse_json(line))
+            records.append(parse_json(line))
         except ValueError:
             continue
-    return parsed
+    return records
 
 
 def _comparison(line: Any) -> Comparison | None:
@@ -124,7 +124,10 @@ def _comparison(line: Any) -> Comparison | None:
             against=tuple(values["against"]),
             candidate=tuple(values["candidate"]),
             outcome=values["outcome"],
-            pairs=tuple((float(one), float(other)) for one, other in values["pairs"]),
+            pairs=tuple(
+                (float(reference_s), float(candidate_s))
+                for reference_s, candidate_s in values["pairs"]
+            ),
             reason=str(values["reason"]),
             hashes=dict(values["hashes"]),
             memory_bytes=int(values["memory_bytes"]),

@@ -115,8 +115,8 @@ def choices_for(
 
 def left_to_the_user(start: Start) -> list[str]:
     """The variables already set in this process, which are therefore not tried."""
-    own = {name for name, value in start.environment.items() if OWN.get(name) != value}
-    return sorted(VARIABLES & own)
+    user_set = {name for name, value in start.environment.items() if OWN.get(name) != value}
+    return sorted(VARIABLES & user_set)
 
 
 def _set(name: str, value: object, claim: Claim) -> Choice:
@@ -203,7 +203,9 @@ def _device(facts: Facts, kinds: Kinds) -> Iterator[Choice]:
     yield _exported("streams", "identical", MULTI_STREAM_MEMORY_REUSE="2")
 
 
-def _numbers_up_to(most: int, *, besides: int) -> Iterable[int]:
+def _numbers_up_to(largest: int, *, besides: int) -> Iterable[int]:
     """The largest number and the powers of two below it, without the current one."""
-    numbers = {1 << power for power in range(most.bit_length()) if 1 << power <= most} | {most}
+    numbers = {1 << power for power in range(largest.bit_length()) if 1 << power <= largest} | {
+        largest
+    }
     return [each for each in sorted(numbers, reverse=True) if each != besides]

@@ -29,9 +29,9 @@ class Block:
 
     Attributes:
         step_s: Seconds per step.
-        data_share: The part of it spent waiting for data.
-        loader_share: The part of all CPU time spent by loader processes.
-        queued_share: The part of it in which the device works after the last step was issued.
+        data_share: Fraction of the time spent waiting for data.
+        loader_share: Fraction of all CPU time used by loader processes.
+        queued_share: Fraction of the time in which the device works after the last step was issued.
         memory_bytes: Peak memory so far.
     """
 
@@ -66,23 +66,23 @@ class MeasuredProcess:
                 stderr=output,
                 preexec_fn=os.setpgrp,  # noqa: PLW1509 (no lock of another thread is taken in it)
             )
-        self._described: dict[str, Any] | None = None
+        self._description: dict[str, Any] | None = None
         self.start_s = 0.0
 
     def ready(self, timeout_s: float) -> Mapping[str, Any]:
         """Wait until blocks can be timed; returns hashes of the weights, memory and machine.
 
         Args:
-            timeout_s: Since the start of the process.
+            timeout_s: Time limit, from the start of the process.
 
         Raises:
             NotMeasured: It ended, or takes too long.
         """
-        if self._described is None:
-            self._described = self._reply(timeout_s - (time.monotonic() - self._started))
+        if self._description is None:
+            self._description = self._reply(timeout_s - (time.monotonic() - self._started))
             self.start_s = time.monotonic() - self._started
             self._signal(signal.SIGSTOP)
-        return self._described
+        return self._description
 
     def measure(self, steps: int, timeout_s: float) -> Block:
         """Time a block of steps.
@@ -128,19 +128,19 @@ class MeasuredProcess:
 
     def _reply(self, timeout_s: float) -> dict[str, Any]:
         assert self._process.stdout is not None
-        file = self._process.stdout.fileno()
+        descriptor = self._process.stdout.fileno()
         deadline = time.monotonic() + timeout_s
         while b"\n" not in self._rest:
-            left = deadline - time.monotonic()
-            if left <= 0:
+            remaining_s = deadline - time.monotonic()
+            if remaining_s <= 0:
                 raise NotMeasured(f"takes longer than {timeout_s:.0f} s")
-            if select.select([file], [], [], min(left, _LOOKS_EVERY_S))[0]:
-                read = os.read(file, 1 << 16)
-                if not read:
+            if select.select([descriptor], [], [], min(remaining_s, _LOOKS_EVERY_S))[0]:
+                data = os.read(descriptor, 1 << 16)
+                if not data:
                     raise NotMeasured(self._last_words())
-                self._rest += read
+                self._rest += data
             elif self._process.poll() is not None:
-                # Its loader processes may still hold the pipe open.
+                # Its loader processes may still keep the pipe open.
                 raise NotMeasured(self._last_words())
         line, _, self._rest = self._rest.partition(b"\n")
         return json.loads(line)
@@ -153,6 +153,6 @@ class MeasuredProcess:
         lines = " ".join(line.strip() for line in text.splitlines()[-_LINES_SHOWN:])
         if code < 0:
             name = signal.Signals(-code).name
-            more = ", most likely for want of memory" if name == "SIGKILL" else ""
-            return f"killed by {name}{more}"
+            cause = ", most likely for want of memory" if name == "SIGKILL" else ""
+            return f"killed by {name}{cause}"
         return lines.removeprefix("jumar: ") or f"ended with exit code {code}"

@@ -119,10 +119,10 @@ def _student(logs: Sequence[float]) -> tuple[float, tuple[float, float]]:
 
 
 def _sign_test(logs: Sequence[float]) -> tuple[float, tuple[float, float]]:
-    """The median, and the values between which it lies."""
-    ordered = sorted(logs)
+    """The median, and the ends of its interval."""
+    sorted_logs = sorted(logs)
     cut = _outside(len(logs))
-    return statistics.median(ordered), (ordered[cut], ordered[-1 - cut])
+    return statistics.median(sorted_logs), (sorted_logs[cut], sorted_logs[-1 - cut])
 
 
 @cache

@@ -21,9 +21,9 @@ class Tried:
         choice: The choice.
         outcome: How the race ended.
         measured: The speed-up over the best settings before; None without enough pairs.
-        weights: Its effect on them; None if they were not compared.
+        weights: Its effect on the weights; None if they were not compared.
         reason: Why it failed.
-        memory_bytes: The peak.
+        memory_bytes: Peak memory.
         reused: Whether an earlier tuning measured it.
     """
 
@@ -51,8 +51,8 @@ class Found:
             or there was no time.
         weights: Effect of the best on the weights.
         left_out: Choices for which there was no time.
-        least_s: The shortest tuning that can decide on one of these, in seconds, where this one
-            decided on none for want of time: the same time again would get no further. 0 otherwise.
+        least_s: If this tuning decided on no choice for lack of time, the seconds that suffice for
+            one of those left out: the same time again would get no further. 0 otherwise.
         interrupted: Whether it was stopped.
     """
 
@@ -86,20 +86,20 @@ class Found:
 def tried_line(tried: Tried) -> str:
     """The result of a choice, in one line."""
     choice = tried.choice
-    parts = [tried.outcome]
+    remarks = [tried.outcome]
     if tried.measured is not None:
-        parts.append(f"{tried.measured.text()} in {tried.measured.pairs} pairs")
+        remarks.append(f"{tried.measured.text()} in {tried.measured.pairs} pairs")
     if tried.reason:
-        parts.append(tried.reason)
+        remarks.append(tried.reason)
     if tried.weights == "identical":
-        parts.append("weights identical")
+        remarks.append("weights identical")
     elif tried.weights == "rounding":
-        claimed = choice.claim == "identical"
-        parts.append(
+        claims_identical = choice.claim == "identical"
+        remarks.append(
             "weights differ, although it claims otherwise"
-            if claimed
+            if claims_identical
             else "weights round differently"
         )
     if tried.reused:
-        parts.append("measured before")
-    return f"  {choice.label}: {'; '.join(parts)}"
+        remarks.append("measured before")
+    return f"  {choice.label}: {'; '.join(remarks)}"

@@ -1,4 +1,4 @@
-"""Finds the fastest combination of knobs, racing one after the other against the best so far."""
+"""Finds the fastest combination of knobs, racing one at a time against the best so far."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -29,7 +29,7 @@ MOST_PAIRS_IF_PROMISING: Final = 36
 NOISE_PAIRS: Final = 5
 SITTINGS: Final = 4
 """How often both settings are restarted for the confirmation: two processes with equal settings may
-differ permanently, by the memory pages they got."""
+differ permanently, because of the memory pages they got."""
 MOST_SITTINGS: Final = 8
 """The same if the gain is large and its interval still contains 1."""
 PAIRS_A_SITTING: Final = 4
@@ -61,7 +61,7 @@ class SearchPlan:
 
 
 class SpeedSearch:
-    """Searches; `found` is usable whenever the search ends.
+    """Searches; `found` is usable however the search ends.
 
     Args:
         plan: What it needs.
@@ -92,13 +92,13 @@ class SpeedSearch:
 
     def _measure_start(self) -> None:
         result, journal = self.found, self._journal
-        known = journal.found((), ())
-        if known is None or journal.facts is None:
+        recorded = journal.found((), ())
+        if recorded is None or journal.facts is None:
             facts, comparison = self._start_measured()
             journal.keep_facts(asdict(facts))
             journal.add(comparison)
         else:
-            facts, comparison = Facts(**journal.facts), known
+            facts, comparison = Facts(**journal.facts), recorded
         self._bench.step_s = facts.step_s
         self._bench.steps = max(1, round(BLOCK_S / facts.step_s))
         # Free memory is measured next to one process of the start.
@@ -121,9 +121,9 @@ class SpeedSearch:
             blocks: list[Block] = []
             for number in range(NOISE_PAIRS):
                 turned = bool(number % 2)
-                pair, both = bench.pair((_BEST, START), (_TWIN, START), turned=turned)
+                pair, pair_blocks = bench.pair((_BEST, START), (_TWIN, START), turned=turned)
                 pairs.append(pair)
-                blocks += both
+                blocks += pair_blocks
         except NotMeasured as error:
             if not bench.apart:
                 # There may be memory for only one of them.
@@ -134,11 +134,11 @@ class SpeedSearch:
                 todo="Check them with: jumar train RECIPE --dry-run",
             ) from None
         bench.end(_TWIN)
-        equal = first["hashes"] == second["hashes"]
+        has_same_weights = first["hashes"] == second["hashes"]
         return _facts(first, blocks), Comparison(
             against=(),
             candidate=(),
-            outcome="undecided" if equal else "changes the weights",
+            outcome="undecided" if has_same_weights else "changes the weights",
             pairs=tuple(pairs),
             hashes=first["hashes"],
             memory_bytes=first["memory_bytes"],
@@ -166,10 +166,10 @@ class SpeedSearch:
     def _race_all(self) -> None:
         result = self.found
         assert result.facts is not None
-        waiting = list(self._plan.choices(result.facts, result.limits))
-        for choice in waiting:
+        choices = list(self._plan.choices(result.facts, result.limits))
+        for choice in choices:
             self._try(choice)
-        for choice in waiting:
+        for choice in choices:
             if self._is_worth_repeating(choice):
                 self._try(choice)
         together = self._together()
@@ -179,27 +179,27 @@ class SpeedSearch:
     def _together(self) -> Choice | None:
         """The undecided choices that seem to help, combined; None if fewer than two.
 
-        Several gains of 3 % are each lost in the noise of a busy machine; all of them are not.
+        A single gain of 3 % is lost in the noise of a busy machine; several together are not.
         """
-        made = {each.knob for each in self.found.best.choices}
-        last = {each.choice.label: each for each in self.found.tried}
+        chosen_knobs = {each.knob for each in self.found.best.choices}
+        latest = {each.choice.label: each for each in self.found.tried}
         promising: dict[str, tuple[float, Choice]] = {}
-        for tried in last.values():
+        for tried in latest.values():
             measured, choice = tried.measured, tried.choice
-            if tried.outcome != "undecided" or measured is None or choice.knob in made:
+            if tried.outcome != "undecided" or measured is None or choice.knob in chosen_knobs:
                 continue
             if measured.ratio > promising.get(choice.knob, (1.0, choice))[0]:
                 promising[choice.knob] = measured.ratio, choice
         if len(promising) < 2:
             return None
-        parts = Combination(tuple(choice for _, choice in promising.values()))
-        rounds = any(choice.claim == "rounding" for choice in parts.choices)
+        combination = Combination(tuple(choice for _, choice in promising.values()))
+        rounds = any(choice.claim == "rounding" for choice in combination.choices)
         return Choice(
             knob=" and ".join(promising),
-            label=" ".join(parts.labels),
+            label=" ".join(combination.labels),
             claim="rounding" if rounds else "identical",
-            settings=parts.settings,
-            environment=parts.environment,
+            settings=combination.settings,
+            environment=combination.environment,
         )
 
     def _is_worth_repeating(self, choice: Choice) -> bool:
@@ -209,13 +209,13 @@ class SpeedSearch:
             return False
         if self._journal.found(result.best.labels, result.best.with_choice(choice).labels):
             return False
-        last = next(each for each in reversed(result.tried) if each.choice == choice)
-        return last.measured is not None and last.measured.high > _HOPELESS
+        latest = next(each for each in reversed(result.tried) if each.choice == choice)
+        return latest.measured is not None and latest.measured.high > _HOPELESS
 
     def _try(self, choice: Choice) -> None:
         result = self.found
         candidate = result.best.with_choice(choice)
-        comparison = known = self._journal.found(result.best.labels, candidate.labels)
+        comparison = recorded = self._journal.found(result.best.labels, candidate.labels)
         if comparison is None:
             needed_s = self._needed_s(choice)
             if self._clock.left() >= needed_s:
@@ -229,7 +229,7 @@ class SpeedSearch:
                 return
             result.least_s = 0.0
             self._journal.add(comparison)
-        self._take(choice, candidate, comparison, reused=known is not None)
+        self._take(choice, candidate, comparison, reused=recorded is not None)
 
     def _needed_s(self, choice: Choice) -> float:
         """Minimum duration of a race and the confirmation after it."""
@@ -247,7 +247,7 @@ class SpeedSearch:
         """Race a candidate; None if the time ended before the race was decided."""
         bench, best = self._bench, self.found.best
         pairs: list[Pair] = []
-        described: Mapping[str, Any] = {"hashes": {}, "memory_bytes": 0}
+        description: Mapping[str, Any] = {"hashes": {}, "memory_bytes": 0}
 
         def ended(outcome: Outcome, reason: str = "") -> Comparison:
             return Comparison(
@@ -256,13 +256,13 @@ class SpeedSearch:
                 outcome=outcome,
                 pairs=tuple(pairs),
                 reason=reason,
-                hashes=described["hashes"],
-                memory_bytes=described["memory_bytes"],
+                hashes=description["hashes"],
+                memory_bytes=description["memory_bytes"],
             )
 
         try:
-            _, described = bench.ready((_BEST, best), (_CANDIDATE, candidate))
-            if self._breaks_promise(choice, described["hashes"]):
+            _, description = bench.ready((_BEST, best), (_CANDIDATE, candidate))
+            if self._breaks_promise(choice, description["hashes"]):
                 return ended("changes the weights")
             bench.block(_CANDIDATE, candidate)
             while (verdict := _verdict(pairs)) is None:
@@ -315,15 +315,15 @@ class SpeedSearch:
         if result.best == START:
             return
         pairs: list[Pair] = []
-        one, other = ("start", START), ("final", result.best)
+        start_settings, best_settings = ("start", START), ("final", result.best)
         try:
             for sitting in range(MOST_SITTINGS):
                 if sitting >= SITTINGS and not _is_open(speedup(pairs)):
                     break
                 bench.ready()
-                bench.ready(one, other)
+                bench.ready(start_settings, best_settings)
                 for number in range(PAIRS_A_SITTING):
-                    pair, _ = bench.pair(one, other, turned=bool(number % 2))
+                    pair, _ = bench.pair(start_settings, best_settings, turned=bool(number % 2))
                     pairs.append(pair)
         except NotMeasured as error:
             self._plan.say(f"the confirmation failed: {error}")
@@ -340,23 +340,23 @@ def _is_open(measured: Speedup) -> bool:
     return measured.ratio >= PROMISING and not is_faster(measured)
 
 
-def _facts(described: Mapping[str, Any], blocks: Sequence[Block]) -> Facts:
+def _facts(description: Mapping[str, Any], blocks: Sequence[Block]) -> Facts:
     """The average over the baseline's blocks."""
 
     def mean(values: Sequence[float]) -> float:
         return sum(values) / len(values)
 
     return Facts(
-        device=described["device"],
-        device_name=described["device_name"],
-        on_host=described["on_host"],
-        cores=described["cores"],
-        threads=described["threads"],
-        workers=described["workers"],
+        device=description["device"],
+        device_name=description["device_name"],
+        on_host=description["on_host"],
+        cores=description["cores"],
+        threads=description["threads"],
+        workers=description["workers"],
         step_s=mean([each.step_s for each in blocks]),
         data_share=mean([each.data_share for each in blocks]),
         loader_share=mean([each.loader_share for each in blocks]),
         queued_share=mean([each.queued_share for each in blocks]),
-        memory_bytes=max(described["memory_bytes"], *(each.memory_bytes for each in blocks)),
-        memory_free_bytes=described["memory_free_bytes"],
+        memory_bytes=max(description["memory_bytes"], *(each.memory_bytes for each in blocks)),
+        memory_free_bytes=description["memory_free_bytes"],
     )

@@ -53,7 +53,7 @@ class SpeedTuning:
 
 
 def tune_speed(tuning: SpeedTuning, say: Callable[[str], None]) -> Found | None:
-    """Search the fastest settings and write `tuned.json`.
+    """Search for the fastest settings and write `tuned.json`.
 
     Args:
         tuning: What is tuned.
@@ -137,9 +137,9 @@ def _scope_lines(start: Start, tuning: SpeedTuning) -> list[str]:
     ]
     if not tuning.allow_rounding:
         lines.append(f"not tried without --allow rounding: {ROUNDING_KNOBS}")
-    own = left_to_the_user(start)
-    if own:
-        lines.append(f"left as they are in this shell: {', '.join(own)}")
+    user_set = left_to_the_user(start)
+    if user_set:
+        lines.append(f"left as they are in this shell: {', '.join(user_set)}")
     return lines
 
 
@@ -147,11 +147,13 @@ def _end_lines(result: Found) -> list[str]:
     lines: list[str] = []
     if result.left_out:
         labels = ", ".join(each.label for each in result.left_out)
-        then = "the same command goes on with them"
+        continuation = "the same command goes on with them"
         if result.least_s:
-            least = math.ceil(result.least_s / 60)
-            then = f"the first of them needs --minutes {least} here, its confirmation included"
-        lines.append(f"not tried for want of time: {labels}; {then}")
+            minutes = math.ceil(result.least_s / 60)
+            continuation = (
+                f"the first of them needs --minutes {minutes} here, its confirmation included"
+            )
+        lines.append(f"not tried for want of time: {labels}; {continuation}")
     if result.interrupted:
         return lines
     if result.best.choices and result.confirmed is None:
@@ -161,16 +163,18 @@ def _end_lines(result: Found) -> list[str]:
         ]
     if result.confirmed is None:
         return [*lines, "nothing was measured as faster: the settings stay as they are"]
-    confirmed = f"{result.confirmed.text()} in {result.confirmed.pairs} pairs of fresh processes"
+    confirmed_text = (
+        f"{result.confirmed.text()} in {result.confirmed.pairs} pairs of fresh processes"
+    )
     if not result.is_faster:
         return [
             *lines,
-            f"not confirmed: {confirmed}; the settings stay as they are",
+            f"not confirmed: {confirmed_text}; the settings stay as they are",
         ]
     weights = "identical" if result.weights == "identical" else "rounded differently"
     return [
         *lines,
-        f"confirmed: {confirmed}; weights {weights}",
+        f"confirmed: {confirmed_text}; weights {weights}",
         *(f"  {each.choice.label}: {_bought(each)}" for each in result.kept),
     ]
 
@@ -229,9 +233,9 @@ def _row(tried: Tried) -> dict[str, Any]:
 
 def _result_text(earlier: Tuned) -> str:
     confirmed = earlier.measured.get("confirmed")
-    chosen = [*earlier.assignments, *(f"{k}={v}" for k, v in earlier.environment.items())]
-    if not chosen:
+    chosen_settings = [*earlier.assignments, *(f"{k}={v}" for k, v in earlier.environment.items())]
+    if not chosen_settings:
         return "nothing was measured as faster"
     ratio = confirmed.get("ratio") if isinstance(confirmed, dict) else None
-    times = f"{ratio:.3f} times as fast: " if isinstance(ratio, float) else ""
-    return times + " ".join(chosen)
+    speed_text = f"{ratio:.3f} times as fast: " if isinstance(ratio, float) else ""
+    return speed_text + " ".join(chosen_settings)

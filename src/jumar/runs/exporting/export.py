@@ -237,7 +237,7 @@ def _open(request: TrainedRequest) -> Trained:
     trained = open_trained(request)
     trained.policy.close()
     for module in trained.model.modules():
-        vars(module).pop("forward", None)  # the wrapper that keeps layers in float32
+        vars(module).pop("forward", None)  # the wrapper that keeps a layer in float32
     return trained
 
 

@@ -105,8 +105,8 @@ def _lines(report: "OverflowReport", top: int) -> Iterator[str]:
     if report.vanishing:
         yield "gradients below its range: share lost, share with few bits left, layer"
         for row in report.vanishing[:top]:
-            coarse_share = row.coarse / row.elements
-            yield f"  {row.share_lost:7.2%}  {coarse_share:7.2%}  {row.layer or 'outside of layers'}"
+            coarse = row.coarse / row.elements
+            yield f"  {row.share_lost:7.2%}  {coarse:7.2%}  {row.layer or 'outside of layers'}"
         if len(report.vanishing) > top:
             yield f"  {counted(len(report.vanishing) - top, 'other layer')} with smaller shares"
     yield f"dump: {report.dump}"

@@ -257,7 +257,8 @@ def _print_edits(
         is_within_noise = edit.gain_ns < (max(step_durations) - min(step_durations)) * pair.steps
         console.print(
             f"  {_ms(edit.gain_ns, pair.steps):8.3f}  {edit.to}: {shown(edit.name, 48)}; "
-            f"{edit.why(pair.steps).in_language(language)}{say['varies'] if is_within_noise else ''}",
+            f"{edit.why(pair.steps).in_language(language)}"
+            f"{say['varies'] if is_within_noise else ''}",
             soft_wrap=True,
         )
     if not edits:

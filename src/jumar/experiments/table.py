@@ -395,9 +395,8 @@ def _explanations(
         half_width = between_accuracies(scores[0], scores[0], samples).value
         sentences.append(
             f"Equal {name}: within the 95 % interval of the difference of two accuracies, from "
-            f"their binomial standard errors on n = {samples} evaluation samples (± "
-            f"{half_width:.2g} "
-            f"points at the baseline's accuracy)."
+            f"their binomial standard errors on n = {samples} evaluation samples "
+            f"(± {half_width:.2g} points at the baseline's accuracy)."
         )
         if losses:
             half_width = between_losses(losses[0], (scores[0], scores[0]), samples).value

@@ -40,9 +40,9 @@ def batch_warnings(
         suffix = f" of '{objective}'" if len(original.optimization()) > 1 else ""
         yield (
             f"warning: the learning rate{suffix} is the recipe's {rate:g}, which belongs to a "
-            "batch of "
-            f"{intended}{shares}; for {global_batch} the linear rule gives {rate * ratio:.4g}, the "
-            f"square-root rule {rate * math.sqrt(ratio):.4g} (--set optimizer.learning_rate=...)"
+            f"batch of {intended}{shares}; for {global_batch} the linear rule gives "
+            f"{rate * ratio:.4g}, the square-root rule {rate * math.sqrt(ratio):.4g} "
+            "(--set optimizer.learning_rate=...)"
         )
 
 

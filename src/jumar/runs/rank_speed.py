@@ -67,12 +67,12 @@ def check_ranks(device: str, *, as_json: bool = False) -> int:
             where="--ranks",
             todo="Start several: torchrun --nproc-per-node 8 -m jumar doctor --ranks",
         )
-    opened = open_device(device)
+    opened_device = open_device(device)
     try:
-        ranks.connect(opened)
+        ranks.connect(opened_device)
         ranks.watch(lambda: "Look at that machine's log, and at its cable.")
-        measured = _measured(opened, ranks.rank, ranks.world)
-        total = ranks.mean(torch.ones((), device=opened.torch) * (ranks.rank + 1.0)).item()
+        measured = _measured(opened_device, ranks.rank, ranks.world)
+        total = ranks.mean(torch.ones((), device=opened_device.torch) * (ranks.rank + 1.0)).item()
         ranks.disconnect()
     except Exception as error:
         if lost := ranks.loss_in(error):
@@ -91,8 +91,7 @@ def verdicts(measured: Sequence[RankSpeed]) -> list[str]:
     sending = [
         (
             f"the link from rank {each.rank} ({each.host}) to rank {receiver.rank} "
-            f"({receiver.host}) "
-            "takes",
+            f"({receiver.host}) takes",
             each.link_s,
         )
         for each, receiver in zip(measured, following, strict=True)

@@ -192,8 +192,7 @@ class _Session:
         self._say(shlex.join(command_words))
         self._say(
             f"It is the best of {num_finished} by one seed each, so partly luck; more seeds: "
-            "replace "
-            "`train` by `sweep`, with --repeats 3."
+            "replace `train` by `sweep`, with --repeats 3."
         )
         return varied
 

@@ -1,9 +1,11 @@
 """Captures of one worker, and workers whose files lie in one folder."""
 
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from jumar.profiling import read
 from jumar.profiling.profile import Missing
 from jumar.profiling.reading.part import Part
 from jumar.profiling.reading.workers import one_of_each_worker
@@ -133,3 +135,40 @@ def test_table_next_to_info_of_several_ranks_has_no_known_owner() -> None:
     kept = one_of_each_worker({"f": [*infos, own, table_]})
     assert [(name, len(parts)) for name, parts in kept.items()] == [("f, rank 2", 2), ("f", 1)]
     assert "the ranks 5 lies" in kept["f"][0].missing[0].what
+
+
+_HOUR = 3_600 * 10**9
+_NOW = 1_700_000_000 * 10**9
+
+
+def test_captures_of_another_time_are_named_instead_of_read_as_ranks() -> None:
+    before = [part("a/x", start=_NOW, rank=3), Part(file="a/y", kind="")]
+    beside = [part("b/x", start=_NOW + _HOUR, rank=0)]
+    after = [part("c/x", start=_NOW + 3 * _HOUR, rank=1)]
+    later = [part("d/x", start=_NOW + 3 * _HOUR, rank=2), part("d/y", rank=2)]
+    timeless = [part("e/x", rank=5)]
+    captures = {"a": before, "b": beside, "c": after, "d": later, "e": timeless}
+
+    def unread(file: str, hours: str) -> Part:
+        what = f"not read: c/x was recorded {hours} h later, so they are not ranks of one job"
+        gap = Missing(file=file, what=f"{what}; name this one alone to see it")
+        return Part(file=file, kind="", missing=(gap,))
+
+    kept = one_of_each_worker(captures)
+    gaps = [unread("a/x", "3.0"), before[1], unread("b/x", "2.0")]
+    assert kept == {"c": [*gaps, *after], "d": later, "e": timeless}
+    # An hour may lie between clocks; what has begun anew on each machine says nothing.
+    assert one_of_each_worker({"a": before, "b": beside}) == {"a": before, "b": beside}
+    short = {
+        name: [part(f"{name}/x", start=start, rank=rank)]
+        for rank, (name, start) in enumerate({"a": 5, "b": 5 + 9 * _HOUR, "c": _NOW}.items())
+    }
+    assert one_of_each_worker(short) == short
+
+
+def test_sample_pair_of_two_jobs_is_no_pair_of_ranks(shared: Path) -> None:
+    profile = read(shared / "data" / "msprof" / "torch_cuda_pair")
+    assert (profile.ranks, profile.chip) == ((1,), "Tesla V100-SXM2-16GB")
+    (gap,) = profile.missing
+    assert gap.file.endswith("control.json.gz")
+    assert "recorded 204.2 h later, so they are not ranks of one job" in gap.what

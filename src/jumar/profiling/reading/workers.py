@@ -1,4 +1,4 @@
-"""One capture per worker: a capture from another time is not another rank."""
+"""One capture per worker, all of one time: a capture from another time is not another rank."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,6 +14,11 @@ _WORKER: Final = re.compile(r"^(.+?)[._]\d{10,}(?:\.pt\.trace\.json(?:\.gz)?|_as
 
 
 _MINDSPORE: Final = re.compile(r"_(\d{1,5})(?:_[a-z_]+)?\.[a-z]+$")
+
+_SINCE_1970: Final = 10**18
+"""Nanoseconds that only a clock since 1970 shows; others begin anew on each machine."""
+_APART: Final = 3_600 * 10**9
+"""Nanoseconds by which the ranks of one job do not differ, even if their clocks do."""
 
 
 def one_of_each_worker(captures: Mapping[str, list[Part]]) -> dict[str, list[Part]]:
@@ -35,8 +40,39 @@ def one_of_each_worker(captures: Mapping[str, list[Part]]) -> dict[str, list[Par
         else:
             file = parts[0].file
             what = f"not read: {apart[kept][0].file} is a newer capture of the same worker"
-            gap = Missing(file=file, what=f"{what}; name this one alone to see it")
-            result.setdefault(kept, []).append(Part(file=file, kind="", missing=(gap,)))
+            result.setdefault(kept, []).append(_unread(file, what))
+    return _of_one_time(result)
+
+
+def _unread(file: str, what: str) -> Part:
+    gap = Missing(file=file, what=f"{what}; name this one alone to see it")
+    return Part(file=file, kind="", missing=(gap,))
+
+
+def _of_one_time(captures: Mapping[str, list[Part]]) -> dict[str, list[Part]]:
+    """The captures of the last recording; those that ended hours before it are named.
+
+    Ranks of one job are recorded at one time, if not in the same second. Captures before and after
+    a change are not, and a rank of one would seem days late to the collectives of the other.
+    """
+    extents = {name: extent for name, parts in captures.items() if (extent := _extent(parts))}
+    begins = {begin: name for name, (begin, _) in reversed(extents.items())}
+    last, end = 0, 0
+    for begin, until in sorted(extents.values()):
+        if begin - end > _APART:
+            last = begin
+        end = max(end, until)
+    result: dict[str, list[Part]] = {}
+    for name, parts in captures.items():
+        if name not in extents or extents[name][0] >= last:
+            result.setdefault(name, []).extend(parts)
+            continue
+        later = f"{(last - extents[name][1]) / _APART:.1f} h"
+        what = f"not read: {captures[begins[last]][0].file} was recorded {later} later"
+        gap = _unread(parts[0].file, f"{what}, so they are not ranks of one job")
+        # What is known of broken and older files remains.
+        known = [part for part in parts if not part.kind]
+        result.setdefault(begins[last], []).extend([gap, *known])
     return result
 
 
@@ -117,12 +153,23 @@ def _worker(name: str, parts: Sequence[Part]) -> str:
 
 def _begins(parts: Sequence[Part]) -> int:
     """When a capture starts, by its tables."""
-    starts = [
-        int(str(table["start_ns"].min()))
+    return min((start for start, _ in _starts(parts)), default=0)
+
+
+def _extent(parts: Sequence[Part]) -> tuple[int, int] | None:
+    """Between which moments a capture's rows start; None if no clock since 1970 tells."""
+    starts = _starts(parts)
+    begin = min((first for first, _ in starts), default=0)
+    return (begin, max(last for _, last in starts)) if begin >= _SINCE_1970 else None
+
+
+def _starts(parts: Sequence[Part]) -> list[tuple[int, int]]:
+    """The first and the last start of each table that has some."""
+    return [
+        (int(str(table["start_ns"].min())), int(str(table["start_ns"].max())))
         for part in parts
         for table in (part.ops, part.host, part.steps)
         if table is not None
         and "start_ns" in table.columns
         and table["start_ns"].null_count() < table.height
     ]
-    return min(starts, default=0)

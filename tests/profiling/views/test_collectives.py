@@ -203,6 +203,18 @@ def test_highest_of_equally_late_ranks_is_named() -> None:
     assert table["late_ns"].to_list() == [10_000] * 3
 
 
+@pytest.mark.parametrize(("start", "late"), [(1_500, 500_000), (1_501, None)])
+def test_rank_that_comes_when_another_has_left_is_not_late(start: int, late: int | None) -> None:
+    rows = [_all(0, 1_000, 500), _all(1, start, 400)]
+    table = collectives(profile_of([_op(0, 0, 1)], collectives=rows), Options())
+    assert table["late_ns"].to_list() == [late] * 2
+    assert table["late_rank"].to_list() == [None if late is None else 1] * 2
+    assert (
+        table["late_rank_did"].to_list()
+        == ["" if late is None else "neither ops nor calls recorded"] * 2
+    )
+
+
 def test_late_ranks_are_explained_for_the_fifty_longest_collectives() -> None:
     rows = [
         row

@@ -130,9 +130,10 @@ def test_late_rank_is_explained_by_its_step_or_its_activity(entered: int, expect
     for rank, late in ((0, 0), (1, entered)):
         steps.append({"rank": rank, "step": 10, "start_ns": late, "end_ns": late + 40 * MS})
         host.append(_call("mark", "ProfilerStep#10", late, 40 * MS, rank=rank))
-        start = 10 * MS + (5 * MS if rank else 0)
+        # The first rank waits for the other one, and both leave together.
+        start, lasted = (15 * MS, 2 * MS) if rank else (10 * MS, 7 * MS)
         reduce = {"name": "ncclAllReduce", "core": "COMMUNICATION"}
-        ops.append(_op(10, start, 2 * MS, rank=rank, **reduce))
+        ops.append(_op(10, start, lasted, rank=rank, **reduce))
     host.append(_call("python", "load", 10 * MS, 4 * MS, rank=1))
     profile = Profile(
         source="x",

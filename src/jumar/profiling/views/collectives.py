@@ -102,7 +102,10 @@ def collectives(profile: Profile, options: Options) -> pl.DataFrame:
     first = pl.col("start_ns").min().over(*over)
     last = pl.col("start_ns").max().over(*over)
     latest = pl.col("rank").sort_by("start_ns", "rank").last().over(*over)
-    several = pl.col("rank").n_unique().over(*over) > 1
+    # Nobody waits for a rank that comes when the first one has left: their clocks differ, or these
+    # are not the same collective.
+    left = (pl.col("start_ns") + pl.col("elapse_ns")).min().over(*over)
+    several = (pl.col("rank").n_unique().over(*over) > 1) & (last <= left)
     late = last - first
     table = rows.with_columns(
         pl.when(several & (late > 0)).then(latest).alias("late_rank"),

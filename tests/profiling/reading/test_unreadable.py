@@ -108,6 +108,16 @@ def test_header_only_table_is_named_next_to_one_with_rows(tmp_path: Path) -> Non
     assert (Path(gap.file).name, gap.what) == ("op_summary.csv", "rows: it has none")
 
 
+def test_settings_beside_tables_without_rows_are_no_profile(tmp_path: Path) -> None:
+    metadata = tmp_path / "profiler_metadata.json"
+    metadata.write_text('{"ENV_VARIABLES": {"HCCL_CONNECT_TIMEOUT": "600"}}')
+    (tmp_path / "op_summary.csv").write_text(_OPS)
+    with pytest.raises(UserError, match="rows: it has none"):
+        read(tmp_path)
+    # Whoever names only the settings gets them.
+    assert read(metadata).statistics["environment"].height == 1
+
+
 def test_faults_are_counted_and_the_first_three_of_each_kind_named() -> None:
     unreadable = Unreadable("x.csv")
     assert unreadable.missing() == ()

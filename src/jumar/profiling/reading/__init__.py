@@ -81,13 +81,19 @@ def _raw_beside(profile: Profile, paths: Sequence[str | Path]) -> list[Missing]:
     ]
 
 
+_SETTINGS: Final = ("environment", "device", "framework")
+"""Tables without times: environment variables, the device's cores, the shapes of ops."""
+
+
 def _is_empty(profile: Profile) -> bool:
     """Whether it has no information about what a step is spent on.
 
-    Calls on the host and marks of steps alone do not, whatever their number.
+    Calls on the host and marks of steps alone do not, whatever their number; nor do settings beside
+    tables that are empty or broken.
     """
-    tables = (profile.ops, profile.collectives, profile.links, *profile.statistics.values())
-    if any(table.height for table in tables):
+    settings = _SETTINGS if profile.missing else ()
+    known = [table for name, table in profile.statistics.items() if name not in settings]
+    if any(table.height for table in (profile.ops, profile.collectives, profile.links, *known)):
         return False
     marks_only = all(kind in ("kineto", "trace", "") for _, kind in profile.files)
     return marks_only or profile.steps.is_empty()

@@ -158,6 +158,25 @@ def test_graph_mode_iterations_are_steps_with_the_longest_data_wait(tmp_path: Pa
     assert found.missing == (Missing(file="shown.json", what="the end: it ends in the middle"),)
 
 
+def test_spans_of_the_step_trace_are_no_calls_on_the_host(tmp_path: Path) -> None:
+    def traced(category: str, name: str) -> dict[str, Any]:
+        return {**ran(1, 1, name, 0, 100), "cat": category}
+
+    found = part(
+        tmp_path,
+        named(1, "Step Trace"),
+        traced("Iteration Time", "Iteration 2"),
+        traced("FP_BP Time", "FP_BP Time 2"),
+        traced("Iteration Refresh", "Iteration Refresh 2"),
+        traced("Reduce", "Reduce_2_0"),
+        of_torch("enqueue", "Enqueue@aclnnMul", 3, 4),
+    )
+    assert found.host is not None
+    assert found.host["name"].to_list() == ["Enqueue@aclnnMul"]
+    assert found.steps is not None
+    assert found.steps["step"].to_list() == [2]
+
+
 def test_clocks_and_overlap_analysis_are_read(tmp_path: Path) -> None:
     def clock(time: int, megahertz: int) -> dict[str, Any]:
         return {"ph": "C", "name": "AI Core Freq", "ts": time, "args": {"MHz": megahertz}}

@@ -20,6 +20,8 @@ _ACCELERATOR: Final = ("AI_CORE", "AI_VECTOR_CORE", "AI_CPU", "DSA_SQE", "MIX_AI
 _NUMBERED: Final = r"^(?:.*/)?([A-Za-z][A-Za-z0-9_]*?)(?:-op\d+|_?\d+)?$"
 _OP: Final = ("stream", "thread", "task", "name", "start_ns", "duration_ns", "correlation")
 _ITERATION: Final = r"^Iteration (\d{1,18})$"
+_STEP_TRACE: Final = ("Iteration Time", "FP_BP Time", "Iteration Refresh", "Reduce")
+"""Categories of graph mode's step trace: spans of the device, in which the host does nothing."""
 
 
 def is_ascend(trace: Trace) -> bool:
@@ -107,8 +109,10 @@ def _chosen(trace: Trace, choose: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.
 
 
 def _host(trace: Trace) -> Iterator[pl.DataFrame]:
+    of_device = trace.texts.numbers("category", _STEP_TRACE).to_list()
     for rows in trace.host():
-        yield _python_calls(trace.calls.decoded(rows))
+        called = rows.filter(~pl.col("category").is_in(of_device))
+        yield _python_calls(trace.calls.decoded(called))
     for rows in _slices(trace):
         yield _cann_calls(rows)
 

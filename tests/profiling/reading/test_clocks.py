@@ -13,7 +13,8 @@ from jumar.profiling.advice.gate import gate
 from jumar.profiling.advice.todo import todo_table
 from jumar.profiling.page import page
 from jumar.profiling.profile import OPS_SCHEMA, STEPS_SCHEMA, Missing, Profile
-from jumar.profiling.reading.clocks import on_one_clock
+from jumar.profiling.reading.clocks import brought_beside, lag_of, on_one_clock
+from jumar.profiling.reading.gathering import gathered
 from jumar.profiling.reading.part import Part
 from jumar.profiling.views.step_split import contradictions, step_split
 from tests.profiling.generated import frame
@@ -240,3 +241,42 @@ def test_steps_or_ops_without_times_are_unchanged() -> None:
         assert on_one_clock(ops, steps, []) == (steps, [])
     for bare in (steps.drop("end_ns"), steps.drop("step"), steps.clear()):
         assert on_one_clock(_ops((5, 1)), bare, []) == (bare, [])
+
+
+def test_calls_launches_and_collectives_move_with_the_step_marks() -> None:
+    shift = 5_000_000_000
+    schema = {"start_ns": pl.Int64, "duration_ns": pl.Int64, "launch_ns": pl.Int64}
+    rows = [(shift + 10_000, 400, shift + 9_100), (shift + 20_000, 500, shift + 9_200)]
+    traced = pl.DataFrame(rows, schema=schema, orient="row").with_columns(
+        pl.lit(7).alias("correlation"), pl.lit("a").alias("name")
+    )
+    ops = _ops((10_000, 400), (20_000, 500)).with_columns(pl.lit("a").alias("name"))
+    host = pl.DataFrame({"name": ["load"], "start_ns": [shift + 12_000], "duration_ns": [5_000]})
+    sums = pl.DataFrame({"name": ["sum"], "start_ns": [shift + 20_000], "elapse_ns": [500]})
+    steps = _steps((1, shift + 9_000, shift + 40_000))
+    trace = Part(file="t", kind="trace", ops=traced, steps=steps, host=host)
+    table = Part(file="k", kind="kernel_details", ops=ops)
+    profile = gathered("x", {"x": [table, trace, Part(file="c", kind="c", collectives=sums)]})
+    assert profile.steps.select("start_ns", "end_ns").rows() == [(9_000, 40_000)]
+    launched = profile.ops.select("step", "start_ns", "launch_ns", "correlation").rows()
+    assert launched == [(1, 10_000, 9_100, 7), (1, 20_000, 9_200, 7)]
+    assert profile.host["start_ns"].to_list() == [12_000]
+    assert profile.collectives["start_ns"].to_list() == [20_000]
+
+
+def test_only_a_common_shift_of_all_marks_is_a_lag() -> None:
+    before, none = _steps((1, 900, 950), (2, 950, 990)), _steps((1, 0, 1)).clear()
+    assert lag_of(before, _steps((2, 250, 290), (1, 200, 250), (3, 1, 2))) == 700
+    assert lag_of(before, _steps((1, 200, 250), (2, 251, 290))) == 0
+    for unclear in (before, none, _steps((9, 200, 250))):
+        assert lag_of(before, unclear) == 0
+    assert lag_of(before.drop("start_ns"), before) == 0
+
+
+def test_what_is_beside_the_ops_or_never_will_be_stays() -> None:
+    ops = _ops((1_000, 400), (2_000, 500))
+    far, near = (pl.DataFrame({"start_ns": [start]}) for start in (8_500, 2_500))
+    assert brought_beside(far, ops, 6_000).rows() == [(2_500,)]
+    for table, lag in ((far, 0), (near, 1_000), (far, 5_999), (far, 7_501), (ops[:0], 6_000)):
+        assert brought_beside(table, ops, lag) is table
+    assert brought_beside(pl.DataFrame({"name": ["a"]}), ops, 5).columns == ["name"]

@@ -53,6 +53,29 @@ def on_one_clock(
     return bare, [Missing(file=named, what=what, needed_for=("step split", "gate"))]
 
 
+def lag_of(before: pl.DataFrame, after: pl.DataFrame) -> int:
+    """By how much `on_one_clock` moved all marks alike to an earlier time; 0 if it did not."""
+    if not {"step", "start_ns"} <= set(before.columns) or before is after:
+        return 0
+    pairs = before.select("step", "start_ns").join(after.select("step", now="start_ns"), on="step")
+    moved = pairs.select(pl.col("start_ns") - pl.col("now")).to_series().drop_nulls().unique()
+    return int(moved[0]) if len(moved) == 1 else 0
+
+
+def brought_beside(table: pl.DataFrame, ops: pl.DataFrame, lag: int) -> pl.DataFrame:
+    """Calls or collectives on the clock of the ops, if they are on that of the marks."""
+    if not lag or "start_ns" not in table.columns:
+        return table
+    moved = table.with_columns(pl.col("start_ns") - lag)
+    return moved if _touches(moved, ops) and not _touches(table, ops) else table
+
+
+def _touches(table: pl.DataFrame, ops: pl.DataFrame) -> bool:
+    """Whether some row starts between the first and the last op."""
+    extent = _extent(ops, pl.col("start_ns") + pl.col("duration_ns"))
+    return extent is not None and bool(table["start_ns"].is_between(*extent).any())
+
+
 _SAME_NS = 1_000
 """Times of one op in two files differ by their rounding."""
 

@@ -16,7 +16,7 @@ from jumar.profiling.profile import (
     Profile,
     empty,
 )
-from jumar.profiling.reading.clocks import on_one_clock
+from jumar.profiling.reading.clocks import brought_beside, lag_of, on_one_clock
 from jumar.profiling.reading.mindspore.timeline import since_start
 from jumar.profiling.reading.part import Part
 from jumar.profiling.reading.traces.kineto import NOT_READ
@@ -149,15 +149,21 @@ def _tables(parts: Sequence[Part]) -> tuple[dict[str, pl.DataFrame], list[Missin
     result: dict[str, pl.DataFrame] = {}
     unclear: list[Missing] = []
     ops = _best([(part.kind, part.ops) for part in parts], _OPS_FROM)
+    lag = 0
     if ops:
-        result["ops"] = _detailed(_launched(since_start(_once(ops), parts), parts), parts)
+        result["ops"] = since_start(_once(ops), parts)
     steps = _best([(_kind_of_steps(part), part.steps) for part in parts], _STEPS_FROM)
     if steps:
         result["steps"] = _bounded(
             pl.concat(steps, how="diagonal_relaxed").unique(maintain_order=True), parts
         )
     if "ops" in result and "steps" in result:
-        result["steps"], unclear = on_one_clock(result["ops"], result["steps"], parts)
+        marked = result["steps"]
+        result["steps"], unclear = on_one_clock(result["ops"], marked, parts)
+        lag = lag_of(marked, result["steps"])
+    if "ops" in result:
+        result["ops"] = _detailed(_launched(result["ops"], parts, lag), parts)
+    if "ops" in result and "steps" in result:
         result["ops"] = _stepped(result["ops"], result["steps"])
     host = _best([(part.kind, part.host) for part in parts], _HOST_FROM)
     if host:
@@ -179,6 +185,9 @@ def _tables(parts: Sequence[Part]) -> tuple[dict[str, pl.DataFrame], list[Missin
         same = [name for name in _SAME_COLLECTIVE if name in rows.columns]
         known = pl.all().drop_nulls().first()
         result["collectives"] = rows.group_by(same, maintain_order=True).agg(known)
+    for name in ("host", "collectives"):
+        if name in result and "ops" in result:
+            result[name] = brought_beside(result[name], result["ops"], lag)
     links = [part.links for part in parts if part.links is not None and part.kind != "sqlite"]
     links = links or [part.links for part in parts if part.links is not None]
     if links:
@@ -241,10 +250,11 @@ def _detailed(ops: pl.DataFrame, parts: Sequence[Part]) -> pl.DataFrame:
     )
 
 
-def _launched(ops: pl.DataFrame, parts: Sequence[Part]) -> pl.DataFrame:
+def _launched(ops: pl.DataFrame, parts: Sequence[Part], lag: int = 0) -> pl.DataFrame:
     """The ops with the calls that launched them, known only from a trace next to the table.
 
-    Both round their times, so an op is found within 2 ns of its start.
+    Both round their times, so an op is found within 2 ns of its start, after the trace's times were
+    moved by the lag of its clock.
     """
     traced = [
         part.ops for part in parts if part.kind in ("trace", "sqlite") and part.ops is not None
@@ -253,6 +263,7 @@ def _launched(ops: pl.DataFrame, parts: Sequence[Part]) -> pl.DataFrame:
         return ops
     calls = (
         pl.concat([table.select("start_ns", "correlation", "launch_ns") for table in traced])
+        .with_columns(pl.col("start_ns", "launch_ns") - lag)
         .filter(pl.col("launch_ns").is_not_null() | pl.col("correlation").is_not_null())
         .sort("start_ns", maintain_order=True)
         .unique("start_ns", keep="first", maintain_order=True)

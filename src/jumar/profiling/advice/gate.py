@@ -40,9 +40,11 @@ class Measured:
 
 
 def _require_one_clock(profile: Profile) -> None:
-    """Refuse to measure steps whose bounds were lost (`reading/clocks.py`), or that hold no ops."""
-    if any("gate" in gap.needed_for for gap in profile.missing):
-        raise Impossible("steps on the clock of the ops")
+    """Refuse steps without bounds (`reading/clocks.py`), mixed ranks, and steps without ops."""
+    for gap in profile.missing:
+        if "gate" in gap.needed_for:
+            mixed = "ranks" in gap.needed_for
+            raise Impossible("ops of known ranks" if mixed else "steps on the clock of the ops")
     for line in contradictions(profile):
         raise Impossible(f"figures that agree: {line.en}")
 

@@ -149,9 +149,10 @@ def _tables(parts: Sequence[Part]) -> tuple[dict[str, pl.DataFrame], list[Missin
     result: dict[str, pl.DataFrame] = {}
     unclear: list[Missing] = []
     ops = _best([(part.kind, part.ops) for part in parts], _OPS_FROM)
-    lag = 0
+    lag, mixed = 0, list[Missing]()
     if ops:
         result["ops"] = since_start(_once(ops), parts)
+        mixed = _mixed(parts)
     steps = _best([(_kind_of_steps(part), part.steps) for part in parts], _STEPS_FROM)
     if steps:
         result["steps"] = _bounded(
@@ -192,7 +193,57 @@ def _tables(parts: Sequence[Part]) -> tuple[dict[str, pl.DataFrame], list[Missin
     links = links or [part.links for part in parts if part.links is not None]
     if links:
         result["links"] = pl.concat(links, how="diagonal_relaxed").unique(maintain_order=True)
-    return result, unclear
+    return result, [*mixed, *unclear]
+
+
+_TABLES_OF_OPS: Final = ("kernel_details", "op_summary")
+_AT_ONCE: Final = 0.05
+"""Share of a table's ops that begin while one of another table runs, at least, if the two are of
+different devices. Slices of one device's time follow each other."""
+_COMPARED: Final = 20
+"""Tables that are compared with each other; a capture of many iterations has hundreds."""
+
+
+def _mixed(parts: Sequence[Part]) -> list[Missing]:
+    """Tables of ops in one capture that cannot be of one device, by the times of their ops."""
+    tables = [
+        (part.file, part.ops)
+        for part in parts
+        if part.kind in _TABLES_OF_OPS
+        and part.ops is not None
+        and "rank" not in part.ops.columns
+        and part.ops.height
+    ][:_COMPARED]
+    found: list[Missing] = []
+    for place, (file, ops) in enumerate(tables):
+        first = next((name for name, other in tables[:place] if _at_once(other, ops)), None)
+        if first is not None:
+            what = (
+                f"whose it is: its ops run while those of {first} do, as on another device; put "
+                "each rank's files in a folder of its own"
+            )
+            found.append(Missing(file=file, what=what, needed_for=("ranks", "gate")))
+    return found
+
+
+def _at_once(one: pl.DataFrame, other: pl.DataFrame) -> bool:
+    """Whether many ops of a table begin while another table's ops run."""
+    same = [name for name in _SAME_OP if name in one.columns and name in other.columns]
+    if not {"start_ns", "duration_ns"} <= set(same):
+        return False
+    rest = other.join(one, on=same, how="anti", nulls_equal=True)
+    if "device" in same:
+        rest = rest.join(one.select("device").unique(), on="device", how="semi", nulls_equal=True)
+    times = [
+        table.select("start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+        .drop_nulls()
+        .sort("start_ns")
+        for table in (one, rest)
+    ]
+    running = times[0].with_columns(pl.col("end_ns").cum_max().alias("until_ns"))
+    begun = times[1].join_asof(running, on="start_ns", strategy="backward")
+    inside = int((begun["until_ns"] > begun["start_ns"]).sum())
+    return inside > 1 and inside >= _AT_ONCE * other.height
 
 
 def _stepped(ops: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:

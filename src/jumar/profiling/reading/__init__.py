@@ -63,13 +63,11 @@ def read(path: str | Path | Sequence[str | Path]) -> Profile:
     profile = gathered(", ".join(str(root) for root in paths), captures)
     if _is_empty(profile):
         raise _unreadable(profile, paths)
-    return replace(profile, missing=(*profile.missing, *_raw_beside(profile, paths)))
+    return replace(profile, missing=(*profile.missing, *_raw_beside(paths)))
 
 
-def _raw_beside(profile: Profile, paths: Sequence[str | Path]) -> list[Missing]:
-    """Folders of msprof that were not exported, next to others that were."""
-    if not any("PROF_" in file for file, _ in profile.files):
-        return []
+def _raw_beside(paths: Sequence[str | Path]) -> list[Missing]:
+    """Folders of raw data that were not exported, next to tables."""
     folders = [
         folder for path in paths if Path(path).is_dir() for folder in raw_folders(Path(path))
     ]

@@ -53,6 +53,20 @@ def test_raw_data_error_has_the_export_command_of_its_release(
         assert command.format(folder=folder) in caught.value.todo
 
 
+def test_raw_data_beside_any_table_is_named_unless_torch_npu_analysed_it(tmp_path: Path) -> None:
+    folder = _raw(tmp_path / "PROF_000001_2026")
+    (tmp_path / "kernel_details.csv").write_text(f"{_HEADER}\na,Mul,AI_CORE,1,2\n")
+    (gap,) = (gap for gap in read(tmp_path).missing if "not read" in gap.what)
+    assert gap.file == str(folder)
+    assert gap.what == f"not read: raw data, never exported; {how_to_export(folder)}"
+    # A renamed `*_ascend_pt` holds the tables and what they were made from.
+    output = tmp_path / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir()
+    (tmp_path / "kernel_details.csv").rename(output / "kernel_details.csv")
+    assert not [gap for gap in read(tmp_path).missing if "not read" in gap.what]
+    assert export([tmp_path]) == []
+
+
 def test_exported_data_is_not_raw(tmp_path: Path) -> None:
     folder = _raw(tmp_path / "PROF_000001_2026")
     assert raw_folders(tmp_path) == [folder]

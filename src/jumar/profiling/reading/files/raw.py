@@ -27,7 +27,8 @@ def raw_folders(path: Path) -> list[Path]:
     """Folders of raw data below a path, or around it, without exported tables.
 
     `*_ascend_pt` and `*_ascend_ms` are those of torch_npu and MindSpore, whose own analysis reads
-    the `PROF_*` in them; other `PROF_*` are msprof's.
+    the `PROF_*` in them, and whatever a folder with its output is called; other `PROF_*` are
+    msprof's.
     """
     found: list[Path] = []
     for count, (parent, folders, _) in enumerate(os.walk(path)):
@@ -35,8 +36,9 @@ def raw_folders(path: Path) -> list[Path]:
         folders.sort()
         if count >= _MOST:
             break
-        if TOP.search(here.name):
-            if not any((here / name).is_dir() for name in _OUTPUTS) and _has_raw(here, depth=1):
+        analysed = any((here / name).is_dir() for name in _OUTPUTS)
+        if TOP.search(here.name) or analysed:
+            if not analysed and _has_raw(here, depth=1):
                 found.append(here)
             folders.clear()
         elif MSPROF.match(here.name):

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import polars as pl
+import pytest
+
 from jumar.profiling.advice import from_host
 from jumar.profiling.advice.finding import Case
 from jumar.profiling.advice.from_host import data_stalls, memory_copies, unexplained
@@ -175,6 +178,35 @@ def test_free_time_is_reported_with_overlapping_calls() -> None:
     assert evidence(_call("python", "first", 0, 50)) == [
         "no call on the host is recorded at these times"
     ]
+
+
+@pytest.mark.parametrize(
+    ("layers", "kind", "first", "zh"),
+    [
+        ((), "npu", "Record the host, too (activities CPU and NPU, ", "同时采集 host 侧数据"),
+        (
+            ("mark",),
+            "cuda",
+            "Record the host, too (activities CPU and CUDA, ",
+            "同时采集 host 侧数据",
+        ),
+        (
+            ("op", "mark"),
+            "cuda",
+            "Record Python's calls, too (with_stack); ",
+            "同时采集 Python 调用",
+        ),
+        (("op", "python"), "npu", "Launch fewer and larger ops: ", "减少下发次数"),
+    ],
+)
+def test_only_what_was_not_recorded_is_to_be_recorded(
+    layers: tuple[str, ...], kind: Any, first: str, zh: str
+) -> None:
+    calls = [_call(layer, "x", 0, 50) for layer in layers]
+    profile = profile_of([_op(0, 0, 10), _op(0, 500, 10)], kind=kind, host=calls)
+    for language, start in (("en", first), ("zh", zh)):
+        rows = todo_table(profile, Options(language=language)).filter(pl.col("key") == "free")
+        assert rows["change"][0].startswith(start)
 
 
 def test_never_idle_device_has_neither_line() -> None:

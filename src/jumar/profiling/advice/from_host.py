@@ -123,10 +123,27 @@ def unexplained(case: Case) -> Iterator[Claim]:
     left = difference(case.blames[1], case.copying)
     if length(left):
         yield Claim(
-            values={"free": ms(length(left) / case.steps)},
+            values={"free": ms(length(left) / case.steps), "record": _not_recorded(case)},
             spans=left,
             evidence=(_beside(case, left),),
         )
+
+
+def _not_recorded(case: Case) -> Text:
+    """What to record to know more, as far as this profile lacks it."""
+    layers = set(case.profile.host.filter(pl.col("rank").fill_null(0) == case.rank)["layer"])
+    if not layers - {"mark"}:
+        device = "CUDA" if case.profile.kind == "cuda" else "NPU"
+        return Text(
+            en=f"Record the host, too (activities CPU and {device}, with_stack); else: ",
+            zh=f"同时采集 host 侧数据（activities 含 CPU 和 {device}，with_stack）；否则：",
+        )
+    if "python" not in layers:
+        return Text(
+            en="Record Python's calls, too (with_stack); else: ",
+            zh="同时采集 Python 调用（with_stack）；否则：",
+        )
+    return Text(en="", zh="")
 
 
 def _beside(case: Case, left: pl.DataFrame) -> Text:
@@ -283,12 +300,7 @@ FINDINGS.add(
             en="Device idle, cause unknown: {free} a step",
             zh="设备空闲，原因未知：每迭代 {free}",
         ),
-        change=Text(
-            en="Record the host, too (activities CPU and NPU, with_stack); else: "
-            f"{_LAUNCH_LESS.en}",
-            zh="同时采集 host 侧数据（activities 含 CPU 和 NPU，with_stack）；否则："
-            f"{_LAUNCH_LESS.zh}",
-        ),
+        change=Text(en=f"{{record}}{_LAUNCH_LESS.en}", zh=f"{{record}}{_LAUNCH_LESS.zh}"),
         search=unexplained,
         place=25,
         setting="training.compile",

@@ -1,6 +1,7 @@
 """The parts of a comparison add up to the difference, whatever the profiles are."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jumar.profiling.comparison import TITLES, Comparison, compare, compare_sides, side_of
-from jumar.profiling.profile import OPS_SCHEMA, Profile
+from jumar.profiling.profile import OPS_SCHEMA, STEPS_SCHEMA, Missing, Profile
 from jumar.profiling.views import Impossible
 from tests.profiling.generated import MATMUL_NS, VECTOR_NS, frame, training
 
@@ -168,3 +169,34 @@ def test_unequal_step_counts_compare_the_common_number() -> None:
     assert len(result.after.steps) == len(compare(training(steps=3), training(steps=3)).after.steps)
     same = compare(training(steps=3), training(steps=3, casts=2))
     assert result.delta_ns == same.delta_ns
+
+
+def test_what_was_left_out_and_contradicts_is_noted_first() -> None:
+    whole = training()
+    gaps = [Missing(file=f"{number}.csv", what="2 lines left out") for number in range(6)]
+    gaps[1] = Missing(file="1.json", what="steps: another clock", needed_for=("gate",))
+    gaps.insert(0, Missing(file="a.csv", what="types of inputs", needed_for=("casts",)))
+    own = pl.lit(9_000_000_000).alias("computing_ns")
+    cut = replace(whole, source="cut", missing=tuple(gaps))
+    cut = replace(cut, steps=_marked(whole).with_columns(own))
+    notes = compare(whole, cut).notes
+    assert [note.en for note in notes[:6]] == [
+        "missing: 0.csv: 2 lines left out",
+        "missing: 1.json: steps: another clock",
+        *(f"missing: {number}.csv: 2 lines left out" for number in (2, 3, 4)),
+        "cut lacks 1 more; all: jumar profile show cut",
+    ]
+    assert notes[6].en.startswith("cut: computing is ")
+    assert [note.zh for note in notes[4:6]] == [
+        "缺失：4.csv: 2 lines left out",
+        "cut 另缺 1 项，全部见：jumar profile show cut",
+    ]
+    assert notes[6].zh.startswith("cut：计算按算子为 ")
+    assert compare(whole, whole).notes == ()
+
+
+def _marked(profile: Profile) -> pl.DataFrame:
+    """Steps with the times of the profile's ops."""
+    end = (pl.col("start_ns") + pl.col("duration_ns")).max().alias("end_ns")
+    times = profile.ops.group_by("rank", "step").agg(pl.col("start_ns").min(), end)
+    return frame(times.drop_nulls().to_dicts(), STEPS_SCHEMA)

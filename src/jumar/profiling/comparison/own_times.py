@@ -9,9 +9,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from jumar.ground.text import Text
 from jumar.profiling.advice.finding import Case
 from jumar.profiling.comparison.op_kinds import TALKS, OpKind, op_kind
 from jumar.profiling.profile import Profile
+from jumar.profiling.showing import shown
+from jumar.profiling.views.step_split import contradictions
 from jumar.profiling.views.view import Impossible, Options
 from jumar.profiling.views.windows import is_communication
 
@@ -77,6 +80,7 @@ class Side:
         steps: Its steady steps.
         has_types: Whether ops have types.
         has_dtypes: Whether ops have dtypes.
+        doubts: What was left out of it, and where its figures contradict each other.
     """
 
     source: str
@@ -87,6 +91,7 @@ class Side:
     steps: tuple[Step, ...] = field(repr=False)
     has_types: bool
     has_dtypes: bool
+    doubts: tuple[Text, ...] = ()
 
 
 _TEXTS: Final = (
@@ -147,7 +152,32 @@ def side_of(profile: Profile, *, steps: int | None = None) -> Side:
         steps=tuple(_steps(numbered, different, windows)),
         has_types=is_told["type"],
         has_dtypes=is_told["input_types"],
+        doubts=() if steps else tuple(_doubts(profile)),
     )
+
+
+_DOUBTS: Final = 5
+"""Gaps of a profile that a comparison names; a broken capture has one for each file."""
+
+
+def _doubts(profile: Profile) -> Iterator[Text]:
+    """What may make a difference to another profile without being one of the training.
+
+    What a profile lacks for certain views only is no doubt about its ops and steps.
+    """
+    gaps = [gap for gap in profile.missing if not gap.needed_for or "gate" in gap.needed_for]
+    for gap in gaps[:_DOUBTS]:
+        what = f"{shown(gap.file)}: {shown(gap.what, 300)}"
+        yield Text(en=f"missing: {what}", zh=f"缺失：{what}")
+    if len(gaps) > _DOUBTS:
+        more, name = len(gaps) - _DOUBTS, shown(profile.source, 200)
+        yield Text(
+            en=f"{name} lacks {more} more; all: jumar profile show {name}",
+            zh=f"{name} 另缺 {more} 项，全部见：jumar profile show {name}",
+        )
+    for line in contradictions(profile):
+        name = shown(profile.source, 200)
+        yield Text(en=f"{name}: {line.en}", zh=f"{name}：{line.zh}")
 
 
 def _numbered(lazy: pl.LazyFrame) -> tuple[tuple[Op, ...], pl.DataFrame]:

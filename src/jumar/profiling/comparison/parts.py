@@ -143,6 +143,7 @@ def _parts(changes: pl.DataFrame) -> Iterable[Share]:
 
 def _notes(before: Side, after: Side, count: int) -> Iterable[Text]:
     for side in (before, after):
+        yield from side.doubts
         name, steps = side.source, len(side.steps)
         if steps > count:
             yield Text(

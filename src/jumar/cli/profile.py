@@ -259,8 +259,12 @@ def gate(
 def _hold(paths: Sequence[Path], limits: Mapping[str, float], *, json_: bool) -> int:
     from jumar.profiling import read
     from jumar.profiling.advice.gate import gate as measure
+    from jumar.profiling.words import missing_lines
 
-    rows = measure(read(list(paths)), limits)
+    profile = read(list(paths))
+    rows = measure(profile, limits)
+    for line in missing_lines(profile, "en"):
+        print_aside(f"missing: {line}")
     if json_:
         fields = [
             {

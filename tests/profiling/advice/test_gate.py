@@ -1,5 +1,6 @@
 """The gate measures what it limits, and what cannot be measured does not pass."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -158,3 +159,23 @@ def test_wrong_limit_is_reported_with_its_option(name: str) -> None:
         gate(profile_of(), {name: -0.5})
     assert str(told.value) == f"--max-{name}: -0.5 is not a valid limit\n  Give 0 or more."
     assert gate(profile_of([_op(0, 5)]), {"cast-share": 0.0})[0].kept
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "refused"),
+    [
+        ("kineto", "the end: it ends in the middle", True),
+        ("op_summary", "the end: it cannot be unpacked to its end: x", True),
+        ("op_summary", "the end: the last line has no line break, so its last field may be", False),
+        ("operator_memory", "the end: it ends in the middle", False),
+        ("kineto", "2 lines left out: line 7 is cut", False),
+    ],
+)
+def test_steps_of_a_cut_file_are_not_measured(kind: str, what: str, refused: bool) -> None:
+    gap = Missing(file="a.x", what=what)
+    profile = replace(training(steps=3), files=(("a.x", kind),), missing=(gap,))
+    for name in ("step-ms", "free-share", "uncovered-share"):
+        (row,) = gate(profile, {name: 1e9})
+        assert (row.value is None) == refused
+        assert row.needs == ("needs all of a.x" if refused else "")
+    assert gate(profile, {"cast-share": 100})[0].kept

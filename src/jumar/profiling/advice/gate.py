@@ -39,9 +39,19 @@ class Measured:
         return self.value is not None and self.value <= self.limit
 
 
-def _require_one_clock(profile: Profile) -> None:
-    """Refuse steps without bounds (`reading/clocks.py`), mixed ranks, and steps without ops."""
+_TIMED: Final = ("kernel_details", "op_summary", "task_time", "kineto", "trace", "hccl_trace")
+"""Kinds of files whose end may hold ops or marks of steps."""
+_WITHOUT_BREAK: Final = "the end: the last line has no line break"
+"""What a file has that an editor saved, too."""
+
+
+def _require_whole_steps(profile: Profile) -> None:
+    """Refuse steps without bounds (`reading/clocks.py`) or ops, mixed ranks and cut files."""
+    kinds = dict(profile.files)
     for gap in profile.missing:
+        cut = gap.what.startswith("the end:") and not gap.what.startswith(_WITHOUT_BREAK)
+        if cut and kinds.get(gap.file) in _TIMED:
+            raise Impossible(f"all of {gap.file}")
         if "gate" in gap.needed_for:
             mixed = "ranks" in gap.needed_for
             raise Impossible("ops of known ranks" if mixed else "steps on the clock of the ops")
@@ -51,7 +61,7 @@ def _require_one_clock(profile: Profile) -> None:
 
 def step_ms(profile: Profile) -> float:
     """The average steady step of the slowest rank, including what precedes its first op."""
-    _require_one_clock(profile)
+    _require_whole_steps(profile)
     windows = steady(step_windows(profile))
     if windows.is_empty():
         raise Impossible("ops with start times, or steps")
@@ -92,7 +102,7 @@ def format_share(profile: Profile) -> float:
 def _of_step(profile: Profile, column: str) -> float:
     if profile.ops["start_ns"].null_count() == profile.ops.height:
         raise Impossible("ops with start times")
-    _require_one_clock(profile)
+    _require_whole_steps(profile)
     split = step_split(profile)
     lasted = float((split["end_ns"] - split["start_ns"]).sum())
     return 100 * float(split[column].sum()) / max(lasted, 1.0)

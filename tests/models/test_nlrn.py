@@ -95,6 +95,9 @@ def test_no_more_similarities_exist_at_a_time_than_allowed(
     layer(torch.rand(3, 8, 9, 11))
     assert sum(sizes) == 3 * 99 * 99
     assert max(sizes) == similarities
+    sizes.clear()
+    NonLocal(8, 4)(torch.rand(3, 8, 9, 11))
+    assert sizes == [3 * 99 * 99]
 
 
 def test_non_local_part_starts_as_the_identity() -> None:

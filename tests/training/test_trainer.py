@@ -11,6 +11,7 @@ import torch
 from PIL import Image
 
 from jumar.data.samples import Fault, SampleKey
+from jumar.devices.cpu import Cpu
 from jumar.devices.registry import open_device
 from jumar.ground.errors import UserError
 from jumar.observer import Observer
@@ -279,6 +280,21 @@ def test_non_finite_loss_stops_before_the_update_naming_step_and_objective(
     failure = json.loads(trainer.run.results.read_text())["failure"]
     assert (failure["step"], failure["objective"]) == (1, "points")
     assert list_checkpoints(trainer.run.checkpoints) == []
+
+
+def test_device_with_pending_work_stops_at_the_next_log_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There, a result is not read at every step."""
+    monkeypatch.setattr(Cpu, "reads_at_once", False)
+    task = point_task()
+    task.train_data.points[:] = float("inf")
+    plan = small_plan(training=TrainingSettings(log_every="2it", evaluate_every=""))
+    trainer = trainer_for(task, plan, tmp_path)
+    outcome = trainer.train()
+    assert (outcome.state, trainer.state.step) == ("failed", 2)
+    assert json.loads(trainer.run.results.read_text())["failure"]["step"] == 1
+    assert not trainer.run.read_metrics()
 
 
 def test_overflow_skips_the_update_lowers_the_scale_and_stops_at_its_floor(

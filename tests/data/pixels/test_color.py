@@ -113,8 +113,9 @@ def test_saturation_equals_a_round_trip_through_hsv(
     assert torch.allclose(color.adjust_saturation(images, factor), slow, atol=2e-5 * scale)
 
 
-def test_saturation_of_zero_is_grey() -> None:
-    grey = color.adjust_saturation(pictures(), 0.0)
+@pytest.mark.parametrize("factor", [0.0, -0.4])
+def test_saturation_of_zero_or_less_is_grey(factor: float) -> None:
+    grey = color.adjust_saturation(pictures(), factor)
     assert torch.equal(grey[:, 0], grey[:, 1])
     assert torch.equal(grey[:, 0], grey[:, 2])
 

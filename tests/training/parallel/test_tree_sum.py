@@ -69,6 +69,14 @@ def test_rank_sends_few_partial_sums(total: int, ranks: int, most: int) -> None:
     assert max(map(len, sums)) == most
 
 
+def test_sums_are_no_part_of_a_graph() -> None:
+    values = [value.requires_grad_() for value in parts(4)]
+    tree = TreeSum(4)
+    for number, value in enumerate(values):
+        tree.add(Span(number, 1), value)
+    assert tree.whole().grad_fn is None
+
+
 def test_sum_with_a_part_missing_is_an_error() -> None:
     with pytest.raises(ValueError, match="of 4 parts only"):
         added(parts(4)[:3], 0, 4).whole()

@@ -168,8 +168,6 @@ def test_mismatched_settings_and_data_are_refused(tmp_path: Path) -> None:
 
 def test_evaluation_may_use_another_path(tmp_path: Path) -> None:
     folder = divided(tmp_path / "a")
-    with pytest.raises(UserError, match="there are no clips of xyz"):
-        sets(folder, words=("xyz", "high"), eval_path="none")
     other = in_folder(tmp_path / "b", tone_files(WORDS, 5))
     data = replace(DATA, path=str(folder), eval_path=str(other))
     _, evaluation = open_keyword_sets(data, seed=1)
@@ -309,6 +307,8 @@ def test_missing_words_are_reported_with_the_available_ones(tmp_path: Path) -> N
             f"{path}: there are no clips of {missing}\n"
             f"  {hint}Its words: high, low, middle, unknown. Choose some: data.words=..."
         )
+    with pytest.raises(UserError, match="there are no clips of xyz"):
+        sets(folder, words=("xyz", "high"), eval_path="none")
     other = in_folder(tmp_path / "b", tone_files(("low", "high"), 2))
     with pytest.raises(UserError) as caught:
         sets(folder, eval_path=str(other))

@@ -1,6 +1,7 @@
 """A skipped update is explained in the run, and the run is the same bit for bit."""
 
 import io
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -85,6 +86,7 @@ def test_weights_are_the_same_with_and_without_explaining(
     ]
     assert losses[0] == losses[1]
     assert out.count("no update of 'points' (skipped), loss scale") == 3
+    assert len(re.findall(r"^repeated with every op recorded in \d.*s$", out, re.MULTILINE)) == 3
     assert "loss scale 4.1943e+06\nrank 0, backward: " in out
     assert "loss scale 1.04858e+06" in out
     assert "3 skipped updates were explained; further ones are not" in out

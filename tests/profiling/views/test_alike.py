@@ -103,3 +103,11 @@ def test_kinds_are_in_order_of_first_occurrence() -> None:
     names = [f"T{number * 7919 % 400}" for number in range(400)]
     table = kinds(profile_of([_op(1, type=name) for name in [*names, *names[::-1]]])).table
     assert table["type"].to_list() == names
+
+
+def test_ratio_that_is_no_number_adds_nothing() -> None:
+    profile = profile_of(
+        [_op(10, aiv_vec_ratio=0.25), _op(5, aiv_vec_ratio=float("nan")), _op(4, aiv_vec_ratio=0.5)]
+    )
+    sums = counters(profile, kinds(profile).table["same"])
+    assert sums["aiv_vec_ratio"].to_list() == [750_000]

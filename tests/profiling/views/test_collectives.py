@@ -203,16 +203,23 @@ def test_highest_of_equally_late_ranks_is_named() -> None:
     assert table["late_ns"].to_list() == [10_000] * 3
 
 
-@pytest.mark.parametrize(("start", "late"), [(1_500, 500_000), (1_501, None)])
-def test_rank_that_comes_when_another_has_left_is_not_late(start: int, late: int | None) -> None:
-    rows = [_all(0, 1_000, 500), _all(1, start, 400)]
+@pytest.mark.parametrize(
+    ("start", "lasted", "late"),
+    [
+        *((1_500, 200, 500_000), (1_501, 200, None)),
+        # By half of 200 us the first rank must last longer, or their clocks differ.
+        *((1_200, 400, 200_000), (1_200, 401, None), (1_200, 500, None), (1_000, 600, 0)),
+    ],
+)
+def test_rank_that_no_other_waited_for_is_not_late(
+    start: int, lasted: int, late: int | None
+) -> None:
+    rows = [_all(0, 1_000, 500), _all(1, start, lasted)]
     table = collectives(profile_of([_op(0, 0, 1)], collectives=rows), Options())
     assert table["late_ns"].to_list() == [late] * 2
-    assert table["late_rank"].to_list() == [None if late is None else 1] * 2
-    assert (
-        table["late_rank_did"].to_list()
-        == ["" if late is None else "neither ops nor calls recorded"] * 2
-    )
+    assert table["late_rank"].to_list() == [1 if late else None] * 2
+    did = "neither ops nor calls recorded" if late else ""
+    assert table["late_rank_did"].to_list() == [did] * 2
 
 
 def test_late_ranks_are_explained_for_the_fifty_longest_collectives() -> None:
@@ -221,7 +228,7 @@ def test_late_ranks_are_explained_for_the_fifty_longest_collectives() -> None:
         for number in range(26)
         for row in (
             _all(0, 1_000 * number, 500 - number, name=f"{number}"),
-            _all(1, 1_000 * number + 1, 500 - number, name=f"{number}"),
+            _all(1, 1_000 * number + 1, 499 - number, name=f"{number}"),
         )
     ]
     table = collectives(profile_of([_op(0, 0, 1)], collectives=rows), Options())

@@ -11,6 +11,8 @@ from jumar.profiling.views.view import VIEWS, Impossible, Options, View
 from jumar.profiling.views.windows import communicating, computing, computing_spans
 
 _KEY = ("step", "group", "name")
+_WAITED = 0.5
+"""The first rank waits for the late one for this share of its delay, at least."""
 _ENTERED = 0.8
 """A rank is late because of its step's beginning if that was late by this share of it."""
 
@@ -102,11 +104,14 @@ def collectives(profile: Profile, options: Options) -> pl.DataFrame:
     first = pl.col("start_ns").min().over(*over)
     last = pl.col("start_ns").max().over(*over)
     latest = pl.col("rank").sort_by("start_ns", "rank").last().over(*over)
-    # Nobody waits for a rank that comes when the first one has left: their clocks differ, or these
-    # are not the same collective.
-    left = (pl.col("start_ns") + pl.col("elapse_ns")).min().over(*over)
-    several = (pl.col("rank").n_unique().over(*over) > 1) & (last <= left)
     late = last - first
+    # Nobody waits for a rank that comes when the first one has left, nor if the first one takes no
+    # longer than it: their clocks differ, or these are not the same collective.
+    left = (pl.col("start_ns") + pl.col("elapse_ns")).min().over(*over)
+    by_start = pl.col("elapse_ns").sort_by("start_ns", "rank")
+    waited = by_start.first().over(*over) - by_start.last().over(*over)
+    known = (late == 0) | (last <= left) & (waited >= _WAITED * late)
+    several = (pl.col("rank").n_unique().over(*over) > 1) & known
     table = rows.with_columns(
         pl.when(several & (late > 0)).then(latest).alias("late_rank"),
         pl.when(several).then(late).alias("late_ns"),

@@ -236,7 +236,7 @@ BEHIND: Final = Text(
     zh="从未开始其他 rank 正在等待的第 {wanted} 次操作，最后开始的是第 {last} 次",
 )
 CHAIN: Final = Text(
-    en="was waited for and waited for nobody ({chain})",
+    en="awaited by others while waiting for no one ({chain})",
     zh="其他 rank 在等待它，而它没有等待任何 rank（{chain}）",
 )
 MUTUAL: Final = Text(

@@ -33,7 +33,7 @@ def test_unsuitable_interpreter_is_refused_with_its_version(where: str):
 
 
 def test_missing_path_and_non_python_file_are_distinguished(tmp_path: Path):
-    with pytest.raises(UserError, match="is not there"):
+    with pytest.raises(UserError, match="does not exist"):
         find_interpreter(python=tmp_path / "python", make_env=None, environment=NOWHERE)
     text = tmp_path / "text"
     text.write_text("hello")

@@ -125,7 +125,7 @@ def test_links_are_kept_with_their_targets(tree: Path, tmp_path: Path) -> None:
         ("tree/out", "within the original"),
         ("tree/sub/../new", "within the original"),
         ("link/out", "within the original"),
-        (".", "holds the original"),
+        (".", "contains the original"),
         ("filled", "not empty"),
         ("filled/file", "already exists"),
         ("filled/file/out", "cannot be written"),

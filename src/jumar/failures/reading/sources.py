@@ -88,7 +88,7 @@ def _of_folder(folder: Path) -> Iterator[Source]:
             count += 1
             if count > MOST_FILES:
                 raise UserError(
-                    f"it holds more than {MOST_FILES} files",
+                    f"it contains more than {MOST_FILES} files",
                     where=str(folder),
                     todo="Name the folder of one job's logs.",
                 )

@@ -98,7 +98,7 @@ def _clean(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _fitting(path: Path, *, where: str) -> Interpreter:
     if not is_file(path):
-        raise UserError(f"'{path}' is not there", where=where, todo=_commands("python3.7"))
+        raise UserError(f"'{path}' does not exist", where=where, todo=_commands("python3.7"))
     interpreter = probe(path)
     if interpreter is None:
         raise UserError(

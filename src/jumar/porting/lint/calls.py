@@ -185,7 +185,7 @@ def _ratio(name: str, takes: str) -> OptionProblem:
     return problem_of(
         "lint-loss-scale",
         "accuracy",
-        Text(en=f"{name} has to be {takes}", zh=f"{name} 须满足 {takes}"),
+        Text(en=f"{name} must be {takes}", zh=f"{name} 须满足 {takes}"),
         Text(en=f"Give a number that is {takes}.", zh=f"请给出满足 {takes} 的数。"),
     )
 
@@ -278,7 +278,7 @@ def _unknown_argument(function: str, name: str, near: str) -> OptionProblem:
         "lint-unknown-argument",
         "blocking",
         Text(
-            en=f"{function} takes no '{name}': TypeError",
+            en=f"{function} has no parameter '{name}': TypeError",
             zh=f"{function} 没有参数“{name}”：抛出 TypeError",
         ),
         Text(en=f"Did you mean '{near}'?", zh=f"是否想写“{near}”？")

@@ -54,7 +54,7 @@ def _unknown(module_name: str, name: str) -> OptionProblem:
     elif nearest_name:
         todo = Text(en=f"Did you mean '{nearest_name}'?", zh=f"是否想写“{nearest_name}”？")
     else:
-        todo = Text(en="Look for its name in your release.", zh="请在所用版本中核对名称。")
+        todo = Text(en="Check its name in your release.", zh="请在所用版本中核对名称。")
     return OptionProblem(
         key="",
         rule="lint-unknown-name",

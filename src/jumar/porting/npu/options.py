@@ -237,7 +237,7 @@ def _unknown_parameter(name: str) -> OptionProblem:
         # Releases differ: 31 parameters in the first, 76 in the last.
         confidence="likely",
         reason=Text(
-            en=f"NPURunConfig takes no '{name}': TypeError when it is made",
+            en=f"NPURunConfig has no parameter '{name}': TypeError when it is created",
             zh=f"NPURunConfig 没有参数“{name}”：构造时抛出 TypeError",
         ),
         todo=todo,

@@ -52,7 +52,7 @@ def write_in_place(
         links_on_path = [part for part in (path, *_folders(path)) if part in links]
         if links_on_path:
             raise UserError(
-                f"is a link, through which {path} would be written",
+                f"is a link; {path} would be written through it",
                 where=links_on_path[0],
                 todo="Remove the link, or use --to.",
             )

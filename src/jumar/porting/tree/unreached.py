@@ -57,7 +57,7 @@ _MISSED = Text(
 _ADVICE = Text(
     en="find where the session is opened: pass config=npu_config_proto() to tf.Session, "
     "config=npu_run_config_init(...) to an estimator, or call set_keras_session_npu_config() "
-    "before a Keras model is built; port the folder that holds that script as well",
+    "before a Keras model is built; also port the folder that contains that script",
     zh="找到创建会话的位置：为 tf.Session 传入 config=npu_config_proto()，为 Estimator 传入 "
     "config=npu_run_config_init(...)，或在构建 Keras 模型之前调用 set_keras_session_npu_config()；"
     "并一并移植该脚本所在的目录",

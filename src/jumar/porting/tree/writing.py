@@ -131,7 +131,7 @@ def _check_place(root: Path, out: Path) -> None:
     if root in out.parents:
         raise UserError("is within the original", where=str(out), todo="Give a folder outside it.")
     if out in root.parents and exists(out):
-        raise UserError("holds the original", where=str(out), todo="Give a new folder.")
+        raise UserError("contains the original", where=str(out), todo="Give a new folder.")
     if exists(out) and not is_folder(out):
         raise UserError("already exists", where=str(out), todo="Give a new name.")
     try:
@@ -208,7 +208,7 @@ def _write_script(
 ) -> Written:
     if added:
         raise UserError(
-            f"no place for {', '.join(added)} beside one script",
+            f"{', '.join(added)} cannot be added next to a single script",
             where=str(out),
             todo="Give a folder with --to.",
         )

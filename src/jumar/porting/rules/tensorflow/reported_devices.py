@@ -159,7 +159,7 @@ report(
             ),
             when=(is_not_for_cpus,),
             reason=Text(
-                en="the answer is that there is no GPU, even where there is an NPU",
+                en="it reports that there is no GPU, even if there is an NPU",
                 zh="即使有 NPU，该查询也只会得到没有 GPU 的结果",
             ),
             todo=Text(
@@ -367,7 +367,7 @@ report(
         Case(
             calls=_TPU_CALLS,
             reason=Text(
-                en="this needs a TPU, which is not there",
+                en="this needs a TPU, and there is none",
                 zh="该调用依赖 TPU，而 NPU 服务器上没有 TPU",
             ),
             todo=Text(

@@ -89,7 +89,7 @@ _SUMMARIES = Text(
     zh="与 RunConfig 相同，每 100 步写一次 summary：每次都会在 NPU 图之外执行主机侧算子",
 )
 _SUMMARIES_ADVICE = Text(
-    en="pass save_summary_steps=0 if nobody reads them",
+    en="pass save_summary_steps=0 if they are not used",
     zh="若无人查看，请设置 save_summary_steps=0",
 )
 

@@ -75,8 +75,8 @@ def test_options_affect_the_records(folder: Path) -> None:
     [
         (("--max-seq-length", "4"), "--max-seq-length: 4"),
         (("--vocab", "none.txt"), "none.txt: there is no such vocabulary"),
-        (("--to", "texts/out"), "texts/out: is in the folder of texts"),
-        (("--to", "texts"), "is in the folder of texts"),
+        (("--to", "texts/out"), "texts/out: is inside the input folder"),
+        (("--to", "texts"), "is inside the input folder"),
         (("--to", "vocab.txt"), "vocab.txt: already exists"),
         (("--shards", "0"), "--shards: 0 shards"),
         (("--workers", "0"), "--workers: 0 processes"),

@@ -57,9 +57,7 @@ def test_firmware_incompatible_with_the_driver_is_an_error(
     write(machine, "firmware/version.info", "Version=6.4.12.1.241\n")
     assert inspect(machine, {}) == 1
     out = capsys.readouterr().out
-    assert (
-        "error: first mismatch: driver 25.2.0 takes firmware 7.0.0 to 7.7.99, and here is 6." in out
-    )
+    assert "error: first mismatch: driver 25.2.0 needs firmware 7.0.0 to 7.7.99, but 6." in out
 
 
 def test_old_driver_and_wrong_variable_are_both_reported_also_in_json(
@@ -75,8 +73,8 @@ def test_old_driver_and_wrong_variable_are_both_reported_also_in_json(
     )
     errors = [found["what"] for found in read["findings"] if found["level"] == "error"]
     assert errors[0].startswith("first mismatch: CANN 8.2.RC1 is for drivers 24.1, 25.0, 25.2")
-    assert any("HCCL_CONNECT_TIMEOUT=100 has to be" in what for what in errors)
-    assert any("HCCL_SOCKET_IFNAME=bond0 names no interface" in what for what in errors)
+    assert any("HCCL_CONNECT_TIMEOUT=100 must be" in what for what in errors)
+    assert any("HCCL_SOCKET_IFNAME=bond0 matches no interface" in what for what in errors)
 
 
 def test_machine_without_npu_software_gets_no_line_about_it(

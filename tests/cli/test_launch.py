@@ -62,7 +62,7 @@ def test_each_launch_target_gets_its_files(place, options, expected, tmp_path):
         (("alexnet-dem", "--on", "this"), "unknown recipe 'alexnet-dem' Did you mean"),
         (("alexnet-demo", "--on", "slurm"), "which devices do the nodes have?"),
         (("alexnet-demo", "--on", "this", "--nodes", "0"), "--nodes: 0"),
-        (("alexnet-demo", "--on", "this", "--name", "A b"), "not a name that every queue takes"),
+        (("alexnet-demo", "--on", "this", "--name", "A b"), "not a name that every queue accepts"),
         (("alexnet-demo", "--on", "this", "--env", "A"), "'A' has no value"),
         (("alexnet-demo", "--on", "this", "--", "--sett", "a=1"), "behind --: "),
         (("alexnet-demo", "--on", "this", "--", "--set", "a=1"), "unknown field"),

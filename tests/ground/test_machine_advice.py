@@ -57,7 +57,7 @@ def test_shortages_name_their_source_and_warnings_come_first(root: Path) -> None
         "999 accelerators",
         "lowest frequency",
         "in 51% of all periods",
-        "ATEN_CPU_CAPABILITY=default limits the instructions",
+        "ATEN_CPU_CAPABILITY=default limits which CPU instructions",
     ):
         assert expected in texts, texts
     assert ("a load of 999.00" in texts) == (os.cpu_count() == CORES)

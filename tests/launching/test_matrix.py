@@ -43,14 +43,14 @@ def test_matching_or_unlisted_versions_are_accepted(changes: dict[str, str]) -> 
         (
             {"firmware": "6.4.12.1.241"},
             "error",
-            "driver 25.2.0 takes firmware 7.0.0 to 7.7.99, and here is 6.4.12.1.241",
+            "driver 25.2.0 needs firmware 7.0.0 to 7.7.99, but 6.4.12.1.241 is installed",
             "firmware of the driver's own release",
         ),
-        ({"firmware": "7.8.0"}, "error", "here is 7.8.0", "restart"),
+        ({"firmware": "7.8.0"}, "error", "7.8.0 is installed", "restart"),
         (
             {"driver": "23.0.5"},
             "error",
-            "CANN 8.2.RC1 is for drivers 24.1, 25.0, 25.2, and here is 23.0.5",
+            "CANN 8.2.RC1 is for drivers 24.1, 25.0, 25.2, but 23.0.5 is installed",
             "Install driver and firmware 25.2",
         ),
         (
@@ -62,19 +62,19 @@ def test_matching_or_unlisted_versions_are_accepted(changes: dict[str, str]) -> 
         (
             {"cann": "8.5.0"},
             "warning",
-            "torch_npu 2.6.0 is for CANN 8.2.RC1, and here is 8.5.0",
+            "torch_npu 2.6.0 is for CANN 8.2.RC1, but 8.5.0 is installed",
             "pip install 'torch_npu==2.6.0.post5', or install CANN 8.2.RC1",
         ),
         (
             {"cann": "8.1.RC1", "adapter": "2.9.0", "torch": "2.9.0"},
             "warning",
-            "torch_npu 2.9.0 is for CANN 8.5.0, and here is 8.1.RC1",
+            "torch_npu 2.9.0 is for CANN 8.5.0, but 8.1.RC1 is installed",
             "pip install 'torch_npu==2.5.1'",
         ),
         (
             {"torch": "2.7.1"},
             "error",
-            "torch_npu 2.6.0 is for torch 2.6, and here is 2.7.1",
+            "torch_npu 2.6.0 is for torch 2.6, but 2.7.1 is installed",
             "pip install 'torch==2.6.*'",
         ),
     ],
@@ -92,7 +92,7 @@ def test_mismatched_pair_is_named_with_what_to_install(
 
 def test_mismatch_closest_to_the_hardware_is_named() -> None:
     broken = replace(FITTING, firmware="1.0.0", driver="22.0.1", cann="8.5.0", torch="2.9.0")
-    order = ["takes firmware", "is for drivers", "is for CANN", "is for torch"]
+    order = ["needs firmware", "is for drivers", "is for CANN", "is for torch"]
     mends = [{"firmware": "7.1.0"}, {"driver": "25.2.0"}, {"cann": "8.2.RC1"}, {"torch": "2.6.0"}]
     for words, mend in zip(order, mends, strict=True):
         advice = broken.first_mismatch()

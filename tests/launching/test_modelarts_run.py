@@ -216,7 +216,7 @@ def test_zip_with_paths_outside_is_refused(place, name):
         archive.writestr(name, "bad")
     done = run(place, f"--data_url={place / 'bad.zip'}", f"--train_url={place / 'out'}")
     assert done.returncode == 2
-    assert "leads out of it" in done.stderr
+    assert "leads outside it" in done.stderr
     assert not list(place.rglob("good.txt"))
     assert not list(place.rglob("out.txt"))
     assert not (place / "out").exists()
@@ -307,10 +307,10 @@ def test_one_rank_fetches_the_data_and_one_uploads_the_results(place):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--data_url=/nothing/here"], "there is no '/nothing/here'"),
-        (["--data_url=/nothing/here.zip"], "there is no '/nothing/here.zip'"),
+        (["--data_url=/nothing/here"], "'/nothing/here' does not exist"),
+        (["--data_url=/nothing/here.zip"], "'/nothing/here.zip' does not exist"),
         (["--data_url=obs://bucket/data"], "needs moxing"),
-        (["--ma_script=nothing.py"], "there is no"),
+        (["--ma_script=nothing.py"], "nothing.py' does not exist"),
     ],
 )
 def test_errors_are_reported_before_training(place, arguments, message):

@@ -131,6 +131,6 @@ def test_endpoint_with_credentials_is_refused_without_showing_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "https://someone:hidden@store.example")
-    with pytest.raises(UserError, match="must not hold credentials") as raised:
+    with pytest.raises(UserError, match="must not contain credentials") as raised:
         connection(S3)
     assert "hidden" not in str(raised.value)

@@ -119,7 +119,7 @@ def test_failing_store_leaves_no_partial_file_and_no_credentials_in_the_message(
     monkeypatch.setenv("JUMAR_STORE_PATIENCE", "0.3")
     with proxy(store, Dies(20)) as dying:
         point_at(dying, monkeypatch, tmp_path)
-        with pytest.raises(StoreError, match="does not answer as it should") as raised:
+        with pytest.raises(StoreError, match="has not responded correctly") as raised:
             fetched(url)
     assert KEY not in str(raised.value)
     assert SECRET not in str(raised.value)

@@ -30,7 +30,7 @@ def test_urls_without_an_object_are_refused(url: str) -> None:
 
 
 def test_credentials_in_a_url_are_refused_without_showing_them() -> None:
-    with pytest.raises(UserError, match="must not hold credentials") as raised:
+    with pytest.raises(UserError, match="must not contain credentials") as raised:
         parse("s3://AKIA:hidden@bucket/a")
     assert "hidden" not in str(raised.value)
     assert "AKIA" not in str(raised.value)

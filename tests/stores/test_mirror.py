@@ -171,7 +171,7 @@ def test_failing_mirror_is_reported_once_and_at_the_end(
         assert "Training goes on" in messages[0]
         failure = mirror.close()
     assert failure is not None
-    assert "does not answer" in str(failure)
+    assert "has not responded correctly" in str(failure)
     assert contents(local_run(run)) == RUN
 
 
@@ -224,8 +224,8 @@ def test_replaced_owner_stops_writing(run: Location) -> None:
     mirror = opened(run, messages.append)
     client_of(run).write(run.below(OWNER), b'{"id": "another"}')
     write(local_run(run), RUN)
-    until(lambda: any("another job has taken this run" in line for line in messages))
-    assert "taken this run" in str(mirror.close())
+    until(lambda: any("another job has taken over this run" in line for line in messages))
+    assert "taken over this run" in str(mirror.close())
     assert client_of(run).read_small(run.below(OWNER))[0] == b'{"id": "another"}'
 
 
@@ -244,7 +244,7 @@ def test_newer_local_copy_is_kept_and_an_outdated_one_set_aside(
     monkeypatch.setenv("JUMAR_CACHE", str(here))
     messages: list[str] = []
     assert contents(pull(run, messages.append))["metrics.jsonl"] == "from elsewhere"
-    assert "set aside" in messages[0]
+    assert "moved to" in messages[0]
     assert "grown" in contents(local.with_name(f"{local.name}.aside-1")).values()
 
 
@@ -289,4 +289,4 @@ def test_store_without_conditional_writes_is_reported(
         mirror = opened(run, messages.append)
         assert mirror.close() is None
         assert stored(run) == RUN
-    assert any("whatever the condition" in line for line in messages)
+    assert any("ignores write conditions" in line for line in messages)

@@ -106,7 +106,7 @@ def _switches(variables: Mapping[str, str]) -> Iterator[Advice]:
         if variables.get(name):
             yield Advice(
                 level="note",
-                what=f"{name}={variables[name]} limits the instructions that are used",
+                what=f"{name}={variables[name]} limits which CPU instructions are used",
                 todo=f"unset {name}, unless results of another processor are wanted",
                 source=name,
             )
@@ -118,7 +118,7 @@ def _cores(accelerators: int) -> Iterator[Advice]:
         yield Advice(
             level="warning",
             what=f"{counted(cores, 'usable core')} for {counted(accelerators, 'accelerator')}: "
-            "images may be decoded more slowly than they are used",
+            "decoding may not keep up with training",
             todo="Compare `data` with `batch_time` in the log; if it is a large part, give the "
             f"process {_CORES_EACH} cores for each accelerator, or store smaller images.",
             source="affinity of the process and cpu.max of the control group",
@@ -134,7 +134,7 @@ def _quota() -> Iterator[Advice]:
             yield Advice(
                 level="note",
                 what=f"the container used up its share of processor time in {share:.0%} of all "
-                "periods, and stood still until the next",
+                "periods, and was paused until the next",
                 todo="Raise its CPU limit, or use fewer threads and loader processes: "
                 "--set threads.intra_op=N, data.workers=N",
                 source="cpu.stat of the control group",
@@ -174,8 +174,8 @@ def _load(root: Path) -> Iterator[Advice]:
     if match and cores == os.cpu_count() and float(match[1]) > 1.5 * cores:
         yield Advice(
             level="note",
-            what=f"a load of {match[1]} on {counted(cores, 'core')} over 5 minutes: what is "
-            "timed now is timed beside other work",
+            what=f"a load of {match[1]} on {counted(cores, 'core')} over 5 minutes: anything "
+            "timed now shares the machine with other work",
             todo="Wait until they are done, or compare times only with those measured beside them.",
             source="/proc/loadavg",
         )

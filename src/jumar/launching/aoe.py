@@ -88,7 +88,7 @@ def refuse_other_steps(to: Path, files: Mapping[str, str]) -> None:
     stale_steps = sorted(path.name for path in to.glob("[0-9]-*.sh") if path.name not in files)
     if stale_steps:
         raise UserError(
-            f"holds steps of another chip or framework: {', '.join(stale_steps)}",
+            f"contains steps for another chip or framework: {', '.join(stale_steps)}",
             where=f"--to {to}",
             todo="Name another folder, or delete them.",
         )

@@ -52,7 +52,7 @@ def _limits(
             yield Advice(
                 level="warning",
                 what=message,
-                todo=f"Is {near[0]} meant?" if near else "Check its spelling.",
+                todo=f"Did you mean {near[0]}?" if near else "Check its spelling.",
             )
         return
     if "choices" in limit:
@@ -95,7 +95,7 @@ def _timeouts(hccl_variables: Mapping[str, str]) -> Iterator[Advice]:
     if execution.isdecimal() and event.isdecimal() and int(event) <= int(execution):
         yield Advice(
             level="error",
-            what=f"HCCL_EVENT_TIMEOUT={event} has to exceed HCCL_EXEC_TIMEOUT={execution}",
+            what=f"HCCL_EVENT_TIMEOUT={event} must exceed HCCL_EXEC_TIMEOUT={execution}",
             todo=f"export HCCL_EVENT_TIMEOUT={int(execution) + 68}",
         )
 
@@ -111,7 +111,7 @@ def _addresses(hccl_variables: Mapping[str, str], root: Path) -> Iterator[Advice
             if family in ("AF_INET", "AF_INET6") and (version == 6) != (family == "AF_INET6"):
                 yield Advice(
                     level="error",
-                    what=f"HCCL_IF_IP={address} is no address of HCCL_SOCKET_FAMILY={family}",
+                    what=f"HCCL_IF_IP={address} is not an address of HCCL_SOCKET_FAMILY={family}",
                     todo="Set both to the same family (EI0001).",
                 )
     # `=eth` names one interface, `^=eth` all others, `eth` those with that prefix.
@@ -128,8 +128,8 @@ def _addresses(hccl_variables: Mapping[str, str], root: Path) -> Iterator[Advice
         ):
             yield Advice(
                 level="error",
-                what=f"HCCL_SOCKET_IFNAME={interface_spec} names no interface of this machine",
-                todo=f"Here are: {', '.join(interfaces)}.",
+                what=f"HCCL_SOCKET_IFNAME={interface_spec} matches no interface of this machine",
+                todo=f"Available: {', '.join(interfaces)}.",
             )
     if hccl_variables.get("HCCL_WHITELIST_DISABLE") == "0":
         file = hccl_variables.get("HCCL_WHITELIST_FILE", "")
@@ -137,7 +137,7 @@ def _addresses(hccl_variables: Mapping[str, str], root: Path) -> Iterator[Advice
             yield Advice(
                 level="error",
                 what="HCCL_WHITELIST_DISABLE=0 needs HCCL_WHITELIST_FILE, and "
-                + (f"'{file}' is no file" if file else "it is not set"),
+                + (f"'{file}' is not a file" if file else "it is not set"),
                 todo="Write the file, or unset HCCL_WHITELIST_DISABLE.",
             )
 
@@ -145,6 +145,6 @@ def _addresses(hccl_variables: Mapping[str, str], root: Path) -> Iterator[Advice
 def _wrong(name: str, value: str, allowed_values: str) -> Advice:
     return Advice(
         level="error",
-        what=f"{name}={value} has to be {allowed_values} (EI0001)",
+        what=f"{name}={value} must be {allowed_values} (EI0001)",
         todo=f"unset {name}",
     )

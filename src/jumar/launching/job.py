@@ -52,7 +52,7 @@ class Job:
         pattern = rf"[a-z]([-a-z0-9]{{0,{_LONGEST_NAME - 2}}}[a-z0-9])?"
         if not re.fullmatch(pattern, self.name):
             raise UserError(
-                f"'{self.name}' is not a name that every queue takes",
+                f"'{self.name}' is not a name that every queue accepts",
                 where="--name",
                 todo="Begin with a letter, and use lower-case letters, digits and hyphens, at "
                 f"most {_LONGEST_NAME}.",
@@ -73,9 +73,9 @@ def checked_text(text: str, where: str = "") -> str:
     """
     if re.search(r"[\0-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]", text):
         raise UserError(
-            f"{text!r} holds a line break, a control character or what is not UTF-8",
+            f"{text!r} contains a line break, a control character or bytes that are not UTF-8",
             where=where,
-            todo="Write it without: not every file format of a launch can represent it.",
+            todo="Leave it out: not every file format of a launch can represent it.",
         )
     return text
 

@@ -70,7 +70,7 @@ class KubernetesOptions:
         ):
             if text and not re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", text):
                 raise UserError(
-                    f"'{text}' is not a name of Kubernetes",
+                    f"'{text}' is not a Kubernetes name",
                     where=option,
                     todo="Use lower-case letters, digits and hyphens, at most 63.",
                 )

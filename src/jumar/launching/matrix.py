@@ -67,8 +67,8 @@ def _firmware(stack: Stack) -> Advice | None:
         return None
     return Advice(
         level="error",
-        what=f"first mismatch: driver {stack.driver or '?'} takes firmware {oldest} "
-        f"to {newest}, and here is {firmware}",
+        what=f"first mismatch: driver {stack.driver or '?'} needs firmware {oldest} "
+        f"to {newest}, but {firmware} is installed",
         todo="Install the firmware of the driver's own release, then restart the machine.",
     )
 
@@ -82,8 +82,8 @@ def _driver(stack: Stack) -> Advice | None:
         return None
     return Advice(
         level="error",
-        what=f"first mismatch: CANN {cann} is for drivers {', '.join(fitting)}, and here is "
-        f"{driver}",
+        what=f"first mismatch: CANN {cann} is for drivers {', '.join(fitting)}, but "
+        f"{driver} is installed",
         todo=f"Install driver and firmware {fitting[-1]}, or an older CANN.",
     )
 
@@ -113,8 +113,8 @@ def _adapter(stack: Stack) -> Advice | None:
     )
     return Advice(
         level="warning",
-        what=f"first mismatch: {stack.adapter_name} {adapter} is for CANN {intended}, and here is "
-        f"{cann}",
+        what=f"first mismatch: {stack.adapter_name} {adapter} is for CANN {intended}, but "
+        f"{cann} is installed",
         todo=todo or f"Install CANN {intended}.",
     )
 
@@ -126,8 +126,8 @@ def _torch(stack: Stack) -> Advice | None:
     minor = ".".join(adapter.split(".")[:2])
     return Advice(
         level="error",
-        what=f"first mismatch: {stack.adapter_name} {adapter} is for torch {minor}, and here is "
-        f"{torch}",
+        what=f"first mismatch: {stack.adapter_name} {adapter} is for torch {minor}, but "
+        f"{torch} is installed",
         todo=f"pip install 'torch=={minor}.*'",
     )
 

@@ -183,19 +183,19 @@ def _check(job: Job, options: ModelArtsOptions, script: str) -> None:
         raise UserError(
             "ModelArts copies folders, and this is one file",
             where=f"--data {options.data}",
-            todo="Name the folder that holds it, and write {data}/NAME.zip after --.",
+            todo="Name the folder that contains it, and write {data}/NAME.zip after --.",
         )
     if not options.image and not options.engine_version:
         raise UserError(
             "no version of the preset engine",
             where="--engine-version",
-            todo=f"Give that of {ENGINE} as the console lists it, or --image.",
+            todo=f"Give the version of {ENGINE} as listed in the console, or --image.",
         )
     if not options.flavor:
         raise UserError(
-            "no flavor, which is the kind of machine",
+            "no flavor (the kind of machine)",
             where="--flavor",
-            todo="Give it as the console lists it, such as modelarts.bm.8xlarge.ascend.",
+            todo="Give it as listed in the console, such as modelarts.bm.8xlarge.ascend.",
         )
     reserved_names = [name for name, _ in job.environment if name.startswith("MA_")]
     if reserved_names or len(job.environment) > _MOST_VARIABLES:

@@ -35,7 +35,7 @@ def check_entry(entry: str) -> None:
         )
     if re.search(r"[\0-\x1f\x7f]", entry):
         raise UserError(
-            f"{entry!r} holds control characters", where="entry", todo="Rename the script."
+            f"{entry!r} contains control characters", where="entry", todo="Rename the script."
         )
 
 

@@ -42,12 +42,14 @@ def write_launch(to: Path, files: Mapping[str, str], asked: Mapping[str, Any]) -
             current_hash = _hash_of(to / name)
             if current_hash not in (known_hashes.get(name), _hash(text)):
                 raise UserError(
-                    "exists, and is not as a launch wrote it",
+                    "exists and was changed after a launch wrote it",
                     where=str(to / name),
                     todo="Choose another --to, or delete it.",
                 )
     if exists(to / MANIFEST) and not known_hashes:
-        raise UserError("is not of a launch", where=str(to / MANIFEST), todo="Choose another --to.")
+        raise UserError(
+            "was not written by a launch", where=str(to / MANIFEST), todo="Choose another --to."
+        )
     for name, text in {**files, MANIFEST: manifest}.items():
         write_text(to / name, text)
 

@@ -251,11 +251,11 @@ class Client:
                 elapsed_s = time.monotonic() - start_s
                 if elapsed_s + wait > patience:
                     raise StoreError(
-                        f"the store does not answer as it should, for {elapsed_s:.0f} s now: "
+                        f"the store has not responded correctly for {elapsed_s:.0f} s: "
                         f"{_reason(error, location)}",
                         where=str(location),
                         todo="Try again; see whether the store is reachable from this machine "
-                        f"({PATIENCE_VARIABLE}=SECONDS sets for how long a request is repeated).",
+                        f"({PATIENCE_VARIABLE}=SECONDS sets how long requests are retried).",
                     ) from None
             time.sleep(wait * random.uniform(0.5, 1.0))
             wait = min(2 * wait, _LONGEST_WAIT_S)

@@ -112,7 +112,7 @@ def connection(location: Location) -> Connection:
         )
     if "@" in urlsplit(endpoint).netloc:
         raise UserError(
-            "the store's endpoint must not hold credentials",
+            "the store's endpoint must not contain credentials",
             where=" or ".join(_ENDPOINTS[location.scheme]),
             todo=f"Set {' and '.join(_VARIABLES[location.scheme][0][:2])} instead.",
         )

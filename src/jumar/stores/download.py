@@ -65,7 +65,7 @@ class _Unfinished:
         if self.wanted.sha256 and sha256_of(self._temporary) != self.wanted.sha256:
             self._temporary.unlink()
             raise StoreError(
-                "its content is not what was written: the SHA-256 differs from the recorded one",
+                "its content has changed or is damaged: the SHA-256 differs from the recorded one",
                 where=str(self.wanted.stored.location),
             )
         self._temporary.replace(self.wanted.path)

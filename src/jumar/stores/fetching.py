@@ -73,7 +73,7 @@ def objects_below(location: Location) -> dict[str, StoredObject]:
             continue  # what consoles write to show an empty folder
         if not is_safe(name):
             raise UserError(
-                "the name of this object cannot be one of a file", where=str(stored_object.location)
+                "this object's name is not a valid file name", where=str(stored_object.location)
             )
         objects[name] = stored_object
     folders = {name[:position] for name in objects for position in _slashes(name)}
@@ -88,7 +88,7 @@ def objects_below(location: Location) -> dict[str, StoredObject]:
         raise UserError(
             f"'{ambiguous_names[0]}' is an object and a folder of others",
             where=str(location),
-            todo="Name another place, or rename one of them.",
+            todo="Give another location, or rename one of them.",
         )
     return objects
 
@@ -152,8 +152,8 @@ def _whole(
             f"{size_text(size)} do not fit into the cache, which may hold "
             f"{size_text(limit_bytes())} and has room for {size_text(folder.granted)}",
             where=str(location),
-            todo=f"Set {LIMIT_VARIABLE}, such as {LIMIT_VARIABLE}=200GB, free some space, or name "
-            "less. Only TFRecord shards are read without being cached whole.",
+            todo=f"Set {LIMIT_VARIABLE}, such as {LIMIT_VARIABLE}=200GB, free some space, or "
+            "request fewer files. Only TFRecord shards are read without being cached whole.",
         )
     fill(folder, location, files, hashes)
     return folder.path

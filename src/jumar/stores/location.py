@@ -59,7 +59,7 @@ def parse(url: str | Path) -> Location:
     bucket, _, key = rest.partition("/")
     if "@" in bucket or ":" in bucket:
         raise UserError(
-            "a path of an object store must not hold credentials or a port",
+            "a path of an object store must not contain credentials or a port",
             where=_without_credentials(text),
             todo="Write s3://BUCKET/PATH; credentials and endpoint come from the environment.",
         )
@@ -68,7 +68,7 @@ def parse(url: str | Path) -> Location:
         raise UserError(
             "has an empty part, or '.' or '..' as one",
             where=text,
-            todo="Keys of objects are no folders: write the key as the store lists it.",
+            todo="Object keys are not folders: write the key as the store lists it.",
         )
     return Location(scheme=scheme, bucket=bucket, key=key)
 

@@ -99,7 +99,7 @@ def _pull(run: Location, local: Path, say: Callable[[str], None]) -> None:
         if any(local.iterdir()):
             moved_copy = _free_name(local)
             local.rename(moved_copy)
-            say(f"the copy of {run} on this machine is of another state; set aside: {moved_copy}")
+            say(f"the local copy of {run} is out of sync; moved to {moved_copy}")
     if manifest is None:
         return
     unfinished = local.with_name(f".{local.name}.unfinished")
@@ -180,7 +180,7 @@ class Mirror:
             if self._failure is None:
                 period = self._period_s
                 if previous_failure is not None:
-                    self._say(f"{self._run}: the store has all of the run again")
+                    self._say(f"{self._run}: the store is up to date again")
                 continue
             period = min(2 * period, _LONGEST_PERIOD_S)
             if isinstance(self._failure, LostRun):
@@ -204,7 +204,7 @@ class Mirror:
         except OSError as error:
             return UserError(f"cannot be read for the mirror: {error}", where=str(self._local))
         if last:
-            return UserError("the files still change", where=str(self._local))
+            return UserError("the files are still changing", where=str(self._local))
         return None
 
     def _pass(self) -> None:

@@ -100,7 +100,7 @@ class Ownership:
             self._e_tag = self._client.write_if(self._location, content, e_tag=e_tag)
         except Changed:
             raise LostRun(
-                "another job has taken this run",
+                "another job has taken over this run",
                 where=str(self._run),
                 todo="Wait for it, stop it, or choose another --run-dir.",
             ) from None
@@ -123,7 +123,7 @@ class Ownership:
         owner_name = f"process {owner.get('process')} on {owner.get('host')}"
         self._say(
             f"{self._run} belongs to {owner_name}; watching for {self._lease_s:.0f} s "
-            "whether it is alive"
+            "to see whether it is alive"
         )
         ends = time.monotonic() + self._lease_s
         while (remaining_s := ends - time.monotonic()) > 0:
@@ -146,8 +146,8 @@ class Ownership:
                 return
         self._e_tag = self._client.head(self._location).e_tag or e_tag
         self._say(
-            f"{self._run}: this store writes objects whatever the condition, so that nothing keeps "
-            "two jobs from writing into one run; see that only one does"
+            f"{self._run}: this store ignores write conditions, so nothing prevents two "
+            "jobs from writing to the same run; make sure only one does"
         )
 
     def _renew_on(self) -> None:

@@ -99,7 +99,7 @@ def _gone(byte_range: Range) -> StoreError:
     return StoreError(
         "the process that reads this store for a worker has ended",
         where=str(byte_range.stored.location),
-        todo="Was it killed, for want of memory? Start again, with fewer data.workers.",
+        todo="It may have been killed for lack of memory. Start again, with fewer data.workers.",
     )
 
 

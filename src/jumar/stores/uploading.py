@@ -52,7 +52,7 @@ class Outgoing:
             raise UserError(
                 "there is something below it already",
                 where=str(target),
-                todo="Name another place, or delete what is there.",
+                todo="Give another location, or delete what is there.",
             )
         folder = Path(tempfile.mkdtemp(dir=self._folder))
         return folder / target.name

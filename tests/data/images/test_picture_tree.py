@@ -248,8 +248,8 @@ def test_labelled_shards_anywhere_in_a_tree_are_images(
             (
                 "there are no images for evaluation in it",
                 "",
-                "Expected val or validation or eval or test in it as a folder or zip, or name the "
-                "folder that is meant.",
+                "Expected val or validation or eval or test in it as a folder or zip, or give the "
+                "path of the intended folder.",
             ),
         ),
         (
@@ -258,7 +258,7 @@ def test_labelled_shards_anywhere_in_a_tree_are_images(
             (
                 "there are no images for training in it",
                 "",
-                "Expected train in it as a folder or zip, or name the folder that is meant.",
+                "Expected train in it as a folder or zip, or give the path of the intended folder.",
             ),
         ),
         (

@@ -240,7 +240,7 @@ def test_classes_that_differ_only_in_case_are_reported(tmp_path: Path) -> None:
     write_files(tmp_path, {f"{name}/a.jpg": picture() for name in ("Cat", "cat", "dog")})
     messages: list[str] = []
     open_source(str(tmp_path), "train", notice=messages.append)
-    assert messages == [f"{tmp_path}: Cat and cat differ in case alone and are taken as classes"]
+    assert messages == [f"{tmp_path}: Cat and cat differ only in case; treated as separate classes"]
 
 
 def test_other_files_next_to_shards_are_reported(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_other_files_next_to_shards_are_reported(tmp_path: Path) -> None:
     write_files(tmp_path, {"cat/a.jpg": picture(), "readme.md": b"-"})
     messages: list[str] = []
     open_source(str(tmp_path), "train", notice=messages.append)
-    assert messages == [f"{tmp_path}: contains shards, so cat beside them is ignored"]
+    assert messages == [f"{tmp_path}: contains shards; ignoring cat next to them"]
 
 
 def test_glob_without_some_shards_says_so_and_with_a_gap_is_refused(
@@ -491,7 +491,7 @@ def test_files_next_to_shards_are_counted_and_three_named(tmp_path: Path) -> Non
     write_files(tmp_path, {"e.png": b"-"})
     open_source(str(tmp_path), "train", notice=messages.append)
     assert messages == [
-        f"{tmp_path}: contains shards, so cat, b.jpg, c.zip{more} beside them is ignored"
+        f"{tmp_path}: contains shards; ignoring cat, b.jpg, c.zip{more} next to them"
         for more in ("", ", ...")
     ]
 
@@ -500,7 +500,7 @@ def test_shards_that_a_glob_leaves_out_are_counted(tmp_path: Path) -> None:
     write_tfrecords(MemorySource([picture()] * 8), tmp_path, shards=4, split_prefix="train")
     messages: list[str] = []
     source = open_source(f"{tmp_path}/train-0000[013]-of-00004", "train", notice=messages.append)
-    assert messages == [f"{tmp_path}: 3 of 4 shards were named and are taken"]
+    assert messages == [f"{tmp_path}: using the 3 of 4 shards that were given"]
     assert len(source) == 6
 
 

@@ -195,16 +195,17 @@ FOUND = (
         (
             {"img_1.jpg": JPEG, "img_1.txt": b"1", "gt_img_1.txt": b"1"},
             "'{set}/gt_img_1.txt' and '{set}/img_1.txt' are labels of one image\n  Keep one of "
-            "them, or name the folder that is meant (data.labels).",
+            "them, or give the path of the intended folder (data.labels).",
         ),
         (
             {"a/img_1.jpg": JPEG, "b/img_1.jpg": JPEG, "img_1.txt": b"1"},
-            "several images are named img_1\n  Their labels cannot be told apart: name the "
-            "folder that is meant.",
+            "several images are named img_1\n  Their labels cannot be told apart: give the "
+            "path of the intended folder.",
         ),
         (
             {"test/a.jpg": JPEG, "test/a.txt": WORD.encode()},
-            "{set}: there are no images for training in it\n  Name the folder that is meant.",
+            "{set}: there are no images for training in it\n  Give the path of the intended "
+            "folder.",
         ),
         (
             {"a.jpg": JPEG, "a.txt": WORD.encode() + b"###", "b.jpg": JPEG, "b.txt": b""},

@@ -142,7 +142,7 @@ def test_store_that_dies_ends_reading_without_skipping_samples(
         monkeypatch.setenv(cache.LIMIT_VARIABLE, "1kB")
         monkeypatch.setenv("JUMAR_STORE_PATIENCE", "0.5")
         source = open_source(f"s3://{BUCKET}/shards", "train")
-        with pytest.raises(UserError, match="does not answer as it should"):
+        with pytest.raises(UserError, match="has not responded correctly"):
             samples(source, 1)
 
 

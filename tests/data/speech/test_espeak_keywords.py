@@ -138,7 +138,7 @@ def test_clips_are_one_second_of_speech_and_open_as_a_set(tmp_path: Path) -> Non
 @needs_espeak
 def test_unrelated_folder_is_left_alone(tmp_path: Path) -> None:
     write_espeak_keywords(request(tmp_path / "set"))
-    with pytest.raises(UserError, match="made with other options"):
+    with pytest.raises(UserError, match="made with different options"):
         write_espeak_keywords(request(tmp_path / "set", seed=4))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
@@ -392,7 +392,7 @@ def test_unrelated_folder_has_the_full_message(synthesizer: Path, tmp_path: Path
     with pytest.raises(UserError) as caught:
         write_espeak_keywords(request(place, seed=4))
     assert str(caught.value) == (
-        f"{place}: the folder holds clips made with other options\n"
+        f"{place}: the folder contains clips made with different options\n"
         f"  Choose another folder; {place / 'espeak.json'} lists those options."
     )
     with pytest.raises(UserError) as caught:

@@ -108,7 +108,7 @@ def test_existing_parts_are_used_unchanged(kind: str, tmp_path: Path) -> None:
     assert validation.divided_by == "folders"
     assert {name[:6] for _, name in clips(validation)} == {"000000"}
     assert all(int(name[:8], 16) >= 100 for _, name in clips(validation))
-    with pytest.raises(UserError, match="no part for testing"):
+    with pytest.raises(UserError, match="it has no testing part"):
         opened(path, "testing")
 
 
@@ -362,7 +362,7 @@ def test_folders_that_are_not_a_set_have_the_full_message(tmp_path: Path) -> Non
         (
             f"{tmp_path}/parts",
             "testing",
-            f"{tmp_path}/parts: there is no part for testing in it\n"
+            f"{tmp_path}/parts: it has no testing part\n"
             "  It has: training, validation. Set data.eval_part or data.eval_path.",
         ),
     ):

@@ -276,11 +276,11 @@ def test_file_is_written_with_the_expected_bytes() -> None:
         ),
         (
             riff(chunk(b"fmt ", form(3, bits=32)), chunk(b"data", struct.pack("<f", np.inf))),
-            "it holds samples that are not finite",
+            "it contains samples that are not finite",
         ),
         (
             riff(chunk(b"fmt ", form(3, bits=64)), chunk(b"data", struct.pack("<d", 1e300))),
-            "it holds samples that are not finite",
+            "it contains samples that are not finite",
         ),
     ],
 )

@@ -111,7 +111,7 @@ def test_destination_is_not_in_a_folder_of_texts(tmp_path: Path) -> None:
         with pytest.raises(UserError) as error:
             check_place([str(tmp_path / "file"), str(texts)], inside)
         assert str(error.value) == (
-            f"{inside}: is in the folder of texts {texts}\n"
+            f"{inside}: is inside the input folder {texts}\n"
             f"  Choose a folder outside of it, for instance {texts}-pretraining."
         )
 

@@ -297,6 +297,6 @@ def _no_part(tree: Tree, split: Split) -> UserError:
     return UserError(
         f"there are no images for {'training' if split == 'train' else 'evaluation'} in it",
         where=tree.name,
-        todo=f"Expected {' or '.join(PART_NAMES[split])} in it as a folder or zip, or name the "
-        "folder that is meant.",
+        todo=f"Expected {' or '.join(PART_NAMES[split])} in it as a folder or zip, or give the "
+        "path of the intended folder.",
     )

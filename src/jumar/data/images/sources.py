@@ -259,7 +259,7 @@ def _find_in_folder(path: Path, notice: Notice) -> _Contents:
     if shards := [path / name for name in files if is_shard_name(name)]:
         left_out = [*folders] + [name for name in files if is_image(name) or name.endswith(".zip")]
         if left_out:
-            notice(f"{path}: contains shards, so {_few(left_out)} beside them is ignored")
+            notice(f"{path}: contains shards; ignoring {_few(left_out)} next to them")
         return _find_shards(shards, notice)
     zips = {Path(name).stem.lower(): path / name for name in files if name.lower().endswith(".zip")}
     parts: dict[Split, Callable[[], ImageSource]] = {}
@@ -354,7 +354,9 @@ def _tell_doubts(listing: ClassListing, where: str, notice: Notice) -> None:
         same_names[name.casefold()].append(name)
     for names in same_names.values():
         if len(names) > 1:
-            notice(f"{where}: {' and '.join(names)} differ in case alone and are taken as classes")
+            notice(
+                f"{where}: {' and '.join(names)} differ only in case; treated as separate classes"
+            )
 
 
 def _find_shards(
@@ -389,7 +391,7 @@ def _open_chosen_shards(
     for gap in shard_gaps(paths):
         if matching_gap := gap.matching(pattern):
             raise matching_gap.error
-        notice(f"{gap.folder}: {gap.present} of {gap.total} shards were named and are taken")
+        notice(f"{gap.folder}: using the {gap.present} of {gap.total} shards that were given")
     return shard_opener(paths, notice)
 
 

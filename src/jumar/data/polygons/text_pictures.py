@@ -149,7 +149,7 @@ def _of_part(names: Sequence[str], split: Split, where: str) -> Sequence[str]:
         raise UserError(
             f"there are no images for {'training' if split == 'train' else 'evaluation'} in it",
             where=where,
-            todo="Name the folder that is meant.",
+            todo="Give the path of the intended folder.",
         )
     return part_names
 
@@ -170,7 +170,7 @@ def _by_stem(files: Sequence[LabelFile]) -> dict[str, LabelFile]:
         if (other_file := by_stem.setdefault(stem_of(file.name), file)) is not file:
             raise UserError(
                 f"'{other_file.origin}' and '{file.origin}' are labels of one image",
-                todo="Keep one of them, or name the folder that is meant (data.labels).",
+                todo="Keep one of them, or give the path of the intended folder (data.labels).",
             )
     return by_stem
 
@@ -192,7 +192,7 @@ def _name_missing(
     if repeated_stems:
         raise UserError(
             f"several images are named {repeated_stems[0]}",
-            todo="Their labels cannot be told apart: name the folder that is meant.",
+            todo="Their labels cannot be told apart: give the path of the intended folder.",
         )
 
 

@@ -267,7 +267,7 @@ def _claim(request: KeywordsRequest) -> None:
         if exists(request_file):
             if json.loads(request_file.read_text(encoding="utf-8")) != options:
                 raise UserError(
-                    "the folder holds clips made with other options",
+                    "the folder contains clips made with different options",
                     where=str(request.folder),
                     todo=f"Choose another folder; {request_file} lists those options.",
                 )

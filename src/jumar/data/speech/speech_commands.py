@@ -170,7 +170,7 @@ def open_speech(path: str, part: Part, *, whole: bool = False, notice: Notice) -
     if parts:
         if part not in parts:
             raise UserError(
-                f"there is no part for {part} in it",
+                f"it has no {part} part",
                 where=path,
                 todo=f"It has: {', '.join(parts)}. Set data.eval_part or data.eval_path.",
             )

@@ -77,7 +77,7 @@ def read_wav(encoded: bytes, origin: str) -> Wave:
         form, data = _chunks(encoded)
         samples = _numbers(form, data)
         if not np.isfinite(samples).all():
-            raise ValueError("it holds samples that are not finite")
+            raise ValueError("it contains samples that are not finite")
         return Wave(samples=samples, rate=form.rate)
     except ValueError as error:
         raise CorruptRecord(origin, error) from error

@@ -93,7 +93,7 @@ def check_place(inputs: Sequence[str], destination: Path) -> None:
         folder = resolved(expanded(text_input))
         if is_folder(folder) and (folder == target or folder in target.parents):
             raise UserError(
-                f"is in the folder of texts {text_input}",
+                f"is inside the input folder {text_input}",
                 where=str(destination),
                 todo=f"Choose a folder outside of it, for instance {folder}-pretraining.",
             )

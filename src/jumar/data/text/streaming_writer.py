@@ -118,9 +118,9 @@ def _claim(working_folder: Path, facts: dict[str, Any], request: PretrainingRequ
             name for name in expected_plan if existing_plan.get(name) != expected_plan[name]
         ]
         raise UserError(
-            f"an unfinished call had other {', '.join(differing) or 'options'}",
+            f"an unfinished run used different {', '.join(differing) or 'options'}",
             where=str(request.destination),
-            todo=f"Repeat that call to go on with it, or begin anew: rm -r {working_folder}",
+            todo=f"Repeat that command to resume it, or start over: rm -r {working_folder}",
         )
     return True
 

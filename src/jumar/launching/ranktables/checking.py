@@ -99,7 +99,7 @@ def _against_variables(table: RankTable, path: Path, variables: Mapping[str, str
     if rank is not None:
         devices = [device for device in table.devices if str(device.rank) == rank]
         if not devices:
-            yield f"RANK_ID is {rank}, which the table does not have"
+            yield f"RANK_ID is {rank}, which is not in the table"
         for name in ("DEVICE_ID", "ASCEND_DEVICE_ID"):
             if devices and name in variables and variables[name] != devices[0].device_id:
                 yield (
@@ -132,7 +132,7 @@ def _ranks(table: RankTable) -> Iterator[str]:
     ranks = [device.rank for device in table.devices if device.rank >= 0]
     count = len(table.devices)
     if not count:
-        yield "there is no device in the table"
+        yield "the table has no devices"
     missing = sorted(set(range(count)) - set(ranks))
     if missing:
         yield f"ranks are 0 to {count - 1}, but {_listed(missing)} missing"
@@ -146,7 +146,7 @@ def _ranks(table: RankTable) -> Iterator[str]:
         elif own != list(range(own[0], own[0] + len(own))):
             yield (
                 f"ranks of {server.server_id} are {_listed(own, verb=False)}: torchrun gives each "
-                "node ranks that follow each other"
+                "node consecutive ranks"
             )
 
 

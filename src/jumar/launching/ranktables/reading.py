@@ -65,7 +65,7 @@ class _Reader:
                 f"version is {json.dumps(content.get('version'))}, which is not known; read as 1.0"
             )
         elif not isinstance(content["version"], str):
-            self.faults.append(f"version is the number {version}; up to 1.2 it is a text")
+            self.faults.append(f"version is the number {version}; up to 1.2 it is a string")
         return self._of_1(content, newer=version == "1.2" or "super_pod_list" in content)
 
     def _of_1(self, content: Mapping[str, Any], *, newer: bool) -> RankTable:
@@ -178,7 +178,7 @@ class _Reader:
                 self.faults.append(f"{position}.{key} is missing")
             return ""
         if not isinstance(value, str):
-            self.faults.append(f"{position}.{key} is {json.dumps(value)}, which has to be a text")
+            self.faults.append(f"{position}.{key} is {json.dumps(value)}, which must be a string")
         return str(value)
 
     def _number(
@@ -187,8 +187,8 @@ class _Reader:
         """A number: a string of digits up to 1.2, and a number in 2.0. -1 if missing."""
         value = content.get(key)
         if isinstance(value, str) != texts and value is not None:
-            kind = "a text" if texts else "a number"
-            self.faults.append(f"{position}.{key} is {json.dumps(value)}, which has to be {kind}")
+            kind = "a string" if texts else "a number"
+            self.faults.append(f"{position}.{key} is {json.dumps(value)}, which must be {kind}")
         if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,9}", str(value)):
             if value is None:
                 self.faults.append(f"{position}.{key} is missing")
@@ -213,8 +213,8 @@ class _Reader:
         elif str(value) != str(actual_count):
             self.faults.append(f"{field} is {json.dumps(value)}, but there are {actual_count}")
         elif isinstance(value, str) != texts:
-            kind = "a text" if texts else "a number"
-            self.faults.append(f"{field} is {json.dumps(value)}, which has to be {kind}")
+            kind = "a string" if texts else "a number"
+            self.faults.append(f"{field} is {json.dumps(value)}, which must be {kind}")
 
 
 def _pod_number(instance: Mapping[str, Any]) -> tuple[int, str]:

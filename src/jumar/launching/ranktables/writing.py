@@ -79,7 +79,7 @@ def _of_0(table: RankTable) -> dict[str, Any]:
         raise UserError(
             "ranks of the first form follow from the order of its servers, and these do not",
             where="--to-version 0",
-            todo="Give each server ranks that follow each other.",
+            todo="Give each server consecutive ranks.",
         )
     return {
         "status": "completed",

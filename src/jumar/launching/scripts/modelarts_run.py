@@ -79,7 +79,7 @@ def copy_in(url: str, place: Path) -> None:
     if is_remote(url):
         files = moxing_file()
         if not files.exists(url):
-            raise Problem(f"there is no '{url}'")
+            raise Problem(f"'{url}' does not exist")
         if files.is_directory(url):
             files.copy_parallel(url, str(place))
         else:
@@ -91,7 +91,7 @@ def copy_in(url: str, place: Path) -> None:
     elif source.is_file():
         shutil.copyfile(str(source), str(place))
     else:
-        raise Problem(f"there is no '{url}'")
+        raise Problem(f"'{url}' does not exist")
 
 
 def copy_folder(source: Path, place: Path) -> None:
@@ -158,10 +158,10 @@ def check_member(archive: Path, member: zipfile.ZipInfo) -> None:
     name = member.filename.replace("\\", "/")
     parts = PurePosixPath(name).parts
     if name.startswith("/") or ".." in parts or re.match(r"[A-Za-z]:", name) or not parts:
-        raise Problem(f"'{archive}' holds the path '{member.filename}', which leads out of it")
+        raise Problem(f"'{archive}' contains the path '{member.filename}', which leads outside it")
     kind = stat.S_IFMT(member.external_attr >> 16)
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-        raise Problem(f"'{archive}' holds '{member.filename}', which is a link or a device")
+        raise Problem(f"'{archive}' contains '{member.filename}', which is a link or a device")
 
 
 def write_member(content: zipfile.ZipFile, member: zipfile.ZipInfo, place: Path) -> None:
@@ -320,7 +320,7 @@ def find_script(name: str) -> Path:
         raise Problem("which script? Give it with --ma_script")
     script = HERE / name
     if not script.is_file():
-        raise Problem(f"there is no '{script}'")
+        raise Problem(f"'{script}' does not exist")
     return script
 
 
@@ -383,7 +383,7 @@ def job(arguments: list[str]) -> int:
             # Newer jobs have their data on this machine already.
             data_path = Path(options.data_url).resolve()
             if not data_path.exists():
-                raise Problem(f"there is no '{options.data_url}'")
+                raise Problem(f"'{options.data_url}' does not exist")
         data = str(data_path)
     result_folders = [part for part in options.ma_results.split(",") if part]
     sources = {"": train}

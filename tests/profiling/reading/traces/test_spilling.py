@@ -37,6 +37,7 @@ def test_integers_are_limited_to_64_bits() -> None:
         (str(LARGEST), None, LARGEST),
         ("-5", None, -5),
         ("x", None, None),
+        ("\ud800", None, None),
         (2.5, None, None),
         (True, None, None),
         (None, None, None),

@@ -59,13 +59,7 @@ class Texts:
     def column(self) -> pl.Series:
         """All texts, indexed by number."""
         if len(self._column) != len(self._numbers):
-            texts = list(self._numbers)
-            try:
-                self._column = pl.Series("texts", texts, dtype=pl.String)
-            except UnicodeEncodeError:
-                # JSON can name half of a surrogate pair, which UTF-8 cannot encode.
-                whole = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-                self._column = pl.Series("texts", whole, dtype=pl.String)
+            self._column = _strings("texts", list(self._numbers))
         return self._column
 
     def matching(self, pattern: str) -> list[int]:
@@ -253,11 +247,20 @@ def _packed(name: str, kind: Kind, values: Sequence[Any], texts: Texts) -> pl.Se
         return texts.numbers(name, values)
     if kind == "digits":
         written = [None if value is None else str(value) for value in values]
-        return pl.Series(name, written, dtype=pl.String).cast(pl.Int64, strict=False)
+        return _strings(name, written).cast(pl.Int64, strict=False)
     try:
         return pl.Series(name, values, dtype=pl.Int64, strict=True)
-    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+    except (TypeError, OverflowError, UnicodeEncodeError, pl.exceptions.PolarsError):
         return pl.Series(name, [_whole(value) for value in values], dtype=pl.Int64)
+
+
+def _strings(name: str, texts: Sequence[str | None]) -> pl.Series:
+    """A column of texts; JSON can name half of a surrogate pair, which UTF-8 cannot encode."""
+    try:
+        return pl.Series(name, texts, dtype=pl.String)
+    except UnicodeEncodeError:
+        encodable = [text and text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+        return pl.Series(name, encodable, dtype=pl.String)
 
 
 def _whole(value: Any) -> int | None:

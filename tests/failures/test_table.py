@@ -23,6 +23,52 @@ def test_each_entrys_sample_line_is_attributed_to_it_first(fault: Fault, tmp_pat
     assert named(explain_text(tmp_path, log=f"{fault.example}\n"))[0] == fault.id
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("OSError: [Errno 98] 地址已在使用", "port-in-use"),
+        ("OSError: [Errno 28] Auf dem Gerät ist kein Speicherplatz mehr verfügbar", "disk-full"),
+        ("OSError: [Errno 122] Quota atteint", "disk-full"),
+        ("PermissionError: [Errno 13] Keine Berechtigung", "permission"),
+        ("PermissionError: [Errno 1] Vorgang nicht zulässig", "permission"),
+        ("OSError: [Errno 12] Kann Speicher nicht zuweisen", "host-allocation"),
+        ("BlockingIOError: [Errno 11] 资源暂时不可用", "threads-used-up"),
+        ("OSError: [Errno 30] Le système de fichiers est en lecture seule", "file-system"),
+        ("OSError: [Errno 5] 输入/输出错误", "file-system"),
+        ("OSError: [Errno 116] Veraltetes Dateihandle", "file-system"),
+        ("OSError: [Errno 107] x: '/mnt/data'", "file-system"),
+        ("  what():  Transport endpoint is not connected", "connection-broken"),
+        ("ConnectionRefusedError: [Errno 111] 拒绝连接", "connection-broken"),
+        ("OSError: [Errno 104] Connexion ré-initialisée", "connection-broken"),
+        ("OSError: [Errno 101] 网络不可达", "connection-broken"),
+        ("OSError: [Errno 113] Keine Route zum Zielrechner", "connection-broken"),
+    ],
+)
+def test_errors_of_the_system_are_known_by_number_in_any_language(line: str, expected: str) -> None:
+    fault = fault_table().fault_in(line)
+    assert fault is not None
+    assert fault.id == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "is_hung_up"),
+    [
+        ("Sending process 3 closing signal SIGHUP", True),
+        ("Received 1 death signal, shutting down workers", True),
+        ("Received Signals.SIGHUP death signal, shutting down workers", True),
+        ("Sending process 3 closing signal SIGTERM", False),
+        ("Received 15 death signal, shutting down workers", False),
+        ("Received Signals.SIGTERM death signal, shutting down workers", False),
+        ("api.SignalException: Process 12 got signal: 15", False),
+        ("traceback : Signal 11 (SIGSEGV) received by PID 5", False),
+        ("traceback : Signal 15 (SIGTERM) received by PID 5", False),
+    ],
+)
+def test_only_a_hang_up_is_a_closed_terminal(line: str, is_hung_up: bool) -> None:
+    fault = fault_table().fault_in(line)
+    assert (fault is not None and fault.id == "launcher-hung-up") == is_hung_up
+
+
 def test_at_least_180_entries_have_a_line_from_a_real_program() -> None:
     """`message` marks lines that were put together from a program's text; `run` was run here."""
     kinds = [entry.get("example_is", "log") for entry in ENTRIES]

@@ -14,7 +14,7 @@ from typing import Final
 from jumar.failures.reading import forms, raised
 from jumar.failures.reading.lines import Line, lines_of
 from jumar.failures.reading.sources import DAMAGED, Source, sources_of
-from jumar.failures.table import Fault, Table
+from jumar.failures.table import Fault, Table, codes_in
 from jumar.failures.waiting import CONCERNED, Waits
 from jumar.ground.errors import UserError
 
@@ -174,16 +174,15 @@ class _Reader:
         text = "\n".join(line.text for line in batch)
         sieve = self._table.sieve(text)
         telling_words = tuple(word for word in _TELLING if word in text)
-        coded = raised.CANN_CODE.search(text) is not None
         first = self._job.lines
-        if sieve.marks or sieve.codes or telling_words or coded:
+        if sieve.marks or sieve.codes or telling_words:
             for count, line in enumerate(batch, 1):
                 self._before = batch[count - 2].text if count > 1 else self._last
                 fault = sieve.fault_in(line.text)
                 if (
                     fault is not None
                     or any(word in line.text for word in telling_words)
-                    or (coded and raised.CANN_CODE.search(line.text))
+                    or (sieve.codes and any(codes_in(line.text)))
                 ):
                     self._job.lines = first + count
                     self._take(line, fault)

@@ -24,8 +24,6 @@ _RAISED: Final = re.compile(
 _AFTER_TRACEBACK: Final = re.compile(rf"{_NAME}(?:: \S|$)")
 """Any name of an exception, if the frames of a traceback are above it."""
 _BARE: Final = re.compile(rf"{_NAME}:?\s*$")
-CANN_CODE: Final = re.compile(r"\bE[A-Z0-9]\d{4}(?:: |\): ?| ?\[PID:)")
-"""Where a message of CANN may stand."""
 _CANN: Final = re.compile(
     r"E[A-Z0-9]\d{4}(?:: | ?(?=\[PID))(?:\[PID: ?\d{1,9}\] ?)?(?:\d{4}-[\d:.-]{10,30} ?)?"
     r"(?:\(E\w{5}\): ?)?\s{0,8}(?=\S)"

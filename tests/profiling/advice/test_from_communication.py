@@ -86,10 +86,10 @@ def test_late_rank_is_named_from_fifty_microseconds(late: int) -> None:
     _, evidence, _ = _claim(_two(late))
     _, chinese, _ = _claim(_two(late), language="zh")
     first = "rank 0: all 0.200 ms: 0.100 ms wait"
-    said = "rank 1 came 0.050 ms after the first to all: computed Pad 0.010 ms"
+    said = "rank 1 came 0.050 ms after the first to all: 0.010 ms of it computing Pad"
     assert evidence == ([first, said] if late > 50_000 else [first])
     assert chinese[1:] == (
-        ["卡 1 比最早的卡晚 0.050 ms 进入 all：计算 Pad 0.010 ms"] if late > 50_000 else []
+        ["卡 1 比最早的卡晚 0.050 ms 进入 all：其中 0.010 ms 计算 Pad"] if late > 50_000 else []
     )
 
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import polars as pl
 import pytest
 
 from jumar.ground.text import Text
@@ -170,10 +171,16 @@ def test_limitations_of_a_comparison_are_noted() -> None:
     def notes(before: Profile, after: Profile) -> list[str]:
         return [note.en for note in compare(before, after).notes]
 
+    def later(profile: Profile) -> Profile:
+        return replace(profile, ops=profile.ops.with_columns(pl.col("start_ns") + 1))
+
     row = ("Add", 3, _F, _F)
     short = replace(_profile(row), source="short")
     long = replace(_profile(row, steps=5), source="long")
-    assert notes(short, short) == []
+    same = "both are the same capture: the same ops at the same times"
+    assert notes(short, short) == notes(short, replace(short, source="copy")) == [same]
+    longer = replace(short, ops=short.ops.with_columns(pl.col("duration_ns") + 1))
+    assert notes(short, longer) == notes(short, later(short)) == []
     assert notes(short, long) == ["long has 5 steady steps; 2 are compared"]
     assert notes(long, short) == ["long has 5 steady steps; 2 are compared"]
     bare = profile_of([{"rank": 0, "step": 0, "name": "x", "start_ns": 0, "duration_ns": 5}])
@@ -181,10 +188,10 @@ def test_limitations_of_a_comparison_are_noted() -> None:
         "made has no types of ops (Level 0): ops are told apart by their names",
         "made has no dtypes: changed dtypes cannot be detected",
     ]
-    npu, other = replace(short, chip="A"), replace(short, chip="B")
+    npu, other = replace(short, chip="A"), replace(later(short), chip="B")
     assert notes(npu, other) == ["different chips: A and B"]
     assert notes(npu, replace(other, kind="cuda")) == ["different devices: npu and cuda"]
-    assert notes(npu, short) == notes(npu, npu) == []
+    assert notes(npu, later(short)) == notes(npu, later(npu)) == []
 
 
 def test_comparison_totals_match_its_steps() -> None:

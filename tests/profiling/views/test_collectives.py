@@ -49,7 +49,7 @@ def test_each_rank_has_a_row_longest_first_with_the_last_arrival() -> None:
         *("name", "rank", "step", "elapse_ms", "transit_ms", "wait_ms", "idle_ms"),
         *("uncovered_ms", "late_rank", "late_ms", "late_rank_did"),
     ]
-    did = "computed Add 0.030 ms"
+    did = "0.030 ms of it computing Add"
     assert table.rows() == [
         ("all", 0, 0, 0.05, 0.01, 0.035, 0.005, 0.035, 1, 0.03, did),
         ("other", 1, 0, 0.04, None, 0.01, None, 0.04, None, 0.0, ""),
@@ -157,11 +157,11 @@ def _did(profile: Profile, **more: Any) -> str:
 def test_late_rank_is_explained_by_its_longest_activity_until_arrival() -> None:
     # Only what lies between the two begins counts: 40 of the sum's 50 us and 30 of 90.
     ops = [_op(1, 990, 30), _op(1, 1_080, 50), _op(1, 1_020, 39, type="Mul"), _op(0, 1_000, 99)]
-    assert _did(_late(*ops)) == "computed Add 0.040 ms"
-    assert _did(_late(*ops), language="zh") == "计算 Add 0.040 ms"
+    assert _did(_late(*ops)) == "0.040 ms of it computing Add"
+    assert _did(_late(*ops), language="zh") == "其中 0.040 ms 计算 Add"
     equal = [_op(1, 1_000, 20, type="Mul"), _op(1, 1_040, 20, type="Add")]
-    assert _did(_late(*equal)) == "computed Add 0.020 ms"
-    assert _did(_late(_op(1, 1_000, 20, type=None))) == "computed ? 0.020 ms"
+    assert _did(_late(*equal)) == "0.020 ms of it computing Add"
+    assert _did(_late(_op(1, 1_000, 20, type=None))) == "0.020 ms of it computing ?"
     # What ends when the first rank came, or begins when the late one did, is beside it.
     assert _did(_late(_op(1, 900, 100), _op(1, 1_100, 50))) == "neither ops nor calls recorded"
     assert _did(_late(), language="zh") == "没有记录到算子和调用"
@@ -171,15 +171,17 @@ def test_call_explains_lateness_unless_it_is_long_or_marks_the_step() -> None:
     def did(*calls: dict[str, Any], ops: tuple[dict[str, Any], ...] = ()) -> str:
         return _did(_late(*ops, host=list(calls)))
 
-    assert did(_call("load", 950, 150), ops=(_op(1, 1_000, 99),)) == "host in load 0.100 ms"
+    assert (
+        did(_call("load", 950, 150), ops=(_op(1, 1_000, 99),)) == "0.100 ms of it in host call load"
+    )
     # Of as much time the op is told.
-    assert did(_call("load", 1_000, 99), ops=(_op(1, 1_000, 99),)) == "computed Add 0.099 ms"
-    assert did(_call("load", 0, 1_999)) == "host in load 0.100 ms"
+    assert did(_call("load", 1_000, 99), ops=(_op(1, 1_000, 99),)) == "0.099 ms of it computing Add"
+    assert did(_call("load", 0, 1_999)) == "0.100 ms of it in host call load"
     assert did(_call("main", 0, 2_000)) == "neither ops nor calls recorded"
     assert did(_call("ProfilerStep#3", 950, 150)) == "neither ops nor calls recorded"
     assert did(_call("load", 950, 150, rank=0)) == "neither ops nor calls recorded"
     zh = _did(_late(host=[_call("load", 950, 150)]), language="zh")
-    assert zh == "host 执行 load 0.100 ms"
+    assert zh == "其中 0.100 ms host 执行 load"
 
 
 @pytest.mark.parametrize(("late", "entered"), [(80, True), (79, False)])
@@ -189,11 +191,19 @@ def test_rank_with_a_late_step_start_is_explained_by_it(late: int, entered: bool
         return {"rank": rank, "step": step, "start_ns": own}
 
     steps = [mark(None, 500), mark(1, 500 + late), mark(1, None), mark(1, 0, step=1), mark(2, 505)]
-    text = _did(_late(_op(1, 1_000, 9), steps=steps))
-    assert text == ("entered the step 0.080 ms late" if entered else "computed Add 0.009 ms")
-    zh = _did(_late(_op(1, 1_000, 9), steps=steps), language="zh")
-    assert zh == ("晚 0.080 ms 进入该迭代" if entered else "计算 Add 0.009 ms")
-    assert _did(_late(_op(1, 1_000, 9), steps=[mark(0, 5), mark(2, 90)])) == "computed Add 0.009 ms"
+    text = _did(_late(_op(1, 1_000, 29), steps=steps))
+    entered_late = "entered the step 0.080 ms late"
+    assert text == (entered_late if entered else "0.029 ms of it computing Add")
+    zh = _did(_late(_op(1, 1_000, 29), steps=steps), language="zh")
+    entered_late = "晚 0.080 ms 进入该迭代"
+    assert zh == (entered_late if entered else "其中 0.029 ms 计算 Add")
+    others = _did(_late(_op(1, 1_000, 29), steps=[mark(0, 5), mark(2, 90)]))
+    assert others == "0.029 ms of it computing Add"
+
+
+def test_ops_on_several_streams_cover_no_more_than_the_delay() -> None:
+    ops = [_op(1, 1_000, 80), {**_op(1, 1_000, 80), "stream": "8"}]
+    assert _did(_late(*ops)) == "0.100 ms of it computing Add"
 
 
 def test_highest_of_equally_late_ranks_is_named() -> None:

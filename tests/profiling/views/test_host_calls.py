@@ -120,7 +120,7 @@ def test_copy_from_pageable_memory_blocks_the_host() -> None:
     ("entered", "expected"),
     [
         (5 * MS, "entered the step 5.000 ms late"),
-        (1 * MS, "host in load 4.000 ms"),
+        (1 * MS, "4.000 ms of it in host call load"),
     ],
 )
 def test_late_rank_is_explained_by_its_step_or_its_activity(entered: int, expected: str) -> None:

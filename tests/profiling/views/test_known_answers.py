@@ -76,7 +76,7 @@ def test_late_rank_is_named_with_its_activity() -> None:
     rows = view("collectives", profile)
     assert set(rows["late_rank"]) == {2}
     assert set(rows["late_ms"]) == {4.0}
-    assert set(rows["late_rank_did"]) == {"computed Pad 4.000 ms"}
+    assert set(rows["late_rank_did"]) == {"4.000 ms of it computing Pad"}
     waits = rows.filter(pl.col("rank") == 0)
     assert set(waits["wait_ms"]) == {4.0}
     assert set(waits["uncovered_ms"]) == {(4_000_000 + ALL_REDUCE_NS) / 1e6}

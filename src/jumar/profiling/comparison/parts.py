@@ -160,6 +160,11 @@ def _notes(before: Side, after: Side, count: int) -> Iterable[Text]:
                 en=f"{name} has no dtypes: changed dtypes cannot be detected",
                 zh=f"{name} 没有数据类型：无法识别数据类型的变化",
             )
+    if before.fingerprint == after.fingerprint:
+        yield Text(
+            en="both are the same capture: the same ops at the same times",
+            zh="两者是同一份采集数据：算子及其时间完全相同",
+        )
     for en, zh, one, other in (
         ("devices", "设备", before.kind, after.kind),
         ("chips", "芯片", before.chip, after.chip),

@@ -140,7 +140,7 @@ def _entered_late(profile: Profile, step: int | None, rank: int) -> int:
 def _doing(
     profile: Profile, step: int | None, rank: int | None, start: int, late: int | None
 ) -> Text:
-    """What a rank was doing during its delay, or that its step started late."""
+    """What a rank did during its delay and for how much of it, or that its step started late."""
     if rank is None or not late:
         return Text(en="", zh="")
     entered = _entered_late(profile, step, rank)
@@ -149,29 +149,37 @@ def _doing(
             en=f"entered the step {entered / 1e6:.3f} ms late",
             zh=f"晚 {entered / 1e6:.3f} ms 进入该迭代",
         )
+    candidates = _beside_delay(profile, rank, start, late)
+    if not candidates:
+        return Text(en="neither ops nor calls recorded", zh="没有记录到算子和调用")
+    length, activity = max(candidates, key=lambda one: one[0])
+    part = f"{length / 1e6:.3f} ms"
+    return Text(en=f"{part} of it {activity.en}", zh=f"其中 {part} {activity.zh}")
+
+
+def _beside_delay(profile: Profile, rank: int, start: int, late: int) -> list[tuple[int, Text]]:
+    """The op type and the call that a rank spent most of its delay in, with how long."""
     end = start + late
-    candidates: list[tuple[int, str, Text]] = []
     of_rank = pl.col("rank").fill_null(0) == rank
     size = pl.min_horizontal(pl.col("start_ns") + pl.col("duration_ns"), end)
     size = size - pl.max_horizontal("start_ns", start)
     beside = (pl.col("start_ns") < end) & (pl.col("start_ns") + pl.col("duration_ns") > start)
     # A call that lasts for many steps, as that of the training loop does, explains nothing.
     short = (pl.col("duration_ns") < 20 * late) & ~pl.col("name").str.contains(STEP_MARK)
+    candidates: list[tuple[int, Text]] = []
     for table, label, verb in (
-        (computing(profile.ops), "type", Text(en="computed", zh="计算")),
-        (profile.host.filter(short), "name", Text(en="host in", zh="host 执行")),
+        (computing(profile.ops), "type", Text(en="computing", zh="计算")),
+        (profile.host.filter(short), "name", Text(en="in host call", zh="host 执行")),
     ):
         inside = table.filter(of_rank & beside).group_by(pl.col(label).fill_null("?"))
         sums = inside.agg(size.sum().alias("inside"))
         sums = sums.sort("inside", label, descending=[True, False])
-        for name, length in sums.head(1).iter_rows():
-            candidates.append((int(length), str(name), verb))
-    if not candidates:
-        return Text(en="neither ops nor calls recorded", zh="没有记录到算子和调用")
-    length, name, verb = max(candidates, key=lambda one: one[0])
-    return Text(
-        en=f"{verb.en} {name} {length / 1e6:.3f} ms", zh=f"{verb.zh} {name} {length / 1e6:.3f} ms"
-    )
+        candidates += [
+            # Ops on several streams, and calls of several threads, add up to more than the delay.
+            (min(int(length), late), Text(en=f"{verb.en} {name}", zh=f"{verb.zh} {name}"))
+            for name, length in sums.head(1).iter_rows()
+        ]
+    return candidates
 
 
 VIEWS.add(

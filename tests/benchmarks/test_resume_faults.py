@@ -14,7 +14,7 @@ from tests.cli.in_process import here
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("ranks", "kills"), [(1, 5), (2, 3)])
+@pytest.mark.parametrize(("ranks", "kills"), [(1, 12), (2, 5), (3, 3)])
 def test_killed_trainings_resume_as_if_undisturbed(tmp_path: Path, ranks: int, kills: int) -> None:
     chosen = ("--kills", str(kills), "--seed", "5", "--ranks", str(ranks), "--to", str(tmp_path))
     done = subprocess.run(

@@ -91,6 +91,17 @@ def test_speed_over_a_handful_of_steps_is_omitted_with_a_note(tmp_path: Path) ->
     assert any("fewer than 20 timed steps" in note for note in reader.texts["li"])
 
 
+def test_different_numbers_of_evaluation_samples_are_noted_smallest_first(tmp_path: Path) -> None:
+    note = "The scores come from different numbers of evaluation samples"
+    a, b, c, unknown = (
+        write_run(tmp_path / name, eval_samples=samples)
+        for name, samples in (("a", 1000), ("b", 400), ("c", 1000), ("unknown", None))
+    )
+    assert f"{note}: 400, 1000." in compared([a, b, c, unknown], tmp_path).texts["li"]
+    same = compared([a, c, unknown], tmp_path).texts["li"]
+    assert not any(note in line for line in same)
+
+
 def test_different_metrics_do_not_share_a_column(tmp_path: Path) -> None:
     other = {"name": "psnr", "unit": "dB", "higher_is_better": True}
     paths = [

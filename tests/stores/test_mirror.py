@@ -137,6 +137,34 @@ def test_store_has_a_complete_state_whenever_the_machine_is_lost(
     assert states[-1] is True
 
 
+def test_uploads_of_a_job_lost_before_its_manifest_are_deleted_with_the_next(
+    run: Location,
+) -> None:
+    write(local_run(run), RUN)
+    assert opened(run).close() is None
+    hashed = "@0123456789abcdef"
+    leftovers = ("checkpoints/step-00000007/model.safetensors", f"metrics.jsonl{hashed}")
+    elsewhere = (f"sub/metrics.jsonl{hashed}", "sub/checkpoints/step-00000001/model.safetensors")
+    others = dict.fromkeys(("notes.txt", "me@home", *elsewhere), "theirs")
+    for name in (*leftovers, *others):
+        client_of(run).write(run.below(name), b"theirs")
+    mirror = opened(run)
+    assert set(leftovers) <= set(stored(run))
+    write(local_run(run), {"metrics.jsonl": "2\n"})
+    assert mirror.close() is None
+    assert stored(run) == RUN | {"metrics.jsonl": "2\n"} | others
+
+
+def test_upload_that_the_lost_job_also_made_is_kept(run: Location) -> None:
+    write(local_run(run), RUN)
+    assert opened(run).close() is None
+    again = "checkpoints/step-00000002/model.safetensors"
+    client_of(run).write(run.below(again), b"cut off")
+    write(local_run(run), {again: "whole"})
+    assert opened(run).close() is None
+    assert stored(run) == RUN | {again: "whole"}
+
+
 def test_failing_one_request_in_ten_changes_nothing(
     run: Location, store_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ So whenever the machine is lost, the store's manifest names a complete state.
 import fcntl
 import hashlib
 import json
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ STATE = ".mirror.json"
 """The store's run that a local directory is a copy of."""
 _PERIOD_S = 5.0
 _LONGEST_PERIOD_S = 60.0
+_UPLOADED = re.compile(r"checkpoints/.+|[^/]+@[0-9a-f]{16}")
+"""Keys that only this run's mirror writes: others may be a user's files, or runs in subfolders."""
 _IN_MEMORY = 32 * 2**20
 """Files up to this size are read once, so that what is hashed is what is uploaded."""
 
@@ -140,6 +143,7 @@ class Mirror:
         self._local = local_run(run)
         self._client: Client = client_of(run)
         self._manifest = Manifest()
+        self._earlier_keys: frozenset[str] = frozenset()
         self._seen: dict[str, _Seen] = {}
         self._stop = Event()
         self._failure: UserError | None = None
@@ -155,7 +159,14 @@ class Mirror:
             self._manifest = read_manifest(self._client, self._run)
         except Absent:
             self._manifest = Manifest()
+        self._earlier_keys = self._uploaded()
         self._thread.start()
+
+    def _uploaded(self) -> frozenset[str]:
+        """Keys of earlier jobs, also of one that was lost before its manifest named them."""
+        start = len(self._run.below("").key)
+        keys = (stored.location.key[start:] for stored in self._client.list(self._run))
+        return frozenset(key for key in keys if _UPLOADED.fullmatch(key))
 
     def close(self) -> UserError | None:
         """Bring the store up to date one last time, and release the run.
@@ -288,8 +299,9 @@ class Mirror:
                 where=str(self._run),
                 todo="Choose another --run-dir.",
             ) from None
-        obsolete_keys = {file.key for file in self._manifest.files.values()}
+        obsolete_keys = {file.key for file in self._manifest.files.values()} | self._earlier_keys
         obsolete_keys -= {file.key for file in files.values()}
+        self._earlier_keys = frozenset()
         self._manifest = Manifest(files=dict(files), e_tag=e_tag)
         _note_base(self._local, self._run, e_tag)
         for key in sorted(obsolete_keys):

@@ -108,7 +108,7 @@ def test_glob_without_a_match_is_an_error_listing_the_candidates() -> None:
     many.entry("op", "softmaxes", "", "forward")
     error = failed(many)
     assert error.where == "--ops"
-    assert error.todo == f"Did you mean 'softmaxes'? The step has {listed}, ...."
+    assert error.todo == f"Did you mean 'softmaxes'? The step has {listed} and 1 more."
 
 
 @pytest.mark.parametrize(

@@ -105,11 +105,13 @@ class Calls:
                 if not any(fnmatchcase(name, glob) for name in names):
                     close = nearest(glob, names)
                     hint = f"Did you mean '{close}'? " if close else ""
-                    examples = ", ".join(sorted(filter(None, names))[:20])
+                    known = sorted(filter(None, names))
+                    more = f" and {len(known) - 20} more" if len(known) > 20 else ""
+                    examples = f"{', '.join(known[:20])}{more}"
                     raise UserError(
                         f"'{glob}' matches none of the step",
                         where=option,
-                        todo=f"{hint}The step has {examples}{', ...' if len(names) > 20 else ''}.",
+                        todo=f"{hint}The step has {examples}.",
                     )
 
 

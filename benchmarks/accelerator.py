@@ -2,6 +2,7 @@
 
     python benchmarks/accelerator.py --device cuda --out runs/accelerator
     python benchmarks/accelerator.py --device cuda --out runs/accelerator --part classifiers
+    python benchmarks/accelerator.py --device cuda --only "BERT-base, 128, bf16"
     python benchmarks/accelerator.py --device cpu --small --out runs/small
 
 Needs the checkout, a Python with torch 2.6 or newer and the wheels that docs/results.md lists; no
@@ -46,6 +47,9 @@ def main() -> int:
     parser.add_argument("--device", default="auto", help="auto, cuda, npu or cpu")
     parser.add_argument("--minutes", type=float, default=8.0, help="when to stop")
     parser.add_argument("--part", action="append", default=[], help="one part only; repeatable")
+    parser.add_argument(
+        "--only", action="append", default=[], help="one measurement only; repeatable"
+    )
     parser.add_argument("--out", type=Path, default=Path("runs/accelerator"), help="output folder")
     parser.add_argument("--small", action="store_true", help="as small as it can be, for a CPU")
     parser.add_argument("--data", type=Path, help="folder with real data sets, as `shared/data`")
@@ -56,10 +60,11 @@ def main() -> int:
         out=chosen.out,
         small=chosen.small,
         data=chosen.data,
+        only=chosen.only,
         command=shlex.join(["python", *sys.argv]),
     )
     try:
-        return Session(chosen_parts(chosen.part), options).run()
+        return Session(chosen_parts(chosen.part), options, reported=PARTS).run()
     except UserError as error:
         print_plain(f"accelerator: {error}", sys.stderr)
         return EXIT_CODE

@@ -11,7 +11,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from jumar.ground.errors import UserError
+from jumar.ground.errors import UserError, unknown_name
 from jumar.ground.files import write_text
 from jumar.ground.paths import exists, is_folder, make_folder, make_writable
 from jumar.ground.text import counted, print_plain
@@ -37,6 +37,8 @@ class Options:
     """The options of the command.
 
     Attributes:
+        only: Names of measurements, where not all of the parts are to be made; those of the rates
+            are always made.
         least_limit_s: After how many seconds at least a measurement counts as hanging.
     """
 
@@ -46,6 +48,7 @@ class Options:
     small: bool
     data: Path | None
     command: str
+    only: Sequence[str] = ()
     least_limit_s: float = _LEAST_LIMIT_S
 
 
@@ -56,15 +59,22 @@ class Session:
         parts: What to measure, in order. Those in `first` come before everything else.
         options: How.
         say: Prints a line.
+        reported: All parts that earlier calls may have measured into the folder.
 
     Raises:
         UserError: A path or the device cannot be used.
     """
 
     def __init__(
-        self, parts: Sequence[Part], options: Options, say: Callable[[str], None] = print_plain
+        self,
+        parts: Sequence[Part],
+        options: Options,
+        say: Callable[[str], None] = print_plain,
+        *,
+        reported: Sequence[Part] = (),
     ) -> None:
         self._parts, self._options, self._say = parts, options, say
+        self._reported = reported or parts
         started = time.time()
         _check(options)
         self._context = Context(
@@ -78,7 +88,8 @@ class Session:
         self._log = options.out / "log.txt"
         self._records = Records(options.out, self._machine())
         make_folder(self._context.work)
-        self._plan = {part.name: _planned(part, self._context) for part in parts}
+        plan = {part.name: _planned(part, self._context) for part in parts}
+        self._plan = _only(plan, options.only) if options.only else plan
         self._estimated, self._taken, self._num_made = 0.0, 0.0, 0
 
     def run(self) -> int:
@@ -227,13 +238,13 @@ class Session:
     def _write(self) -> None:
         """Write both forms of the report."""
         out, records = self._options.out, self._records
-        parts = {part.name: records.of_part(part.name) for part in self._parts}
+        parts = {part.name: records.of_part(part.name) for part in self._reported}
         content = {
             "machine": records.machine,
             "parts": {name: [vars(record) for record in each] for name, each in parts.items()},
         }
         write_json(out / "results.json", finite(content))
-        titles = {part.name: part.title for part in self._parts}
+        titles = {part.name: part.title for part in self._reported}
         write_text(out / "results.md", markdown(records.machine, titles, parts))
 
 
@@ -271,6 +282,24 @@ def _planned(part: Part, context: Context) -> Sequence[Measurement]:
             todo="docs/results.md lists the wheels to send along: "
             "pip install --no-index --no-deps wheels/*.whl",
         ) from error
+
+
+def _only(
+    plan: Mapping[str, Sequence[Measurement]], names: Sequence[str]
+) -> dict[str, Sequence[Measurement]]:
+    """The named measurements, and all of the rates, which the shares of the others are of.
+
+    Raises:
+        UserError: There is no such measurement.
+    """
+    known = [each.name for part in plan.values() for each in part]
+    for name in names:
+        if name not in known:
+            raise unknown_name("measurement", name, known, where="--only")
+    return {
+        part: [each for each in measurements if part == "rates" or each.name in names]
+        for part, measurements in plan.items()
+    }
 
 
 def _line(record: Record) -> str:

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import time
+from collections.abc import Sequence
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from on_accelerator.measuring import Part
 from on_accelerator.session import Options, Session, peaks
 
 PART = Part(name="own", title="Own part", module="tests.benchmarks.own_part")
+OTHER = Part(name="rates", title="Rates", module="tests.benchmarks.own_part")
 
 
 class Calls:
@@ -30,7 +32,15 @@ class Calls:
         lines = [" ".join((f"{word}=1").split("=")[:2]) for word in words]
         (self.data / "plan.txt").write_text("\n".join(lines))
 
-    def call(self, *, minutes: float = 1.0, limit_s: float = 20.0, small: bool = True) -> int:
+    def call(
+        self,
+        *,
+        minutes: float = 1.0,
+        limit_s: float = 20.0,
+        small: bool = True,
+        only: Sequence[str] = (),
+        part: Part = PART,
+    ) -> int:
         """One call; returns its exit code."""
         options = Options(
             device="cpu",
@@ -39,9 +49,10 @@ class Calls:
             small=small,
             data=self.data,
             command="python benchmarks/accelerator.py",
+            only=only,
             least_limit_s=limit_s,
         )
-        return Session([PART], options, self.said.append).run()
+        return Session([part], options, self.said.append, reported=[PART, OTHER]).run()
 
     def records(self) -> dict[str, dict[str, Any]]:
         """What the report says of each measurement."""
@@ -134,6 +145,28 @@ def test_lower_priority_measurements_follow_the_first_ones_of_all_parts(calls: C
     calls.plan("good-later", "lack", "good")
     assert calls.call() == 0
     assert calls.began() == ["lack", "good", "good-later"]
+
+
+def test_named_measurements_are_made_alone_but_for_the_rates(calls: Calls) -> None:
+    calls.plan("good-1", "good-2", "good-3")
+    assert calls.call(only=["good-3", "good-1"]) == 0
+    assert calls.began() == ["good-1", "good-3"]
+    calls.plan("lack-1", "lack-2")
+    assert calls.call(only=["lack-2"], part=OTHER) == 0
+    assert calls.began()[2:] == ["lack-1", "lack-2"]
+    with pytest.raises(UserError, match="good-4") as error:
+        calls.call(only=["good-4"])
+    assert error.value.where == "--only"
+
+
+def test_report_keeps_the_parts_of_earlier_calls(calls: Calls) -> None:
+    calls.plan("good")
+    assert calls.call() == 0
+    assert calls.call(part=OTHER) == 0
+    assert list(calls.records()) == ["good"]
+    report = (calls.out / "results.md").read_text()
+    assert "## Own part" in report
+    assert "## Rates" in report
 
 
 def test_sliced_measurement_continues_across_calls(calls: Calls) -> None:

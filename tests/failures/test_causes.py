@@ -40,3 +40,75 @@ def test_nccl_warnings_count_as_errors(tmp_path: Path) -> None:
 def test_single_warning_is_still_named(tmp_path: Path) -> None:
     line = "train.py:3: UserWarning: No module named 'apex', falling back\n"
     assert named(explain_text(tmp_path, log=line)) == ["module-missing"]
+
+
+def test_raised_error_stands_for_a_fault_that_was_only_warned_of_before(tmp_path: Path) -> None:
+    log = """\
+joblib/_helpers.py:46: UserWarning: [Errno 28] No space left on device.  joblib is serial
+Traceback (most recent call last):
+  File "/job/finetune.py", line 55, in main
+    mp.spawn(run, nprocs=n_gpus, args=(n_gpus, hps,))
+OSError: [Errno 28] No space left on device
+"""
+    candidate = explain_text(tmp_path, log=log).candidates[0]
+    assert candidate.fault.id == "disk-full"
+    assert (candidate.first.line, candidate.first.frame) == (5, "/job/finetune.py:55")
+    assert candidate.first.count == 2
+
+
+def test_first_of_two_raised_errors_stands_for_a_fault(tmp_path: Path) -> None:
+    log = "OSError: [Errno 28] a\nOSError: [Errno 28] b\n"
+    assert explain_text(tmp_path, log=log).candidates[0].first.line == 1
+
+
+def test_warning_does_not_explain_an_exception_that_follows(tmp_path: Path) -> None:
+    log = "train.py:3: UserWarning: No module named 'apex', falling back\nValueError: no\n"
+    assert named(explain_text(tmp_path, log=log)) == ["python-exception", "module-missing"]
+
+
+def test_lines_above_the_first_time_of_a_log_count_as_earlier(tmp_path: Path) -> None:
+    log = """\
+[rank0]: RuntimeError: setup failed!
+[ERROR] 2025-06-28-15:57:56 (PID:118889, Device:0, RankID:-1) ERR00100 PTA call acl api failed
+"""
+    assert named(explain_text(tmp_path, log=log))[0] == "atb-failed"
+
+
+def test_note_at_the_exit_of_torch_npu_is_no_cause(tmp_path: Path) -> None:
+    note = "[ERROR] 2025-06-28-15:57:56 (PID:1, Device:0) ERR99999 UNKNOWN applicaiton exception\n"
+    assert named(explain_text(tmp_path, log=note + "ValueError: no\n")) == ["python-exception"]
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("Killed", ["process-killed"]),
+        (
+            "slurm_script: line 28:  8156 Killed                  python3 main.py",
+            ["process-killed"],
+        ),
+        ("./run.sh: 行 3: 12 已杀死               python main.py", ["process-killed"]),
+        ("3 jobs were Killed here", []),
+        ("Killed by the rule", []),
+    ],
+)
+def test_process_that_the_shell_reports_as_killed(
+    tmp_path: Path, line: str, fault: list[str]
+) -> None:
+    assert named(explain_text(tmp_path, log=f"step 1\n{line}\n")) == fault
+
+
+def test_start_of_a_worker_that_was_cut_off_follows_from_the_killed_process(tmp_path: Path) -> None:
+    log = """\
+torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with signal SIGKILL
+_pickle.UnpicklingError: pickle data was truncated
+"""
+    assert named(explain_text(tmp_path, log=log)) == ["process-killed"]
+
+
+@pytest.mark.parametrize(
+    "line", ["0 errors", "errors: 0", "no error found", "ignored errors so far", "error=none"]
+)
+def test_lines_that_tell_of_no_error_are_not_shown_as_errors(tmp_path: Path, line: str) -> None:
+    explanation = explain_text(tmp_path, log=f"{line}\nsome error here\n")
+    assert [error.text for error in explanation.errors] == ["some error here"]

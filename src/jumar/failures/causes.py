@@ -1,6 +1,5 @@
 """The first cause among its consequences."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,12 +14,6 @@ _LATER: Final = timedelta(minutes=2)
 """How much later a cause may be logged than its consequences: buffers are flushed late."""
 _LINES_LATER: Final = 400
 """The same for logs without times, in lines of one file."""
-_HEAD: Final = 200
-_WARNING: Final = re.compile(
-    r"Warning: |(?<!NCCL )\b(?:WARN|WARNING|Warning|warning)\b[\]:)]? |(?:^|\[| )W\d{3,4} |"
-    r"\[W \w{1,40}\.cpp|(?:^|: )W tensorflow/|\[(?:INFO|DEBUG|EVENT)\] "
-)
-"""Prefixes of lines that only warn or inform; NCCL also logs errors as warnings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +75,7 @@ def explained(job: Job) -> Explanation:
     unexplained = sorted(
         unexplained,
         key=lambda sighting: (
-            *(_is_late(sighting, unexplained), _is_warning(sighting)),
+            *(_is_late(sighting, unexplained), sighting.survived),
             *(sighting.fault.believed, _when(sighting)),
         ),
     )
@@ -130,11 +123,6 @@ def _when(sighting: Sighting) -> tuple[bool, float, int]:
     return (sighting.time is None, seconds, sighting.order)
 
 
-def _is_warning(sighting: Sighting) -> bool:
-    """Whether a program only warned of it; that ranks after raised errors."""
-    return _WARNING.search(sighting.text[:_HEAD]) is not None
-
-
 def _explains(cause: Sighting, effect: Sighting) -> bool:
     """Whether one fault may lead to the other."""
     if cause is effect:
@@ -147,7 +135,7 @@ def _explains(cause: Sighting, effect: Sighting) -> bool:
     if cause.fault.believed >= effect.fault.believed or effect.fault.role == "cause":
         return False
     if effect.fault.role == "general":  # an exception with a message of its own may be the first
-        return _when(cause) < _when(effect)
+        return _when(cause) < _when(effect) and cause.survived <= effect.survived
     return not _clearly_later(cause, effect)
 
 

@@ -79,6 +79,13 @@ _SHORT_TIME: Final = re.compile(
 )
 _LOG_TIME: Final = re.compile(r"^(?:ERROR|INFO|WARNING) (\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)")
 
+_HEAD: Final = 200
+_WARNING: Final = re.compile(
+    r"Warning: |(?<!NCCL )\b(?:WARN|WARNING|Warning|warning)\b[\]:)]? |(?:^|\[| )W\d{3,4} |"
+    r"\[W \w{1,40}\.cpp|(?:^|: )W tensorflow/|\[(?:INFO|DEBUG|EVENT)\] "
+)
+"""Prefixes of lines that only warn or inform; NCCL also logs errors as warnings."""
+
 
 @dataclass(kw_only=True)
 class Place:
@@ -148,6 +155,11 @@ def rank_in_name(shown: str) -> int | None:
     if match is None and len(parts) > 1:
         match = _NAMED.search(parts[-2])
     return int(match.group(1) or match.group(2)) if match else None
+
+
+def is_warning(line: str) -> bool:
+    """Whether a program only warned or informed; that ranks after raised errors."""
+    return _WARNING.search(line[:_HEAD]) is not None
 
 
 def time_in(line: str) -> datetime | None:

@@ -12,9 +12,10 @@ from pathlib import PurePath
 from typing import Final
 
 from jumar.failures.reading import forms, raised
-from jumar.failures.reading.lines import Line, lines_of
+from jumar.failures.reading.lines import Line, lines_of, unescaped
 from jumar.failures.reading.sources import DAMAGED, Source, sources_of
-from jumar.failures.table import Fault, Table, codes_in
+from jumar.failures.reading.tracebacks import Tracebacks, is_source_in
+from jumar.failures.table import Fault, Sieve, Table, codes_in
 from jumar.failures.waiting import CONCERNED, Waits
 from jumar.ground.errors import UserError
 
@@ -24,8 +25,11 @@ MOST_SIGHTINGS: Final = 20_000
 MOST_PROCESSES: Final = 20_000
 MOST_PENDING: Final = 4_000
 FIRST_ERRORS: Final = 8
-_FAILING: Final = re.compile(r"error|fail|exception|traceback|fatal|abort|killed", re.IGNORECASE)
-_FRAME: Final = re.compile(r'\s*File "([^"]{1,400})", line (\d{1,7})')
+_FAILING: Final = re.compile(
+    r"(?<!\bno )(?<!\b0 )(?<!\bignored )(?<!\bignoring )"
+    r"(?:error|fail|exception|traceback|fatal|abort|killed)(?!\w{0,5}\s?[:=]\s?(?:0\b|none\b))",
+    re.IGNORECASE,
+)
 _BINDING: Final = (
     *("rank[", "ranks[", "nranks ", "rankNum[", "rankSize[", "rankId[", "totalRanks[", "RankID:"),
     *("world_size", "worldsize", "(local_rank: ", "exitcode"),
@@ -40,13 +44,14 @@ _TELLING: Final = (
         "Expired",
         ".Empty",
         'File "',
+        "│ /",
+        "Killed",
         *_BINDING,
         *CONCERNED,
     ),
 )
 """Pattern of lines without a fault that are still examined."""
 _RANK: Final = re.compile(r"\[rank(\d{1,6})\]")
-_LIBRARY: Final = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|^<")
 
 
 @dataclass(kw_only=True)
@@ -68,6 +73,7 @@ class Sighting:
         frame: The line of the script, from a traceback above it.
         blamed: The rank that the line itself blames.
         says: The message of the exception or of CANN, where only that explains the fault.
+        survived: Whether the program only warned of it, or Python ignored the exception.
         count: Number of lines that report it.
     """
 
@@ -85,6 +91,7 @@ class Sighting:
     frame: str = ""
     blamed: int | None = None
     says: str = ""
+    survived: bool = False
     count: int = 1
 
 
@@ -139,7 +146,7 @@ class _Reader:
         self._job = Job()
         self._seen: dict[tuple[str, int, int | None, int | None], Sighting] = {}
         self._ranks_of: dict[tuple[int, int], int] = {}
-        self._frames: dict[tuple[int, int | None, int | None], tuple[str, bool]] = {}
+        self._tracebacks = Tracebacks()
         self._bound: dict[int, list[tuple[int, int]]] = {}
         self._pending: list[tuple[int, int, str]] = []
         self._names: list[str] = []
@@ -185,24 +192,32 @@ class _Reader:
                     or (sieve.codes and any(codes_in(line.text)))
                 ):
                     self._job.lines = first + count
-                    self._take(line, fault)
+                    self._take_unescaped(line, fault, sieve)
         self._job.lines = first + len(batch)
         self._last = batch[-1].text
         self._job.ranks.update(int(rank) for rank in set(_RANK.findall(text)))
 
+    def _take_unescaped(self, line: Line, fault: Fault | None, sieve: Sieve) -> None:
+        """Process a line; one that quotes a whole log, as an answer in JSON does, in parts."""
+        parts = unescaped(line.text)
+        if len(parts) == 1:
+            self._take(line, fault)
+            return
+        for part in parts:
+            self._take(Line(line.number, part), sieve.fault_in(part))
+            self._before = part
+
     def _take(self, line: Line, fault: Fault | None) -> None:
         place = forms.place_of(line.text)
         text = place.text
+        stream = (self._source, place.rank, place.pid)
         fault = self._known(fault, place)
         if fault is not None or any(word in text for word in _BINDING) or Waits.concerns(text):
             self._complete(place, line.text)
             self._note_wait(place, text)
         if place.rank is not None and place.rank <= forms.LARGEST_RANK:
             self._job.ranks.add(place.rank)
-        if 'File "' in text:
-            self._note_frame(place, text)
-        elif text.startswith("Traceback (most"):
-            self._frames.pop((self._source, place.rank, place.pid), None)
+        self._tracebacks.note(stream, text)
         if fault is not None:
             self._note(fault, place, line)
         elif len(self._job.errors) < FIRST_ERRORS and _FAILING.search(text):
@@ -210,14 +225,17 @@ class _Reader:
 
     def _known(self, fault: Fault | None, place: forms.Place) -> Fault | None:
         """The fault of a line; one quoting its own words if the table has none better."""
+        before = forms.place_of(self._before).text
+        if fault is not None and fault.role == "general":
+            is_quote = raised.is_wrapped(place.text) or is_source_in(place.text, before)
+            return None if is_quote else fault
         if fault is not None and fault.id not in raised.VAGUE:
             return fault
         if raised.cann_message_in(place.text):
             return self._table.faults.get(raised.MESSAGE, fault)
-        in_traceback = (self._source, place.rank, place.pid) in self._frames
-        if fault is None and raised.is_exception(
-            place.text, in_traceback=in_traceback and _in_frame(self._before)
-        ):
+        in_traceback = self._tracebacks.has_frames((self._source, place.rank, place.pid))
+        in_traceback = in_traceback and before.startswith("    ")
+        if fault is None and raised.is_exception(place.text, in_traceback=in_traceback):
             return self._table.faults.get(raised.kind_of(place.text))
         return fault
 
@@ -248,31 +266,22 @@ class _Reader:
         bound = self._ranks_of.get((self._source, place.pid)) if place.pid is not None else None
         return self._file_rank if bound is None else bound
 
-    def _note_frame(self, place: forms.Place, text: str) -> None:
-        match = _FRAME.match(text)
-        if match is None:
-            return
-        key = (self._source, place.rank, place.pid)
-        in_script = not _LIBRARY.search(match.group(1))
-        previous = self._frames.get(key)
-        # The deepest line in the script itself is more useful than the library's.
-        deeper = in_script or previous is None or not previous[1]
-        if deeper and (previous is not None or len(self._frames) < MOST_PROCESSES):
-            self._frames[key] = (f"{match.group(1)}:{match.group(2)}", in_script)
-
     def _note(self, fault: Fault, place: forms.Place, line: Line) -> None:
         self._time = forms.time_in(line.text) or self._time
         rank = self._rank(place)
         key = (fault.id, self._source, rank, None if rank is not None else place.pid)
         earlier = self._seen.get(key)
+        stream = (self._source, place.rank, place.pid)
+        survived = self._tracebacks.ended_nothing(stream) or forms.is_warning(line.text)
         if earlier is not None:
             earlier.count += 1
             if earlier.blamed is None:
                 earlier.blamed = _blamed(fault, place.text)
+            if survived or not earlier.survived:
+                return
+        elif len(self._seen) >= MOST_SIGHTINGS:
             return
-        if len(self._seen) >= MOST_SIGHTINGS:
-            return
-        frame = self._frames.get((self._source, place.rank, place.pid), ("", False))[0]
+        # An exception that was raised stands for the fault, not a warning before it.
         self._seen[key] = Sighting(
             fault=fault,
             file=self._shown,
@@ -285,9 +294,11 @@ class _Reader:
             pid=place.pid,
             device=forms.device_in(place.text),
             host=place.host,
-            frame=frame,
-            blamed=_blamed(fault, place.text),
+            frame=self._tracebacks.frame(stream),
+            blamed=_blamed(fault, place.text) if earlier is None else earlier.blamed,
             says=self._saying(fault, place.text),
+            survived=survived,
+            count=1 if earlier is None else earlier.count,
         )
 
     def _saying(self, fault: Fault, text: str) -> str:
@@ -311,6 +322,7 @@ class _Reader:
                 sighting.rank = self._rank_of_process(sighting.source, sighting.pid)
             if sighting.time and sighting.time.year == forms.YEARLESS and years:
                 sighting.time = _in_year(sighting.time, max(years))
+        _give_times(sightings)
         self._job.sightings = sightings
         self._job.ranks |= {sighting.rank for sighting in sightings if sighting.rank is not None}
         return self._job
@@ -330,11 +342,6 @@ class _Reader:
         return ranks[0][0]
 
 
-def _in_frame(line: str) -> bool:
-    """Whether a line is the source shown in a traceback, or its underline."""
-    return forms.place_of(line).text.startswith("    ")
-
-
 def _shared(path: str, other_path: str) -> int:
     """Number of leading folders that two paths share."""
     pairs = zip(PurePath(path).parts, PurePath(other_path).parts, strict=False)
@@ -351,6 +358,17 @@ def _blamed(fault: Fault, text: str) -> int | None:
     rest = text[start + len(before) :][:12]
     number = re.match(r"\s*(\d{1,6})", rest)
     return int(number.group(1)) if number and after in text[start:] else None
+
+
+def _give_times(sightings: list[Sighting]) -> None:
+    """Give lines above the first time of a log that time: they are no later than it."""
+    firsts: dict[int, datetime] = {}
+    for sighting in sightings:
+        time = sighting.time
+        if time is not None and time < firsts.get(sighting.source, datetime.max):
+            firsts[sighting.source] = time
+    for sighting in sightings:
+        sighting.time = sighting.time or firsts.get(sighting.source)
 
 
 def _in_year(time: datetime, year: int) -> datetime:

@@ -1,6 +1,7 @@
 """Lines of a stream, whatever its encoding and however long they are."""
 
 import codecs
+import re
 from collections.abc import Callable, Iterator
 from typing import IO, Final, NamedTuple
 
@@ -8,6 +9,12 @@ PIECE: Final = 64 * 1024
 HEAD: Final = 4096
 LONGEST: Final = 4096
 """Maximum characters of a line; a log that is one line of 2 GB is read in pieces."""
+
+_ESCAPED_BREAK: Final = re.compile(
+    r"\\n(?=Traceback \(most|\[E[Rr][Rr][Oo][Rr]\]|\[PID|\s+\S|E[A-Z0-9]\d{4}[: ]|"
+    r"[\w.]{1,60}(?:Error|Exception): )"
+)
+"""A written-out line break, where what follows shows that a log is quoted."""
 
 
 class Line(NamedTuple):
@@ -50,6 +57,11 @@ def lines_of(stream: IO[bytes], most: int) -> Iterator[Line]:
         read += len(piece)
         if read > most:
             raise TooLarge(f"only its first {most >> 20} MiB were read: it unpacks to much more")
+
+
+def unescaped(text: str) -> list[str]:
+    r"""The lines of a log that is quoted in one line, with `\n` between them."""
+    return _ESCAPED_BREAK.split(text) if "\\n" in text else [text]
 
 
 def _pieces(start: bytes, stream: IO[bytes]) -> Iterator[bytes]:

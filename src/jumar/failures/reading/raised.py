@@ -12,6 +12,8 @@ MESSAGE: Final = "cann-message"
 """The fault of a message of CANN that the table does not know."""
 CALL: Final = "npu-function-failed"
 """The fault of a call to CANN whose code the table does not know."""
+KILLED: Final = "process-killed"
+"""The fault of a process that the shell reports as killed, by that word alone."""
 VAGUE: Final = frozenset({"npu-inner-error", "ge-failed"})
 """Faults of codes that may precede any message."""
 LONGEST_SAYING: Final = 400
@@ -35,17 +37,26 @@ _WHERE_IN_CANN: Final = re.compile(r"\[(?:FUNC|FILE|LINE|THREAD):")
 
 
 def kind_of(text: str) -> str:
-    """The fault for an exception that is not in the table."""
+    """The fault of a line that is not in the table, but looks like the end of a process."""
+    if text.strip() == "Killed":
+        return KILLED
     is_call_error = " function error:" in text and "error code is " in text
     return CALL if is_call_error else EXCEPTION
 
 
 def is_exception(text: str, *, in_traceback: bool) -> bool:
-    """Whether a line is the one that ends a traceback, or looks like it."""
+    """Whether a line is the one that ends a traceback, looks like it, or says `Killed`."""
     if _WRAPPED.match(text):
         return False
+    if text.strip() == "Killed":
+        return True
     pattern = _AFTER_TRACEBACK if in_traceback else _RAISED
     return (pattern.match(text) or _RAISED.match(text)) is not None
+
+
+def is_wrapped(text: str) -> bool:
+    """Whether a line only announces the original traceback of another process."""
+    return _WRAPPED.match(text) is not None
 
 
 def cann_message_in(text: str) -> str:

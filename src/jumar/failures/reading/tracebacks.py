@@ -1,0 +1,64 @@
+"""Python's tracebacks in a stream: the line of the script, and exceptions that ended nothing."""
+
+import re
+from typing import Final
+
+MOST_STREAMS: Final = 20_000
+Stream = tuple[int, int | None, int | None]
+"""Index of the log, rank, process."""
+_FRAME: Final = re.compile(r'\s*File "([^"]{1,400})", line (\d{1,7})')
+_BOXED_FRAME: Final = re.compile(r"\s*│ (\S{1,400}\.py):(\d{1,7}) in \S")
+"""A frame as the package `rich` prints it."""
+_LIBRARY: Final = re.compile(
+    r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|\.egg[/\\]|^<"
+    r"|[/\\]Lib[/\\](?:multiprocessing|concurrent|importlib|asyncio|urllib)[/\\]"
+    r"|\\[Ll]ib\\(?:runpy|threading|subprocess|contextlib|codecs|pickle|os|shutil|socket|ssl)\.py$"
+)
+_SURVIVED: Final = "Exception ignored "
+
+
+class Tracebacks:
+    """The traceback that each stream is in, or was in last."""
+
+    def __init__(self) -> None:
+        self._frames: dict[Stream, tuple[str, bool]] = {}
+        self._ignored: dict[Stream, bool] = {}
+
+    def note(self, stream: Stream, text: str) -> None:
+        """Take in a line, without launcher prefixes."""
+        if 'File "' in text or "│ " in text:
+            self._note_frame(stream, text)
+        elif text.startswith("Traceback (most"):
+            self._frames.pop(stream, None)
+            # What Python ignored has one traceback; a second one is of something else.
+            if self._ignored.pop(stream, None) is False:
+                self._ignored[stream] = True
+        elif _SURVIVED in text[:40] and len(self._ignored) < MOST_STREAMS:
+            self._ignored[stream] = False
+
+    def has_frames(self, stream: Stream) -> bool:
+        return stream in self._frames
+
+    def frame(self, stream: Stream) -> str:
+        """The deepest line of the script; of a library if there is none of the script."""
+        return self._frames.get(stream, ("", False))[0]
+
+    def ended_nothing(self, stream: Stream) -> bool:
+        """Whether the exception that a line reports is one that Python ignored."""
+        return self._ignored.pop(stream, None) is not None
+
+    def _note_frame(self, stream: Stream, text: str) -> None:
+        match = _FRAME.match(text) or _BOXED_FRAME.match(text)
+        if match is None:
+            return
+        in_script = not _LIBRARY.search(match.group(1))
+        previous = self._frames.get(stream)
+        # The deepest line in the script itself is more useful than the library's.
+        deeper = in_script or previous is None or not previous[1]
+        if deeper and (previous is not None or len(self._frames) < MOST_STREAMS):
+            self._frames[stream] = (f"{match.group(1)}:{match.group(2)}", in_script)
+
+
+def is_source_in(text: str, before: str) -> bool:
+    """Whether a line is the source shown below a frame: `raise ValueError("...")`."""
+    return text.startswith("    ") and _FRAME.match(before) is not None

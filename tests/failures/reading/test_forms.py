@@ -26,6 +26,8 @@ from jumar.failures.reading.forms import YEARLESS, complete, place_of, rank_in_n
         ("[36m(WorkerDict pid=7)[0m KeyError: 1", None, "KeyError: 1"),
         ("[Stage-0] ERROR 01-30 18:03:36 [diffusion_worker.py:344] x", None, "x"),
         ("scheduler.log-58-[WARNING] x", None, "[WARNING] x"),
+        ("trainer.pretrain/0 [default1]:[rank1]: KeyError: 'a'", 1, "KeyError: 'a'"),
+        ("data/0 is a folder", None, "data/0 is a folder"),
         ("plain text", None, "plain text"),
     ],
 )
@@ -40,6 +42,7 @@ def test_launcher_prefixes_are_stripped(line: str, rank: int | None, text: str) 
         ("[ERROR] 2024-05-21-11:57:54 (PID:927000, Device:3, RankID:3) ERR02200 DIST", 3, 927000),
         ("[ERROR] 2024-05-21-11:57:54 (PID:927000, Device:3, RankID:-1) ERR02200", None, 927000),
         ("[INFO] HCCL(69395,python3):2024 Entry:ranks[4], rank[2], rootinfo", 2, 69395),
+        ("[INFO] HCCL(858941,x):2025 [LocalRank Key Info]userRank[6] hostIp[127.0.0.1]", 6, 858941),
         ("EI0006: [PID: 1292363] 2025-04-08 Getting socket times out.", None, 1292363),
         ("ng30903:3063028:3066152 [3] NCCL INFO comm 0x5 rank 5 nranks 8 cudaDev 1", 5, 3063028),
     ],

@@ -129,3 +129,52 @@ def test_causes_explained_by_the_table_are_not_quoted_again(tmp_path: Path) -> N
         tmp_path, log="RuntimeError: CUDA out of memory. Tried to allocate\n"
     )
     assert explanation.candidates[0].first.says == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (
+            "[ERROR] FE(3536113,python):2023-07-14-20:35:57.670.101 [tbe_op_store_adapter.cc:947]"
+            "3774464 ParallelCompileOp: process fail task failed",
+            "ParallelCompileOp: process fail task failed",
+        ),
+        (
+            "[ERROR] ME(130371:281473296949264,MainProcess):2024-12-26-14:22:26.839.923 "
+            "[mindspore/parallel/cluster/process_entity/_api.py:268] Worker exits.",
+            "Worker exits.",
+        ),
+        (
+            "[2025-12-15 15:19:22.681+08:00] [38] [452] [server] [ERROR] [http_server.cpp:163] : "
+            "[MIE04E02041D] [endpoint] Bad certificate",
+            "[MIE04E02041D] [endpoint] Bad certificate",
+        ),
+        (
+            "2017-11-15 01:21:03.972724: E tensorflow/core/common_runtime/direct_session.cc:138] "
+            "Bad graph",
+            "Bad graph",
+        ),
+    ],
+)
+def test_unknown_error_of_a_native_log_is_quoted_if_nothing_better_is_there(
+    line: str, says: str, tmp_path: Path
+) -> None:
+    explanation = explain_text(tmp_path, log=f"{line}\n")
+    assert named(explanation) == ["logged-error"]
+    assert explanation.candidates[0].first.says == says
+    assert named(explain_text(tmp_path, log=f"{line}\nSegmentation fault\n")) == [
+        "process-segfault"
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[WARNING] ME(130371:281,MainProcess):2024-12-26-14:22:26.839.923 [a.py:268] Worker exits.",
+        "[ERROR] ME(130371:281,MainProcess):2024-12-26-14:22:26.839.923 [a.py:268] ",
+        "2017-11-15 01:21:03.972724: W tensorflow/core/direct_session.cc:138] Bad error",
+        "[ERROR] some error",
+    ],
+)
+def test_other_lines_of_native_logs_are_not_quoted(line: str, tmp_path: Path) -> None:
+    assert named(explain_text(tmp_path, log=f"{line}\n")) == []

@@ -36,7 +36,10 @@ def frame_of(*lines: str) -> str:
         "/usr/lib/python3/dist-packages/torch/nn/module.py",
         "/opt/conda/lib/python3.10/site-packages/torch/nn/module.py",
         "/opt/conda/lib/python3.7/os.py",
+        "/usr/lib64/python3.9/os.py",
         "/usr/src/torch-2.1.0-py3.8.egg/torch/nn/module.py",
+        "/usr/local/bin/accelerate-launch",
+        "h5py/h5f.pyx",
         "C:\\Python310\\Lib\\multiprocessing\\spawn.py",
         "C:\\Python310\\lib\\runpy.py",
         "<frozen runpy>",
@@ -59,6 +62,18 @@ def test_own_module_in_a_folder_named_lib_is_the_script(own: str) -> None:
 def test_frames_in_boxes_are_read() -> None:
     box = "│ /job/large/trainer.py:555 in _inner_training_loop            │"
     assert frame_of(box, "│ ❱ 555 │   │   if self.deepspeed: │") == "/job/large/trainer.py:555"
+
+
+@pytest.mark.parametrize(
+    ("line", "frame"),
+    [
+        ("Cell In [93], line 2", "Cell In [93]:2"),
+        ("Cell In[5], line 12", "Cell In[5]:12"),
+        ("File ~/job/launchers.py:87, in launcher(function, args)", "~/job/launchers.py:87"),
+    ],
+)
+def test_frames_of_notebooks_are_read(line: str, frame: str) -> None:
+    assert frame_of(line) == frame
 
 
 def test_new_traceback_forgets_the_frames_of_the_last() -> None:

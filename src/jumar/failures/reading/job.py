@@ -31,7 +31,17 @@ _FAILING: Final = re.compile(
     re.IGNORECASE,
 )
 _BINDING: Final = (
-    *("rank[", "ranks[", "nranks ", "rankNum[", "rankSize[", "rankId[", "totalRanks[", "RankID:"),
+    *(
+        "rank[",
+        "ranks[",
+        "userRank[",
+        "nranks ",
+        "rankNum[",
+        "rankSize[",
+        "rankId[",
+        "totalRanks[",
+        "RankID:",
+    ),
     *("world_size", "worldsize", "(local_rank: ", "exitcode"),
 )
 _TELLING: Final = (
@@ -45,7 +55,11 @@ _TELLING: Final = (
         ".Empty",
         'File "',
         "│ /",
+        "Cell In",
+        "File /",
+        "File ~",
         "Killed",
+        ": E tensorflow/",
         *_BINDING,
         *CONCERNED,
     ),
@@ -237,6 +251,8 @@ class _Reader:
         in_traceback = in_traceback and before.startswith("    ")
         if fault is None and raised.is_exception(place.text, in_traceback=in_traceback):
             return self._table.faults.get(raised.kind_of(place.text))
+        if fault is None and raised.is_logged_error(place.text):
+            return self._table.faults.get(raised.LOGGED)
         return fault
 
     def _note_wait(self, place: forms.Place, text: str) -> None:
@@ -303,7 +319,8 @@ class _Reader:
 
     def _saying(self, fault: Fault, text: str) -> str:
         before = forms.place_of(self._before).text
-        return raised.saying(text, before) if fault.role == "general" else ""
+        is_quoted = fault.role == "general" or fault.id == raised.LOGGED
+        return raised.saying(text, before) if is_quoted else ""
 
     def finished(self) -> Job:
         """The job, with later information applied to earlier lines."""

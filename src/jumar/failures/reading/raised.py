@@ -14,6 +14,8 @@ CALL: Final = "npu-function-failed"
 """The fault of a call to CANN whose code the table does not know."""
 KILLED: Final = "process-killed"
 """The fault of a process that the shell reports as killed, by that word alone."""
+LOGGED: Final = "logged-error"
+"""The fault of an error in a native library's log that the table does not know."""
 VAGUE: Final = frozenset({"npu-inner-error", "ge-failed"})
 """Faults of codes that may precede any message."""
 LONGEST_SAYING: Final = 400
@@ -31,6 +33,13 @@ _CANN: Final = re.compile(
     r"(?:\(E\w{5}\): ?)?\s{0,8}(?=\S)"
     r"|\[PID: ?\d{1,9}\] ?\d{4}-[\d:.-]{10,30} ?\w{1,80}\(E[A-Z0-9]\d{4}\): ?(?=\S)"
 )
+_LOGGED: Final = re.compile(
+    r"\[(?:ERROR|CRITICAL)\] [A-Z_]{2,20}\(\d{1,9}(?::\d{1,20})?,[^)]{0,60}\):[\d:. -]{15,35}"
+    r"\[[\w./-]{1,120}:\d{1,6}\] ?(?:\[\d{1,9}\]|\d{1,9} )?"
+    r"|\[[^\]]{8,40}\] (?:\[[\w.-]{1,30}\] ){1,4}\[ERROR\] \[[\w./-]{1,120}:\d{1,6}\] ?:? ?"
+    r"|\d{4}-\d\d-\d\d [\d:.]{8,16}: [EF] (?:tensorflow|external|xla|tsl)/[\w./-]{1,120}:\d{1,6}\] "
+)
+"""The start of an error line of plog and MindSpore, of MindIE, and of TensorFlow."""
 _WRAPPED: Final = re.compile(rf"{_NAME}: Caught \w{{1,60}} in ")
 """PyTorch's line above the original traceback of another process or replica."""
 _WHERE_IN_CANN: Final = re.compile(r"\[(?:FUNC|FILE|LINE|THREAD):")
@@ -59,6 +68,12 @@ def is_wrapped(text: str) -> bool:
     return _WRAPPED.match(text) is not None
 
 
+def is_logged_error(text: str) -> bool:
+    """Whether a line is an error in the log of CANN, MindSpore, MindIE or TensorFlow."""
+    match = _LOGGED.match(text)
+    return match is not None and match.end() < len(text)
+
+
 def cann_message_in(text: str) -> str:
     """CANN's message after a code; empty if the code stands alone."""
     match = _CANN.match(text)
@@ -75,7 +90,8 @@ def saying(text: str, before: str) -> str:
         text: The line, without launcher prefixes.
         before: The line above, which an exception without a message needs: `assert a == b`.
     """
-    message = cann_message_in(text) or text.strip()
+    logged = _LOGGED.match(text)
+    message = cann_message_in(text) or text[logged.end() if logged else 0 :].strip()
     if _BARE.match(text) and before.startswith(" ") and 'File "' not in before:
         message = f"{message.rstrip(':')}: {before.strip()}"
     return message[:LONGEST_SAYING]

@@ -7,10 +7,14 @@ MOST_STREAMS: Final = 20_000
 Stream = tuple[int, int | None, int | None]
 """Index of the log, rank, process."""
 _FRAME: Final = re.compile(r'\s*File "([^"]{1,400})", line (\d{1,7})')
-_BOXED_FRAME: Final = re.compile(r"\s*│ (\S{1,400}\.py):(\d{1,7}) in \S")
-"""A frame as the package `rich` prints it."""
+_OTHER_FRAME: Final = re.compile(
+    r"\s*│ (\S{1,400}\.py):(\d{1,7}) in \S|File (\S{1,400}\.py):(\d{1,7}), in \S"
+    r"|(Cell In ?\[\d{1,6}\]), line (\d{1,7})"
+)
+"""A frame as the package `rich` and notebooks print it."""
 _LIBRARY: Final = re.compile(
-    r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|\.egg[/\\]|^<"
+    r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python\d|\.egg[/\\]|\.pyx$|^<"
+    r"|[/\\](?:bin|Scripts)[/\\][\w-]{1,60}$"
     r"|[/\\]Lib[/\\](?:multiprocessing|concurrent|importlib|asyncio|urllib)[/\\]"
     r"|\\[Ll]ib\\(?:runpy|threading|subprocess|contextlib|codecs|pickle|os|shutil|socket|ssl)\.py$"
 )
@@ -26,7 +30,7 @@ class Tracebacks:
 
     def note(self, stream: Stream, text: str) -> None:
         """Take in a line, without launcher prefixes."""
-        if 'File "' in text or "│ " in text:
+        if "File " in text or "│ " in text or text.startswith("Cell In"):
             self._note_frame(stream, text)
         elif text.startswith("Traceback (most"):
             self._frames.pop(stream, None)
@@ -48,15 +52,16 @@ class Tracebacks:
         return self._ignored.pop(stream, None) is not None
 
     def _note_frame(self, stream: Stream, text: str) -> None:
-        match = _FRAME.match(text) or _BOXED_FRAME.match(text)
+        match = _FRAME.match(text) or _OTHER_FRAME.match(text)
         if match is None:
             return
-        in_script = not _LIBRARY.search(match.group(1))
+        path, number = (group for group in match.groups() if group is not None)
+        in_script = not _LIBRARY.search(path)
         previous = self._frames.get(stream)
         # The deepest line in the script itself is more useful than the library's.
         deeper = in_script or previous is None or not previous[1]
         if deeper and (previous is not None or len(self._frames) < MOST_STREAMS):
-            self._frames[stream] = (f"{match.group(1)}:{match.group(2)}", in_script)
+            self._frames[stream] = (f"{path}:{number}", in_script)
 
 
 def is_source_in(text: str, before: str) -> bool:

@@ -1,0 +1,88 @@
+"""Marks of the table, each by a line that has no other one."""
+
+import pytest
+
+from jumar.failures import fault_table
+
+PLOG = "[ERROR] HCCL(2111665,all_reduce_test):2025-10-24-11:18:29.499.235 [x.cc:908] [2111665]"
+CASES = [
+    ("THCudaCheck FAIL file=THCStorage.cu line=66 error=2 : out of memory", "cuda-out-of-memory"),
+    ("RuntimeError: cuda runtime error (2) : out of memory at x.cu:66", "cuda-out-of-memory"),
+    ("slurm_script: line 28:  8156 Killed                  python3 main.py", "process-killed"),
+    ("run.sh：行 28:  8156 已杀死               python3 main.py", "process-killed"),
+    ("pod worker-0 exited with code 137", "process-killed"),
+    ("subprocess returned exit status 137", "process-killed"),
+    ("State: Terminated, exitCode:137", "process-killed"),
+    ("(raylet) Worker exit type: SYSTEM_ERROR", "ray-actor-died"),
+    (
+        "(raylet) A worker died or was killed while executing a task by an unexpected system error."
+        " (1) The process is killed by SIGKILL by OOM killer due to high memory usage.",
+        "ray-actor-died",
+    ),
+    ("[ERROR] 2025-03-27-11:25:51 (PID:1) UNKNOWN applicaiton exception", "npu-exit-notice"),
+    ("[ERROR] 2025-03-27-11:25:51 (PID:1) UNKNOWN application exception", "npu-exit-notice"),
+    ("[ERROR] 2025-03-27-11:25:51 (PID:1) ERR99999", "npu-exit-notice"),
+    ("_pickle.UnpicklingError: pickle data was truncated", "pickle-cut"),
+    (
+        "concurrent.futures.process.BrokenProcessPool: A process in the process pool was terminated"
+        " abruptly while the future was running or pending.",
+        "pool-worker-died",
+    ),
+    (
+        "RuntimeError: One of the subprocesses has abruptly died during map operation.",
+        "pool-worker-died",
+    ),
+    (
+        "TerminatedWorkerError: A worker process managed by the executor was unexpectedly "
+        "terminated.",
+        "pool-worker-died",
+    ),
+    ("cxil_map: write error", "fabric-registration"),
+    ("'visible_device_list' listed an invalid GPU id '6'", "tf-device-number"),
+    ("InvalidArgumentError: Invalid device ordinal value (1).", "tf-device-number"),
+    (f"{PLOG}[InitGroupStage][EnvConfig]value[x]", "hccl-variable-invalid"),
+    (f"{PLOG}[InitGroupStage][RanktableConfig]file[x]", "hccl-rank-table-invalid"),
+    (
+        f"{PLOG}[InitGroupStage][RanktableCheck]devices have same superDeviceId[0x3000000]",
+        "hccl-rank-table-invalid",
+    ),
+    (f"{PLOG}JSON parse error: [json.exception.parse_error.101]", "hccl-rank-table-invalid"),
+    (f"{PLOG}[InitGroupStage][RanktableDetect]x", "hccl-cluster-detection-failed"),
+    (f"{PLOG}[InitChannelStage][ParameterConflict]x", "hccl-arguments-differ"),
+    (f"{PLOG}[InitChannelStage][VersionConflict]x", "hccl-versions-differ"),
+    (f"{PLOG}[InitChannelStage][Timeout]x", "hccl-socket-timeout"),
+    (f"{PLOG}[TaskExecStage][InvalidArgument]x", "hccl-operator-argument"),
+    (
+        f"{PLOG}[TaskExecStage][Timeout][Host]Task run failed, base information is streamID:[2]",
+        "hccl-notify-timeout",
+    ),
+    (f"{PLOG}[TaskExecStage][RunFailed]x", "hccl-task-failed"),
+    (f"{PLOG}[TaskExecStage][HeartbeatAbnormal]x", "hccl-heartbeat-lost"),
+    (
+        "rtGetDeviceIndexByPhyId execute failed, reason=[device id error][FUNC:FuncErrorReason]",
+        "npu-device-id",
+    ),
+    ("rtSetDevice execution failed, reason=device id error[FUNC:A]", "npu-device-id"),
+    ("srun: forcing job termination", "interrupted"),
+    (
+        "BlockingIOError: [Errno 11] Unable to synchronously open file (unable to lock file, errno "
+        "= 11, error message = 'Resource temporarily unavailable')",
+        "file-locked",
+    ),
+    ("OSError: h5py: unable to lock file, flags = 1", "file-locked"),
+    ("OSError: errno = 11, error message = 'x'", "file-locked"),
+    ("sqlite3.OperationalError: database is locked", "file-locked"),
+    (
+        "[MIE04E02041C] [endpoint] Failed to listen 172.17.0.3:40032, please check if business ip "
+        "and port are legal.",
+        "serving-listen-failed",
+    ),
+    ("[MIE04E02011C] [endpoint] Failed to start http wrapper", "serving-listen-failed"),
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), CASES, ids=[line[-60:] for line, _ in CASES])
+def test_line_is_this_fault(line: str, expected: str) -> None:
+    fault = fault_table().fault_in(line)
+    assert fault is not None
+    assert fault.id == expected

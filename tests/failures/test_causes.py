@@ -112,3 +112,39 @@ _pickle.UnpicklingError: pickle data was truncated
 def test_lines_that_tell_of_no_error_are_not_shown_as_errors(tmp_path: Path, line: str) -> None:
     explanation = explain_text(tmp_path, log=f"{line}\nsome error here\n")
     assert [error.text for error in explanation.errors] == ["some error here"]
+
+
+@pytest.mark.parametrize(
+    ("cause", "effect", "first"),
+    [
+        (
+            "Malloc device memory failed, Device 0 may be other processes occupying this card",
+            "The argument is invalid.Reason: rtGetDevMsg execute failed, reason=[x]",
+            "npu-memory-taken",
+        ),
+        (
+            "EL0005: [PID: 278] 2025-08-26-03:01:17.531.512 The resources are busy.",
+            "The argument is invalid.Reason: rtGetDevMsg execute failed, reason=[x]",
+            "npu-device-busy",
+        ),
+        (
+            "RuntimeError: NPU out of memory. Tried to allocate 1.90 GiB",
+            "The argument is invalid.Reason: rtGetDevMsg execute failed, reason=[x]",
+            "npu-out-of-memory",
+        ),
+        ("Failed to verify the OPP", "error code is 507033", "npu-opp-unverified"),
+        ("hccl fftsplus task timeout occurred", "reason=[task timeout]", "hccl-task-timeout"),
+        (
+            "OSError: [Errno 28] No space left on device",
+            "_pickle.UnpicklingError: pickle data was truncated",
+            "disk-full",
+        ),
+        ("exitcode: -9", "A process in the process pool was terminated abruptly", "process-killed"),
+    ],
+)
+@pytest.mark.parametrize("is_first_in_the_log", [True, False])
+def test_fault_follows_from_its_cause_in_either_order(
+    tmp_path: Path, cause: str, effect: str, first: str, is_first_in_the_log: bool
+) -> None:
+    lines = (cause, effect) if is_first_in_the_log else (effect, cause)
+    assert named(explain_text(tmp_path, log="\n".join(lines) + "\n")) == [first]

@@ -25,6 +25,10 @@ from tests.failures.explaining import explain_text, named
         ("IndexError: Caught IndexError in DataLoader worker process 25.", True, False),
         ("RuntimeError: Caught RuntimeError in replica 1 on device 1.", False, False),
         ("IndexError: list index out of range", True, True),
+        ("tensorflow.errors_impl.UnknownError: 2 root error(s) found.", True, False),
+        ("  (0) Unknown:  error: unpack requires a buffer of 4 bytes", False, True),
+        ("  (1) Unknown:  error: unpack requires a buffer of 4 bytes", False, False),
+        ("  (0) is the first number: 4", False, False),
     ],
 )
 def test_exception_is_recognised_by_its_format(
@@ -178,3 +182,22 @@ def test_unknown_error_of_a_native_log_is_quoted_if_nothing_better_is_there(
 )
 def test_other_lines_of_native_logs_are_not_quoted(line: str, tmp_path: Path) -> None:
     assert named(explain_text(tmp_path, log=f"{line}\n")) == []
+
+
+def test_first_root_error_of_a_graph_is_quoted(tmp_path: Path) -> None:
+    log = """\
+tensorflow.python.framework.errors_impl.UnknownError: 2 root error(s) found.
+  (0) Unknown:  error: unpack requires a buffer of 4 bytes
+  (1) Unknown:  error: unpack requires a buffer of 8 bytes
+"""
+    first = explain_text(tmp_path, log=log).candidates[0].first
+    assert first.says == "(0) Unknown:  error: unpack requires a buffer of 4 bytes"
+
+
+def test_code_without_a_message_is_not_quoted(tmp_path: Path) -> None:
+    log = """\
+[Error]: An internal error occurs in the task scheduler module on the device.
+EE9999[PID: 3124257] 2026-09-13-11:22:04.971.538 (EE9999):
+rtEventQueryStatus execution failed, reason=tsfw unknown error
+"""
+    assert named(explain_text(tmp_path, log=log))[0] == "npu-scheduler-error"

@@ -40,8 +40,11 @@ _LOGGED: Final = re.compile(
     r"|\d{4}-\d\d-\d\d [\d:.]{8,16}: [EF] (?:tensorflow|external|xla|tsl)/[\w./-]{1,120}:\d{1,6}\] "
 )
 """The start of an error line of plog and MindSpore, of MindIE, and of TensorFlow."""
-_WRAPPED: Final = re.compile(rf"{_NAME}: Caught \w{{1,60}} in ")
-"""PyTorch's line above the original traceback of another process or replica."""
+_WRAPPED: Final = re.compile(rf"{_NAME}: (?:Caught \w{{1,60}} in |\d{{1,6}} root error\(s\) found)")
+"""A line above the exception itself: of another process (PyTorch), or of a graph (TensorFlow)."""
+_ROOT_ERROR: Final = re.compile(r"\s{1,4}\(0\) [A-Z][\w ]{2,30}: +(?=\S)")
+"""TensorFlow's first one of several exceptions of a graph."""
+_CODE_ALONE: Final = re.compile(r"\(E\w{5}\):$")
 _WHERE_IN_CANN: Final = re.compile(r"\[(?:FUNC|FILE|LINE|THREAD):")
 
 
@@ -57,7 +60,7 @@ def is_exception(text: str, *, in_traceback: bool) -> bool:
     """Whether a line is the one that ends a traceback, looks like it, or says `Killed`."""
     if _WRAPPED.match(text):
         return False
-    if text.strip() == "Killed":
+    if text.strip() == "Killed" or _ROOT_ERROR.match(text):
         return True
     pattern = _AFTER_TRACEBACK if in_traceback else _RAISED
     return (pattern.match(text) or _RAISED.match(text)) is not None
@@ -80,7 +83,8 @@ def cann_message_in(text: str) -> str:
     if match is None:
         return ""
     message = _WHERE_IN_CANN.split(text[match.end() :], maxsplit=1)[0].strip()
-    return "" if message.startswith("Inner Error") else message
+    is_empty = message.startswith("Inner Error") or _CODE_ALONE.match(message) is not None
+    return "" if is_empty else message
 
 
 def saying(text: str, before: str) -> str:

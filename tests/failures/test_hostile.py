@@ -26,6 +26,13 @@ from tests.failures.explaining import explain
         " ",
         "error ",
         'File "x',
+        "File /a.py:1, ",
+        "│ /a.py:1 ",
+        r"\n ",
+        r"\nError",
+        "[ERROR] A(1,",
+        "[aaaaaaaa] [a] ",
+        "a.b/1 [",
     ],
 )
 def test_matching_takes_linear_time_per_line(piece: str, tmp_path: Path) -> None:

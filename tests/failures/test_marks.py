@@ -63,6 +63,29 @@ CASES = [
         "npu-device-id",
     ),
     ("rtSetDevice execution failed, reason=device id error[FUNC:A]", "npu-device-id"),
+    ("[Modelarts Service Log]Training end with return code: 137", "process-killed"),
+    ("[Modelarts Service Log]Training end with return code: 247", "process-killed"),
+    ("[Modelarts Service Log]Training end with return code: 139", "process-segfault"),
+    (
+        "mpirun noticed that process rank 0 with PID 5997 on a exited on signal 2 (Interrupt).",
+        "interrupted",
+    ),
+    ("^Cmpirun: killing job...", "interrupted"),
+    (
+        "socketPollConnect: connect returned Connection refused, exceeded error retry count (35)",
+        "nccl-connection-refused",
+    ),
+    ("nvmlDeviceGetHandleByIndex(0) failed: Unknown Error", "cuda-lost-in-container"),
+    (
+        "CheckpointError: Recomputed values for the following tensors have different metadata than "
+        "during the forward pass.",
+        "recomputation-differs",
+    ),
+    (
+        "CheckpointError: A different number of tensors was saved during the original forward and "
+        "recomputation.",
+        "recomputation-differs",
+    ),
     ("srun: forcing job termination", "interrupted"),
     ("api.py:1010] Sending process 846210 closing signal SIGINT", "interrupted"),
     ("PrintCoreInfo: the error is aicore error, core id is 24", "npu-aicore-exception"),

@@ -28,6 +28,8 @@ from jumar.failures.reading.forms import YEARLESS, complete, place_of, rank_in_n
         ("scheduler.log-58-[WARNING] x", None, "[WARNING] x"),
         ("trainer.pretrain/0 [default1]:[rank1]: KeyError: 'a'", 1, "KeyError: 'a'"),
         ("data/0 is a folder", None, "data/0 is a folder"),
+        (" 111  [rank1]: KeyError: 'a'", 1, "KeyError: 'a'"),
+        ("125:[rank1]: KeyError: 'a'", 1, "KeyError: 'a'"),
         ("plain text", None, "plain text"),
     ],
 )

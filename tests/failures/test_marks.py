@@ -116,6 +116,88 @@ CASES = [
         "serving-listen-failed",
     ),
     ("[MIE04E02011C] [endpoint] Failed to start http wrapper", "serving-listen-failed"),
+    ("double free or corruption (!prev)", "process-segfault"),
+    ("free(): invalid pointer", "process-segfault"),
+    ("malloc(): corrupted top size", "process-segfault"),
+    ("munmap_chunk(): invalid pointer", "process-segfault"),
+    ("corrupted size vs. prev_size", "process-segfault"),
+    ("corrupted double-linked list", "process-segfault"),
+    ("*** stack smashing detected ***: terminated", "process-segfault"),
+    ("pure virtual method called", "process-segfault"),
+    (
+        "python[1234]: segfault at 0 ip 00007f12 sp 00007ffd error 4 in libtorch_cpu.so",
+        "process-segfault",
+    ),
+    ("Bus error (core dumped)", "process-bus-error"),
+    (
+        "(raylet) node_manager.cc:3069: 1 Workers (tasks / actors) killed due to memory "
+        "pressure (OOM), 0 Workers crashed due to other reasons at node",
+        "host-out-of-memory",
+    ),
+    ("TERM_MEMLIMIT: job killed after reaching LSF memory usage limit.", "host-out-of-memory"),
+    ("=>> PBS: job killed: mem 38427376kb exceeded limit 33554432kb", "host-out-of-memory"),
+    ("=>> PBS: job killed: vmem 3372163072 exceeded limit 2147483648", "host-out-of-memory"),
+    ("TERM_RUNLIMIT: job killed after reaching LSF run time limit.", "out-of-time"),
+    (
+        "XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate "
+        "4770354232 bytes.",
+        "cuda-out-of-memory",
+    ),
+    (
+        "The node with node id: 1f and address: 10.0.0.1 has been marked dead because "
+        "the detector has missed too many heartbeats from it.",
+        "node-failed",
+    ),
+    ("ORTE has lost communication with a remote daemon.", "connection-broken"),
+    ("=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES", "mpi-ended"),
+    ("/usr/bin/env: ‘python’: No such file or directory", "command-missing"),
+    ("error: command '/usr/bin/gcc' failed with exit code 1", "extension-build"),
+    (
+        "ERROR: Could not build wheels for flash-attn, which is required to install",
+        "extension-build",
+    ),
+    ("You are trying to access a gated repo.", "network-refused"),
+    (
+        "wandb.errors.UsageError: api_key not configured (no-tty). call wandb.login()",
+        "network-refused",
+    ),
+    ("Back-off restarting failed container pytorch in pod worker-0", "process-ended"),
+    ("blk_update_request: I/O error, dev sda, sector 1234", "file-system"),
+    ("nfs: server 10.0.0.5 not responding, timed out", "file-system"),
+    ("train.sh: line 11: syntax error near unexpected token `done'", "shell-script"),
+    ("miniconda.sh: line 29: HOME: unbound variable", "shell-script"),
+    ("bash: ./train.sh: /bin/bash^M: bad interpreter: No such file or directory", "shell-script"),
+    ("train.sh: line 5: unexpected EOF while looking for matching `\"'", "shell-script"),
+    ("train.sh: line 9: syntax error: unexpected end of file", "shell-script"),
+    ("train.sh: line 5: $'\\r': command not found", "shell-script"),
+    (
+        "srun: error: Task launch for 23.0 failed on node hpc: Job prolog failed",
+        "slurm-launch-failed",
+    ),
+    ("srun: error: Application launch failed: Job prolog failed", "slurm-launch-failed"),
+    ("slurmstepd: error: execve(): torchrun: No such file or directory", "slurm-launch-failed"),
+    (
+        "slurmstepd: error: couldn't chdir to `/home/a': No such file or directory: going to /tmp",
+        "slurm-launch-failed",
+    ),
+    (
+        "srun: error: Task launch for 36.0 failed on node cn131: Job credential expired",
+        "slurm-not-reached",
+    ),
+    (
+        "gcs_rpc_client.h:179: Failed to connect to GCS at address 172.23.15.13:20000 "
+        "within 5 seconds.",
+        "ray-head-unreachable",
+    ),
+    (
+        "gcs_client.cc:178: Failed to get cluster ID from GCS server: TimedOut",
+        "ray-head-unreachable",
+    ),
+    (
+        "WARNING utils.py:1397 -- Unable to connect to GCS at 10.0.53.19:49650.",
+        "ray-head-unreachable",
+    ),
+    ("NCCL WARN Error : no algorithm/protocol available", "nccl-no-algorithm"),
 ]
 
 

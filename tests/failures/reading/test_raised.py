@@ -16,6 +16,9 @@ from tests.failures.explaining import explain_text, named
         ("foo.bar.StrangeError: no", False, True),
         ("AssertionError", False, True),
         ("queue.Empty", False, True),
+        ("torch._C._LinAlgError: linalg.cholesky: (Batch element 0): no", False, True),
+        ("_LinAlgError: linalg.cholesky: no", False, True),
+        ("_my_Error: no", False, False),
         ("subprocess.TimeoutExpired: Command 'x' timed out", False, True),
         ("An Error: is told of", False, False),
         ("Errors: 0", False, False),
@@ -158,6 +161,17 @@ def test_causes_explained_by_the_table_are_not_quoted_again(tmp_path: Path) -> N
             "Bad graph",
             "Bad graph",
         ),
+        (
+            "E1111 20:20:54.172290  207019 pjrt_stream_executor_client.cc:3077] Execution of "
+            "replica 0 failed: INVALID_ARGUMENT: All buffers must have the same element type",
+            "Execution of replica 0 failed: INVALID_ARGUMENT: All buffers must have the same "
+            "element type",
+        ),
+        (
+            "[1641998540.196336] [node1:31658:0]       ib_device.c:1319 UCX  ERROR   "
+            "ibv_create_ah(dlid=49152) on rocep33s0f1 failed: Invalid argument",
+            "ibv_create_ah(dlid=49152) on rocep33s0f1 failed: Invalid argument",
+        ),
     ],
 )
 def test_unknown_error_of_a_native_log_is_quoted_if_nothing_better_is_there(
@@ -178,6 +192,8 @@ def test_unknown_error_of_a_native_log_is_quoted_if_nothing_better_is_there(
         "[ERROR] ME(130371:281,MainProcess):2024-12-26-14:22:26.839.923 [a.py:268] ",
         "2017-11-15 01:21:03.972724: W tensorflow/core/direct_session.cc:138] Bad error",
         "[ERROR] some error",
+        "W1111 20:20:54.172290  207019 client.cc:3077] Execution failed, will be repeated",
+        "[1641998540.196336] [node1:31658:0]       ib_device.c:1319 UCX  WARN   a device failed",
     ],
 )
 def test_other_lines_of_native_logs_are_not_quoted(line: str, tmp_path: Path) -> None:

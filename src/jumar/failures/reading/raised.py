@@ -21,7 +21,7 @@ VAGUE: Final = frozenset({"npu-inner-error", "ge-failed"})
 LONGEST_SAYING: Final = 400
 _NAME: Final = r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Za-z_]\w{0,60}"
 _RAISED: Final = re.compile(
-    r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}"
+    r"(?:[A-Za-z_]\w{0,60}\.){0,8}_?[A-Z]\w{0,60}"
     r"(?:Error|Exception|Interrupt|Exit|Expired|Timeout)(?:: |:?$)"
     r"|(?:[A-Za-z_]\w{0,60}\.){0,8}(?:Exception|StopIteration|Empty)(?:: |:?$)"
 )
@@ -38,8 +38,10 @@ _LOGGED: Final = re.compile(
     r"\[[\w./-]{1,120}:\d{1,6}\] ?(?:\[\d{1,9}\]|\d{1,9} )?"
     r"|\[[^\]]{8,40}\] (?:\[[\w.-]{1,30}\] ){1,4}\[ERROR\] \[[\w./-]{1,120}:\d{1,6}\] ?:? ?"
     r"|\d{4}-\d\d-\d\d [\d:.]{8,16}: [EF] (?:tensorflow|external|xla|tsl)/[\w./-]{1,120}:\d{1,6}\] "
+    r"|[EF]\d{4} [\d:.]{15} {1,6}\d{1,9} [\w./-]{1,120}:\d{1,6}\] "
+    r"|\[[\d.]{10,20}\] \[[\w. :/-]{3,100}\] {1,9}[\w./-]{1,60}:\d{1,6} {1,4}UCX {1,4}ERROR "
 )
-"""The start of an error line of plog and MindSpore, of MindIE, and of TensorFlow."""
+"""The start of an error line: plog and MindSpore, MindIE, TensorFlow, glog, UCX."""
 _WRAPPED: Final = re.compile(rf"{_NAME}: (?:Caught \w{{1,60}} in |\d{{1,6}} root error\(s\) found)")
 """A line above the exception itself: of another process (PyTorch), or of a graph (TensorFlow)."""
 _ROOT_ERROR: Final = re.compile(r"\s{1,4}\(0\) [A-Z][\w ]{2,30}: +(?=\S)")

@@ -198,6 +198,58 @@ CASES = [
         "ray-head-unreachable",
     ),
     ("NCCL WARN Error : no algorithm/protocol available", "nccl-no-algorithm"),
+    (
+        "EZ9999: [PID: 696742] 2025-10-31-21:35:03.992.057 The error from device(chipId:7), "
+        "serial number is 2, there is an exception of aivec error, core id is 9",
+        "npu-vector-exception",
+    ),
+    (
+        "The error from device(chipId:7), serial number is 2, there is an exception of "
+        "aicore error, core id is 9",
+        "npu-aicore-exception",
+    ),
+    (
+        "The binary_info_config.json of socVersion [ascend910] does not support opType "
+        "[ApplyRotaryPosEmb].",
+        "aclnn-kernel-missing",
+    ),
+    (
+        "EZ9999  [InferShape] The k-axis of a(64) and b(9216) tensors must be the "
+        "same[FUNC:InferShape]",
+        "shapes-differ",
+    ),
+    (
+        "[c10d] waitForInput: socket SocketImpl(fd=111, addr=[localhost]:42404) timed "
+        "out after 300000ms",
+        "store-unreachable",
+    ),
+    ("RuntimeError: Run task for graph:kernel_graph_37 error!", "ms-launch-failed"),
+    (
+        "RuntimeError: NCCL error in: NCCLUtils.hpp:82, invalid argument, NCCL version 2.4.8",
+        "nccl-aborted-arguments",
+    ),
+    (
+        "RuntimeError: NCCL error in: NCCLUtils.hpp:82, invalid usage, NCCL version 2.4.8",
+        "nccl-invalid-usage",
+    ),
+    (
+        "RuntimeError: [enforce fail at inline_container.cc:222] . file not found: "
+        "archive/data/9488",
+        "weights-damaged",
+    ),
+    ("Parameter device_ip is invalid in ranktable file.", "hccl-rank-table-invalid"),
+    ("/bin/bash: line 1: /usr/sbin/sshd: No such file or directory", "command-missing"),
+    ("init.cc:981 NCCL WARN Invalid rank requested : 2/2", "rank-too-large"),
+    ("ValueError: Invalid rank 2, rank should be in the interval [0, 1]", "rank-too-large"),
+    (
+        "python3: permute.cu:412: void permute_launcher(PermuteArgs): Assertion 'args.p "
+        "!= nullptr' failed.",
+        "native-assert",
+    ),
+    (
+        "python: lib/gather.cpp:12: int at(long): Assertion `vec_[vec_idx] < size()' failed.",
+        "native-assert",
+    ),
 ]
 
 

@@ -50,6 +50,8 @@ def test_exception_is_recognised_by_its_format(
             "[PID: 4] 2026-04-10-17:11:48.281.315 AclNN_Parameter_Error(EZ1001): Too wide.",
             "Too wide.",
         ),
+        ("EZ9999  [InferShape] Only a(64)[FUNC:InferShape]", "[InferShape] Only a(64)"),
+        ("EZ9999  Only a(64)", ""),
         ("EZ9999: Inner Error!", ""),
         ("EZ9999", ""),
         ("xEZ9999: no code", ""),
@@ -217,3 +219,13 @@ EE9999[PID: 3124257] 2026-09-13-11:22:04.971.538 (EE9999):
 rtEventQueryStatus execution failed, reason=tsfw unknown error
 """
     assert named(explain_text(tmp_path, log=log))[0] == "npu-scheduler-error"
+
+
+def test_condition_of_a_native_check_is_quoted(tmp_path: Path) -> None:
+    line = "python3: a.cu:4: void f(Args): Assertion 'args.p != nullptr' failed."
+    explanation = explain_text(tmp_path, log=f"{line}\n")
+    assert named(explanation) == ["native-assert"]
+    assert explanation.candidates[0].first.says == line
+    assert named(explain_text(tmp_path, log=f"Segmentation fault\n{line}\n"))[0] == (
+        "process-segfault"
+    )

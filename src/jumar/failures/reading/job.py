@@ -319,7 +319,7 @@ class _Reader:
 
     def _saying(self, fault: Fault, text: str) -> str:
         before = forms.place_of(self._before).text
-        is_quoted = fault.role == "general" or fault.id == raised.LOGGED
+        is_quoted = fault.role == "general" or fault.id in raised.QUOTED
         return raised.saying(text, before) if is_quoted else ""
 
     def finished(self) -> Job:

@@ -16,6 +16,8 @@ KILLED: Final = "process-killed"
 """The fault of a process that the shell reports as killed, by that word alone."""
 LOGGED: Final = "logged-error"
 """The fault of an error in a native library's log that the table does not know."""
+QUOTED: Final = frozenset({LOGGED, "native-assert"})
+"""Faults that only the words of their line explain, besides the general ones."""
 VAGUE: Final = frozenset({"npu-inner-error", "ge-failed"})
 """Faults of codes that may precede any message."""
 LONGEST_SAYING: Final = 400
@@ -29,7 +31,7 @@ _AFTER_TRACEBACK: Final = re.compile(rf"{_NAME}(?:: \S|$)")
 """Any name of an exception, if the frames of a traceback are above it."""
 _BARE: Final = re.compile(rf"{_NAME}:?\s*$")
 _CANN: Final = re.compile(
-    r"E[A-Z0-9]\d{4}(?:: | ?(?=\[PID))(?:\[PID: ?\d{1,9}\] ?)?(?:\d{4}-[\d:.-]{10,30} ?)?"
+    r"E[A-Z0-9]\d{4}(?:: | ?(?=\[PID)|  (?=\[))(?:\[PID: ?\d{1,9}\] ?)?(?:\d{4}-[\d:.-]{10,30} ?)?"
     r"(?:\(E\w{5}\): ?)?\s{0,8}(?=\S)"
     r"|\[PID: ?\d{1,9}\] ?\d{4}-[\d:.-]{10,30} ?\w{1,80}\(E[A-Z0-9]\d{4}\): ?(?=\S)"
 )

@@ -140,6 +140,11 @@ def test_lines_that_tell_of_no_error_are_not_shown_as_errors(tmp_path: Path, lin
             "disk-full",
         ),
         ("exitcode: -9", "A process in the process pool was terminated abruptly", "process-killed"),
+        (
+            "ncclInvalidArgument: Invalid value for an argument.",
+            "RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:784",
+            "nccl-aborted-arguments",
+        ),
     ],
 )
 @pytest.mark.parametrize("is_first_in_the_log", [True, False])

@@ -102,6 +102,43 @@ def test_no_two_entries_share_a_code() -> None:
     assert len(codes) == len(set(codes))
 
 
+def test_sieve_of_many_lines_finds_what_each_line_has_of_all_marks() -> None:
+    """The sieve drops marks that no line of a text can have, by a word within the mark."""
+    table = fault_table()
+    lines = [fault.example for fault in table.faults.values()]
+    lines += [f"{line[0].upper()}{line[1:]}".replace(" ", "  ") for line in lines]
+    sieve = table.sieve("\n".join(lines))
+    for line in lines:
+        expected = {
+            fault.id
+            for fault in table.faults.values()
+            if any(mark.stands_in(line.lower()) for mark in fault.marks)
+        }
+        found = {
+            fault.id
+            for _, marks in sieve.marks
+            for mark, fault in marks
+            if mark.stands_in(line.lower())
+        }
+        assert found == expected
+        named = (table.fault_in(line), sieve.fault_in(line))
+        assert named[0] is named[1]
+
+
+@pytest.mark.parametrize(
+    ("mark", "word"),
+    [
+        ("Cannot find bin of op", "find"),
+        ("CUDA_KERNEL_ASSERT", ""),
+        ("file not found: archive/", "archive"),
+        ("[InitGroupStage][RanktableCheck]", "initgroupstage"),
+        ("timed out … while trying to connect", "trying"),
+    ],
+)
+def test_word_of_a_mark_is_whole_in_every_line_with_it(mark: str, word: str) -> None:
+    assert mark_of(mark).word == word
+
+
 def test_marks_match_only_in_order() -> None:
     mark = mark_of("Call to … failed")
     assert mark.stands_in("call to recv from a failed : broken pipe")

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, Final, Literal, NamedTuple, get_args
 
@@ -30,6 +30,8 @@ _CALLED_CODE: Final = re.compile(
     r"(?:err(?:or)? ?(?:code|no)?|ret(?:code|val| ?code)?|result|status)(?: is)?[\s=:\[(]{1,4}$",
     re.IGNORECASE,
 )
+_WORD: Final = re.compile(r"\w+")
+_WHOLE_WORD: Final = re.compile(r"(?<=\W)\w{3,}(?=\W)")
 _TRIGGERS: Final = (
     *("nccl", "hccl", "socket", "alloc", "memory", "device", "cuda", "stream", "kernel"),
     *("invalid", "module", "import", "version", "killed", "signal", "connect", "timed out"),
@@ -45,9 +47,22 @@ class Mark:
 
     pieces: tuple[str, ...]
 
-    @property
+    @cached_property
     def weight(self) -> int:
         return sum(map(len, self.pieces))
+
+    @cached_property
+    def longest(self) -> str:
+        return max(self.pieces, key=len)
+
+    @cached_property
+    def word(self) -> str:
+        """A whole word that every line with this mark has, or nothing."""
+        return max(
+            (word for piece in self.pieces for word in _WHOLE_WORD.findall(piece)),
+            key=len,
+            default="",
+        )
 
     def stands_in(self, lowered: str) -> bool:
         position = 0
@@ -108,17 +123,25 @@ class Table:
             for code in fault.codes:
                 self._by_code[code] = fault
             for mark in fault.marks:
-                longest = max(mark.pieces, key=len)
-                trigger = next((word for word in _TRIGGERS if word in longest), longest)
+                trigger = next((word for word in _TRIGGERS if word in mark.longest), mark.longest)
                 self._by_trigger.setdefault(trigger, []).append((mark, fault))
 
     def sieve(self, text: str) -> "Sieve":
         """The entries of the table that can match lines of a text, for fast lookup."""
         lower_text = text.lower()
-        marks = tuple(
-            (word, marks) for word, marks in self._by_trigger.items() if word in lower_text
+        words = frozenset(_WORD.findall(lower_text))
+        present = tuple(
+            (trigger, kept)
+            for trigger, marks in self._by_trigger.items()
+            if (
+                kept := [
+                    (mark, fault)
+                    for mark, fault in marks
+                    if (not mark.word or mark.word in words) and mark.longest in lower_text
+                ]
+            )
         )
-        return Sieve(marks, self._by_code if any(codes_in(text)) else {})
+        return Sieve(present, self._by_code if any(codes_in(text)) else {})
 
     def fault_in(self, line: str) -> Fault | None:
         """The fault of a line: of several, the likeliest cause, then the longest mark."""

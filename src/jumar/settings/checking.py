@@ -25,7 +25,7 @@ def check_intervals(settings: Any, *names: str) -> None:
     """Reject fields that are not a smallest and a largest value.
 
     Raises:
-        UserError: One has another number of values, or they are in the wrong order.
+        UserError: One has the wrong number of values, or they are in the wrong order.
     """
     for name in names:
         values: tuple[float, ...] = getattr(settings, name)

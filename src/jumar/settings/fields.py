@@ -40,8 +40,8 @@ def setting(
             numbers, and no limit for others, which must be finite.
         changeable: Whether it may differ when a run is resumed, because no finished step
             depends on it; for a section, whether all of its fields may.
-        only_with: Fields beside it, and their values with which it has any effect (none: all but
-            empty and 0); assigning it with another value of theirs is refused.
+        only_with: Neighbouring fields, and the values of theirs with which this one has an effect
+            (none listed: any but empty and 0); otherwise assigning it is refused.
     """
     metadata = {
         "meaning": meaning,

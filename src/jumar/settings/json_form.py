@@ -76,7 +76,7 @@ def _from_json_value(kind: Any, value: Any, path: str, where: str) -> Any:
         return value
     if isinstance(value, str) and "\0" in value:
         # A shell cannot pass one, so no code expects it; as a path it raises `ValueError`.
-        raise UserError(f"'{path}' holds a null character", where=where)
+        raise UserError(f"'{path}' contains a null character", where=where)
     if kind in (bool, str) and isinstance(value, kind):
         return value
     raise UserError(

@@ -31,7 +31,7 @@ def written_beside(
     Raises:
         UserError: The system refuses: no permission, no space, or something is in the way.
     """
-    with _beside(path, what, more) as temporary:
+    with _temporary(path, what, more) as temporary:
         yield temporary
         temporary.replace(path)
 
@@ -51,7 +51,7 @@ def folder_beside(
     Raises:
         UserError: The system refuses: no permission, no space, or something is in the way.
     """
-    with _beside(path, what, more) as temporary:
+    with _temporary(path, what, more) as temporary:
         remove_folder(temporary)
         temporary.mkdir()
         yield temporary
@@ -83,7 +83,7 @@ def remove_folder(folder: Path) -> None:
 
 
 @contextmanager
-def _beside(path: Path, what: str, more: str) -> Generator[Path]:
+def _temporary(path: Path, what: str, more: str) -> Generator[Path]:
     temporary = path.with_name(f".{path.name[:_LONGEST]}.{os.getpid()}")
     missing_parents = [folder for folder in path.parents if not exists(folder)]
     try:

@@ -107,7 +107,7 @@ def _switches(variables: Mapping[str, str]) -> Iterator[Advice]:
             yield Advice(
                 level="note",
                 what=f"{name}={variables[name]} limits which CPU instructions are used",
-                todo=f"unset {name}, unless results of another processor are wanted",
+                todo=f"unset {name}, unless you want another processor's results",
                 source=name,
             )
 
@@ -176,7 +176,7 @@ def _load(root: Path) -> Iterator[Advice]:
             level="note",
             what=f"a load of {match[1]} on {counted(cores, 'core')} over 5 minutes: anything "
             "timed now shares the machine with other work",
-            todo="Wait until they are done, or compare times only with those measured beside them.",
+            todo="Wait until it is done, or compare times only with those measured alongside.",
             source="/proc/loadavg",
         )
 

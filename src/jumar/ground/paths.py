@@ -28,7 +28,7 @@ _REMEDIES = {
     errno.ENFILE: "The whole system has too many files open: close other programs.",
     errno.ELOOP: "The links there form a loop; `ls -l` shows where they point.",
     errno.EISDIR: "It is a folder: name a file.",
-    errno.EAGAIN: "The system starts no more processes or threads: raise ulimit -u, or use fewer.",
+    errno.EAGAIN: "The system allows no more processes or threads: raise ulimit -u, or use fewer.",
 }
 _OF_THE_MACHINE = {*_REMEDIES, errno.ENAMETOOLONG, errno.ENOMEM} - {errno.EISDIR}
 """Error numbers that are not the program's fault, even if no file is named."""

@@ -196,7 +196,7 @@ def test_failing_mirror_is_reported_once_and_at_the_end(
         until(lambda: messages)
         time.sleep(0.3)
         assert len(messages) == 1
-        assert "Training goes on" in messages[0]
+        assert "Training continues" in messages[0]
         failure = mirror.close()
     assert failure is not None
     assert "has not responded correctly" in str(failure)

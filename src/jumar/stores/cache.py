@@ -36,7 +36,7 @@ def limit_bytes() -> int:
     """The most bytes that the cache may hold: `$JUMAR_CACHE_LIMIT`, or 50 GiB.
 
     Raises:
-        UserError: It is no size.
+        UserError: It is not a size.
     """
     text = os.environ.get(LIMIT_VARIABLE, "").strip()
     if not text:

@@ -243,11 +243,11 @@ class Client:
                     for raised_type, store_type in final_errors.items()
                     if isinstance(error, raised_type)
                 )
-                raise kind(_said(kind, error, location), where=str(location)) from None
+                raise kind(_meaning(kind, error, location), where=str(location)) from None
             except (obstore.exceptions.BaseError, OSError, _WrongLength) as error:
                 kind = _final_kind(error)
                 if kind is not None:
-                    raise kind(_said(kind, error, location), where=str(location)) from None
+                    raise kind(_meaning(kind, error, location), where=str(location)) from None
                 elapsed_s = time.monotonic() - start_s
                 if elapsed_s + wait > patience:
                     raise StoreError(
@@ -363,7 +363,7 @@ def _final_kind(error: BaseException) -> type[StoreError] | None:
     return _FINAL_STATUS.get(status[1]) if status else None
 
 
-def _said(kind: type[StoreError], error: BaseException, location: Location) -> str:
+def _meaning(kind: type[StoreError], error: BaseException, location: Location) -> str:
     if kind is Absent:
         return "there is no such object or bucket"
     if kind is Changed:

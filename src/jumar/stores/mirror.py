@@ -195,10 +195,10 @@ class Mirror:
                 continue
             period = min(2 * period, _LONGEST_PERIOD_S)
             if isinstance(self._failure, LostRun):
-                self._say(f"{self._failure}\n  Training goes on; nothing more is mirrored.")
+                self._say(f"{self._failure}\n  Training continues; nothing more is mirrored.")
                 return
             if previous_failure is None:
-                self._say(f"{self._failure}\n  Training goes on; mirroring will be tried again.")
+                self._say(f"{self._failure}\n  Training continues; mirroring will be tried again.")
 
     def _tried(self, *, last: bool) -> UserError | None:
         try:
@@ -223,11 +223,11 @@ class Mirror:
         self._ownership.check()
         files: dict[str, KeptFile] = {}
         for name, path in sorted(_files(self._local).items()):
-            files[name] = self._kept(name, path)
+            files[name] = self._uploaded_file(name, path)
         if files != self._manifest.files:
             self._replace_manifest(files)
 
-    def _kept(self, name: str, path: Path) -> KeptFile:
+    def _uploaded_file(self, name: str, path: Path) -> KeptFile:
         """The file as in the store, uploaded first if it is missing there."""
         try:
             before = path.stat()

@@ -89,13 +89,13 @@ class _Helper:
                 if "sizes" in head:
                     return [_exactly(answers, size) for size in head["sizes"]]
             except (OSError, ValueError) as error:
-                raise _gone(ranges[0]) from error
+                raise _ended_reader(ranges[0]) from error
         if "what" not in head:
-            raise _gone(ranges[0])
+            raise _ended_reader(ranges[0])
         raise StoreError(head["what"], where=head["where"], todo=head["todo"])
 
 
-def _gone(byte_range: Range) -> StoreError:
+def _ended_reader(byte_range: Range) -> StoreError:
     return StoreError(
         "the process that reads this store for a worker has ended",
         where=str(byte_range.stored.location),

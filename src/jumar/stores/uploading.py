@@ -50,7 +50,7 @@ class Outgoing:
             raise UserError("needs a name in its bucket", where=str(target))
         if single_object(target) is None and client_of(target).list(target):
             raise UserError(
-                "there is something below it already",
+                "there is already something below it",
                 where=str(target),
                 todo="Give another location, or delete what is there.",
             )

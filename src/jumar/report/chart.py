@@ -135,7 +135,7 @@ def draw(chart: Chart, *, points_per_curve: int, marks_per_curve: int) -> Drawin
         y_ticks=[
             Tick(at=_down(y_axis, position), text=text) for position, text in _labelled(y_axis)
         ],
-        lines=_apart(lines),
+        lines=_with_letters_apart(lines),
         has_crosses=any(line.crosses for line in lines),
     )
 
@@ -257,7 +257,7 @@ def _merged(curves: Sequence[Curve]) -> list[tuple[Curve, str, Sequence[int]]]:
     return result
 
 
-def _apart(lines: Sequence[Line]) -> list[Line]:
+def _with_letters_apart(lines: Sequence[Line]) -> list[Line]:
     """The lines with their key letters moved up or down so that none overlap."""
     letter_positions: list[tuple[float, float]] = []
     letter_ys: dict[int, float] = {}

@@ -67,7 +67,7 @@ def write_bundle(prefix: Path, tensors: Mapping[str, Array]) -> None:
             (index, write_index),
             (prefix.with_name(STATE), write_state),
         ):
-            pending.append((_beside(path), path))
+            pending.append((_temporary(path), path))
             _write_flushed(pending[-1][0], write)
         # An existing index would briefly refer to the data of another checkpoint.
         index.unlink(missing_ok=True)
@@ -84,7 +84,7 @@ def write_bundle(prefix: Path, tensors: Mapping[str, Array]) -> None:
                 prefix.parent.rmdir()  # where nothing could be written
 
 
-def _beside(path: Path) -> Path:
+def _temporary(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}")
 
 

@@ -43,7 +43,7 @@ LOSS = ("loss",)
     ("task", "name", "headline", "unit", "higher_is_better", "gathered"),
     [
         (ClassificationTask, "classification", "top1", "%", True, ()),
-        (CodePriorTask, "code prior", "nll", "nats an image", False, ()),
+        (CodePriorTask, "code prior", "nll", "nats per image", False, ()),
         (DenoisingTask, "denoising", "psnr", "dB", True, ()),
         (GenerationTask, "generation", "swd", "", False, ()),
         (KeywordTask, "keywords", "accuracy", "%", True, ()),

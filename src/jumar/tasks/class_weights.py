@@ -66,7 +66,7 @@ def class_weights(
         if absent_names:
             say(f"no training samples, so weight 1: {', '.join(absent_names[:_SHOWN])}")
     else:
-        weight_by_name = _given(asked)
+        weight_by_name = _parsed(asked)
         for name in weight_by_name:
             if name not in names:
                 raise unknown_name("class", name, names, where=FIELD)
@@ -115,7 +115,7 @@ def loss_weights(labels: Tensor, weights: Tensor | None) -> Mapping[str, Tensor]
     return {} if weights is None else {"loss": weights[labels].sum()}
 
 
-def _given(assignments: Sequence[str]) -> dict[str, float]:
+def _parsed(assignments: Sequence[str]) -> dict[str, float]:
     """Weights by name, from the setting itself or the file it names."""
     if len(assignments) == 1 and "=" not in assignments[0]:
         path = expanded(assignments[0])

@@ -19,9 +19,9 @@ Decays = Callable[[str, nn.Parameter], bool]
 """Whether weight decay applies to a parameter, by its name in the network."""
 
 _MOST_CONFUSED: Final = 50
-"""Classes up to which an evaluation counts which was taken for which."""
+"""Maximum number of classes for which an evaluation counts confusions."""
 _WEAKEST: Final = 20
-"""Of more classes, those listed."""
+"""With more classes, the number of them listed."""
 
 
 class ClassificationObjective(LabelObjective):

@@ -62,7 +62,7 @@ class CodePriorTask(Task):
     """
 
     name = "code prior"
-    headline = Headline(name="nll", unit="nats an image", higher_is_better=False)
+    headline = Headline(name="nll", unit="nats per image", higher_is_better=False)
 
     def __init__(
         self,

@@ -99,8 +99,8 @@ class TaggingTask(Task):
         }
 
     def summarize(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
-        """`f1`, `precision` and `recall` of whole entities and `token_f1` of single tags but `O`,
-        all in percent, and the mean `loss` of a token.
+        """`f1`, `precision` and `recall` of whole entities and `token_f1` of single tags other than
+        `O`, all in percent, and the mean `loss` of a token.
         """
         total = self._counts(sums).total()
         entity_labels = [index for index, label in enumerate(self.outputs) if label != OUTSIDE]

@@ -101,7 +101,7 @@ class KernelReader:
         maps = self.network(images.float()).cpu().numpy()
         return [
             words_of_kernels(
-                _own(image_maps, size),
+                _image_part(image_maps, size),
                 size,
                 threshold=self.threshold,
                 least_area=self.least_area,
@@ -126,8 +126,8 @@ class BoxReader:
         scores, geometry = (maps.cpu().numpy() for maps in self.network(images.float()))
         return [
             words_of_boxes(
-                _own(score[0], size),
-                _own(boxes, size),
+                _image_part(score[0], size),
+                _image_part(boxes, size),
                 stride=STRIDE,
                 threshold=self.threshold,
                 overlap=self.overlap,
@@ -137,7 +137,7 @@ class BoxReader:
         ]
 
 
-def _own(maps: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.float32]:
+def _image_part(maps: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.float32]:
     """The part of the maps that covers an image; the rest is the border added in a batch."""
     height, width = size
     return maps[..., : -(-height // STRIDE), : -(-width // STRIDE)]
@@ -172,8 +172,8 @@ class TextDetectionTask(Task):
         self._reader = reader
 
     def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
-        """`counts`: words that match, were found and are labelled, of each image; `errors`: how
-        many there are of each of `KINDS`.
+        """`counts`: for each image the words matched, found and labelled; `errors`: how many there
+        are of each of `KINDS`.
         """
         scores = [
             picture_score(regions, [word.corners for word in words])

@@ -152,10 +152,10 @@ def test_other_damaged_files_never_cause_a_traceback(
     [
         ("my_module", "'imports' must be a list"),
         (None, "'imports' must be a list"),
-        ([5], "'imports' holds 5, which is not a module name"),
-        (["a; rm -r x"], "'imports' holds 'a; rm -r x'"),
-        (["../up"], "'imports' holds '../up'"),
-        (["\u001b[2J"], r"'imports' holds '\x1b[2J'"),
+        ([5], "'imports' contains 5, which is not a module name"),
+        (["a; rm -r x"], "'imports' contains 'a; rm -r x'"),
+        (["../up"], "'imports' contains '../up'"),
+        (["\u001b[2J"], r"'imports' contains '\x1b[2J'"),
     ],
 )
 def test_imports_that_are_not_module_names_are_refused(

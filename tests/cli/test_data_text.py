@@ -81,7 +81,7 @@ def test_options_affect_the_records(folder: Path) -> None:
         (("--shards", "0"), "--shards: 0 shards"),
         (("--workers", "0"), "--workers: 0 processes"),
         (("--segmenter", "spaces"), "--segmenter: a segmenter has no effect"),
-        (("--order", "original", "--no-next-sentence"), "pairs of segments only"),
+        (("--order", "original", "--no-next-sentence"), "only makes pairs of segments"),
     ],
 )
 def test_impossible_requests_fail_before_anything_is_written(

@@ -280,7 +280,7 @@ def test_resumed_video_equals_an_uninterrupted_one(
     here(*command, name, cwd=tmp_path, code=2)
     assert not (tmp_path / name).exists()
     again = here(*command, name, cwd=tmp_path, code=2)
-    assert "continue with --resume" in again.message.lower()
+    assert "continue it with --resume" in again.message.lower()
     refused = here("denoise", runs / "grey", *command[2:], name, "--resume", cwd=tmp_path, code=2)
     assert "a different run" in refused.message
     (tmp_path / "noisy.mkv").write_bytes(whole)

@@ -173,7 +173,10 @@ def test_tensorflow_and_hugging_face_are_written_as_by_weights_export(place: Pat
         ("codes --to x.onnx", "Write --part encoder or --part decoder."),
         ("codes --to x.onnx --part generator", "has no part 'generator'"),
         ("codes --to x.pt2 --part decoder --fix depth=3", "unknown axis 'depth'"),
-        ("codes --to x.pt2 --part decoder --fix height", "'height' is not a length of an axis"),
+        (
+            "codes --to x.pt2 --part decoder --fix height",
+            "'height' does not give the length of an axis",
+        ),
         ("signs-run --to x.onnx --fix height=100", "height cannot be 100 The network takes at"),
         ("bert-classify --to x.onnx --fix length=600", "length cannot be 600"),
         ("codes --to folder2", "Possible for it: FILE.onnx, FILE.pt2, FILE.safetensors, tf."),

@@ -1,4 +1,4 @@
-"""Errors that nobody caught: mendable ones become a message, defects keep their traceback."""
+"""Uncaught errors: those that the user can fix become a message, bugs keep their traceback."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.cli.last_resort import headline, mendable
+from jumar.cli.last_resort import as_user_error, headline
 from jumar.ground import paths
 from tests.cli.in_process import here
 from tests.other_user import open_folder, run_without_rights
@@ -34,7 +34,7 @@ FAILING = ("train", "failing", "--import", "tests.cli.failing_recipe", "--device
 def test_system_errors_on_user_paths_are_user_errors(
     number: int, todo: str, tmp_path: Path
 ) -> None:
-    error = mendable(OSError(number, os.strerror(number), str(tmp_path / "there")))
+    error = as_user_error(OSError(number, os.strerror(number), str(tmp_path / "there")))
     assert error is not None
     assert error.where == str(tmp_path / "there")
     assert todo in error.todo
@@ -44,19 +44,19 @@ def test_missing_package_files_are_a_defect(tmp_path: Path) -> None:
     missing = FileNotFoundError(
         errno.ENOENT, "No such file", str(Path(paths.__file__).parent / "x")
     )
-    assert mendable(missing) is None
+    assert as_user_error(missing) is None
     installed = tmp_path / "lib" / "site-packages" / "torch" / "x"
-    assert mendable(FileNotFoundError(errno.ENOENT, "No such file", str(installed))) is None
+    assert as_user_error(FileNotFoundError(errno.ENOENT, "No such file", str(installed))) is None
 
 
 @pytest.mark.parametrize(
-    ("number", "is_mendable"),
+    ("number", "is_fixable"),
     [(errno.ENOSPC, True), (errno.EIO, True), (errno.EBADF, False), (errno.ECONNREFUSED, False)],
 )
 def test_without_a_path_only_disk_and_limit_errors_are_user_errors(
-    number: int, is_mendable: bool
+    number: int, is_fixable: bool
 ) -> None:
-    assert (mendable(OSError(number, os.strerror(number))) is not None) == is_mendable
+    assert (as_user_error(OSError(number, os.strerror(number))) is not None) == is_fixable
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_without_a_path_only_disk_and_limit_errors_are_user_errors(
     [("train", "data.batch_size"), ("generate", "--batch"), ("denoise", "model.tile")],
 )
 def test_out_of_memory_error_names_the_setting_to_lower(command: str, field: str) -> None:
-    error = mendable(MemoryError(), [command, "x", "--set", "model.width=9", "--to", "a=b"])
+    error = as_user_error(MemoryError(), [command, "x", "--set", "model.width=9", "--to", "a=b"])
     assert error is not None
     assert field in error.todo
     assert "You gave: model.width=9" in error.todo
@@ -88,10 +88,8 @@ def test_defect_is_one_line_followed_by_its_traceback(
     with pytest.raises(KeyError):
         here(*FAILING, cwd=tmp_path)
     line = headline(KeyError("x"), FAILING)
-    assert line.startswith(
-        "jumar: internal error: KeyError: 'x' (a defect of jumar, or of a module"
-    )
-    assert line.endswith("please report it with what follows)")
+    assert line.startswith("jumar: internal error: KeyError: 'x' (a bug in jumar, or in a module")
+    assert line.endswith("please report it with the traceback below)")
     assert "\n" not in headline(ValueError("one\ntwo"))
 
 
@@ -110,7 +108,7 @@ def test_defect_prints_its_line_first_and_exits_with_1(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert done.stderr.startswith("jumar: internal error: KeyError: 'x' (a defect of jumar")
+    assert done.stderr.startswith("jumar: internal error: KeyError: 'x' (a bug in jumar")
     assert done.stderr.count("internal error") == 1
     assert "Traceback (most recent call last)" in done.stderr
 

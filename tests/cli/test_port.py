@@ -97,7 +97,7 @@ def test_second_run_changes_nothing(tree: Path, tmp_path: Path) -> None:
     done = here("port", "out", *options, "--exit-code", cwd=tmp_path)
     assert "--- " not in done.out
     assert "ported" not in done.out
-    # With other options a launch file that is there already is kept, and named.
+    # With other options a launch file that already exists is kept, and named.
     done = here("port", "out", "--devices", "4", cwd=tmp_path)
     assert "kept existing files that differ: run_npu.sh" in done.out
 

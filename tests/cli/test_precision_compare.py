@@ -54,7 +54,7 @@ def test_bad_input_exits_with_2(own: Path, tmp_path: Path) -> None:
     good = own / "golden/statistics_mix"
     other = own.parent / "conv_L0"
     for wrong, message in (
-        (tmp_path, "no dump is in it"),
+        (tmp_path, "contains no dump"),
         (other, "dumps of different models"),
         (own / "golden", "it holds 2 dumps"),
     ):

@@ -118,7 +118,7 @@ def test_checkpoint_changed_by_one_bit_is_distinguished_from_a_divergence(place:
         record["files"][name] = vars(mark)
     write_json(folder / RECORD, sealed({k: v for k, v in record.items() if k != "crc32c"}))
     done = diverge("a", "bit", cwd=place)
-    assert "B's replay does not give its own checkpoint of step 10: weights/class" in done.out
+    assert "B's replay does not reproduce its own checkpoint of step 10: weights/class" in done.out
     assert "A's replay" not in done.out
     assert "both replays are equal" in done.out
     assert "first unequal" not in done.out
@@ -147,8 +147,8 @@ def test_non_deterministic_run_is_reported_as_such(tmp_path: Path) -> None:
     for name in "ab":
         here("train", "unrepeatable", *own, "--run-dir", name, *steps, cwd=tmp_path)
     done = here("precision", "diverge", "a", "b", *own, cwd=tmp_path, code=1)
-    assert "A does not repeat itself" in done.out
-    assert "A's replay does not give its own checkpoint of step 3" in done.out
+    assert "A is not reproducible" in done.out
+    assert "A's replay does not reproduce its own checkpoint of step 3" in done.out
 
 
 def test_hashes_of_two_machines_are_compared_as_files(place: Path) -> None:
@@ -182,12 +182,12 @@ def test_runs_that_cannot_be_equal_are_refused(place: Path) -> None:
         (["a", "threes"], "4 samples per step, which is not a multiple of its batch size 3"),
         (["a"], "name two runs, or one with --hashes"),
         (["a", "shorter"], "they have 10 and 4 steps"),
-        (["shorter", "seed"], "they take other samples: the seed is 1 and 9"),
+        (["shorter", "seed"], "they train on different samples: the seed is 1 and 9"),
         (["a", "odd"], "they have no checkpoint of the same step: 2, 10; 1"),
         (["a", "same", "--hashes", "x.json"], "--hashes takes one run"),
         (["a.json", "no.json"], "no.json: has no hashes of steps"),
-        (["a", "--hashes", "no.json"], "no.json: exists already"),
-        (["a", "low", "--to", "folder"], "folder: exists already"),
+        (["a", "--hashes", "no.json"], "no.json: already exists"),
+        (["a", "low", "--to", "folder"], "folder: already exists"),
         (["a", "low", "--set-b", "modell=3"], "modell"),
         (["a", "--hashes", "y.json", "--first", "10"], "step 10 is beyond the end"),
     ):

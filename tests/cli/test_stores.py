@@ -102,7 +102,7 @@ def test_failing_mirror_does_not_stop_the_training_but_is_reported_at_the_end(
     monkeypatch.setenv("JUMAR_STORE_PATIENCE", "0.1")
     with proxy(store_server, Dies(9)) as dying:
         point_at(dying, monkeypatch, tmp_path)
-        with pytest.raises(AssertionError, match="the store lacks something"):
+        with pytest.raises(AssertionError, match="the store does not have all"):
             # The harness wants a message alone, where the training has been through before it.
             train("--run-dir", f"{place}/run", cwd=tmp_path, code=2)
     local = tmp_path / "cache" / "runs" / "s3" / BUCKET / tmp_path.name / "run"
@@ -132,7 +132,7 @@ def test_output_is_uploaded_and_not_mixed_with_existing_objects(place: str, tmp_
     assert "train.py" in keys(f"{place}/ported")
     refused = any_end("port", "scripts", "--to", f"{place}/ported", cwd=tmp_path)
     assert refused.code == 2
-    assert "there is something below it already" in refused.err
+    assert "there is already something below it" in refused.err
     linted = any_end("port", "lint", f"{place}/ported", cwd=tmp_path)
     assert linted.code == 0
     assert "Scripts: 1" in linted.out

@@ -22,7 +22,7 @@ def test_tuning_without_time_measures_the_baseline_and_continues_later(
     assert "never tried: precision, batch size, accumulation" in first
     assert "not tried without --allow rounding: threads.intra_op" in first
     assert re.search(
-        r"not tried for want of time: .+; the first of them needs --minutes \d+ here", first
+        r"not tried for lack of time: .+; the first of them needs --minutes \d+ here", first
     )
     folder = tmp_path / "tuned" / "small"
     tuned = json.loads((folder / "tuned.json").read_text())

@@ -15,17 +15,17 @@ from jumar.ground.text import counted
 app = App(name="data", help="Prepare data sets.", group_parameters=OPTIONS)
 app.command(
     "jumar.cli.data_text:pretraining",
-    help="Write masked pairs of segments, on which BERT and NEZHA are pre-trained, as TFRecord.",
+    help="Write masked segment pairs for pre-training BERT and NEZHA, as TFRecord files.",
     usage="Usage: jumar data pretraining [OPTIONS] --vocab PATH --to PATH TEXT [MORE...]",
 )
 app.command(
     "jumar.cli.data_text:vocab",
-    help="Make a vocabulary of word pieces from texts, as a vocab.txt of BERT's format.",
+    help="Build a word-piece vocabulary from texts, as a vocab.txt in BERT's format.",
     usage="Usage: jumar data vocab [OPTIONS] --to PATH TEXT [MORE...]",
 )
 app.command(
     "jumar.cli.data_pictures:words_in_pictures",
-    help="Write images with words in fonts of this machine, for text detectors.",
+    help="Draw words on images in this machine's fonts, to train text detectors.",
 )
 app.command(
     "jumar.cli.data_check:check",
@@ -81,7 +81,7 @@ def tfrecord(
             workers=checked_workers(workers, "threads"),
             label_offset=label_offset,
             compression=compression,
-            progress=bar.show_of,
+            progress=bar.show_with_total,
             notice=console.line,
         )
     for part in parts:
@@ -146,7 +146,7 @@ def keywords(
         workers=checked_workers(workers, "processes"),
     )
     with console.bar("clips", None) as bar:
-        parts = write_espeak_keywords(request, progress=bar.show_of)
+        parts = write_espeak_keywords(request, progress=bar.show_with_total)
     for part in parts:
         longer = f"; {part.left_out} longer than a second left out" if part.left_out else ""
         console.line(

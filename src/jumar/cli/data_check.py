@@ -67,7 +67,7 @@ def check(
     console = Console(silent=json_)
     threads = checked_workers(workers, "threads")
     with console.bar("items", 1) as bar:
-        result = check_data(checked_data, workers=threads, progress=bar.show_of)
+        result = check_data(checked_data, workers=threads, progress=bar.show_with_total)
     if json_:
         print(json.dumps(_as_json(result), indent=2, ensure_ascii=False))
     else:

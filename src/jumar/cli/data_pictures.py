@@ -19,7 +19,7 @@ def words_in_pictures(
     seed: int = 1,
     workers: int | None = None,
 ) -> int:
-    """Write images with words in fonts of this machine, for text detectors.
+    """Draw words on images in this machine's fonts, to train text detectors.
 
     The outline of each word is exact; some words are too small to read (###). The folder is written
     completely or not at all. The same options, fonts and photographs give the same bytes, with the
@@ -32,12 +32,12 @@ def words_in_pictures(
     pictures
         Number of training images.
     eval_pictures
-        Number of test images, by default a tenth of the training images. With four fonts or more,
-        every fourth is reserved for these.
+        Number of test images, by default a tenth of the training images. With four or more fonts,
+        every fourth is reserved for the test images.
     script
         Script of the words: latin, chinese, or both.
     fonts
-        Font files or folders of them; by default those of this machine.
+        Font files or folders of them; by default this machine's.
     photographs
         A folder or zip of images to write on; by default textures.
     seed
@@ -63,7 +63,7 @@ def words_in_pictures(
             train=pictures,
             test=tests,
             workers=checked_workers(workers, "processes"),
-            progress=bar.show_of,
+            progress=bar.show_with_total,
         )
     console.line(
         f"{counted(summary.words, 'word')}, {summary.ignored} of them ignored, in "

@@ -35,7 +35,7 @@ def pretraining(
     shards: int = 8,
     workers: int | None = None,
 ) -> int:
-    """Write masked pairs of segments, on which BERT and NEZHA are pre-trained, as TFRecord.
+    """Write masked segment pairs for pre-training BERT and NEZHA, as TFRecord files.
 
     The texts have one sentence per line and a blank line between documents. The records have the
     features of google-research/bert. The folder is written completely or not at all; the same
@@ -46,7 +46,7 @@ def pretraining(
     text
         A file, a folder of files, or a glob, in UTF-8.
     more
-        More of them.
+        More files, folders or globs.
     vocab
         The vocabulary: a vocab.txt, or the folder of a BERT tokenizer of Hugging Face.
     to
@@ -75,11 +75,11 @@ def pretraining(
     segmenter
         What splits Chinese into words for --do-whole-word-mask: spaces in the text, or jieba.
     next_sentence
-        Whether an instance is a pair of segments, of which half do not belong together; otherwise
-        it is one segment.
+        Make each instance a pair of segments, half of which do not belong together; otherwise a
+        single segment.
     longest_word
-        Number of characters above which a word is unknown; 200 as in google-research/bert and
-        NEZHA, 100 in Ascend's Bert-base and Nezha-large.
+        Words with more characters than this are unknown; 200 as in google-research/bert and NEZHA,
+        100 in Ascend's Bert-base and Nezha-large.
     shards
         Number of TFRecord files.
     workers
@@ -120,7 +120,7 @@ def pretraining(
                 destination=to,
                 shards=shards,
                 workers=checked_workers(workers, "processes"),
-                progress=bar.show_of,
+                progress=bar.show_with_total,
                 notice=console.line,
             )
         )
@@ -142,7 +142,7 @@ def vocab(
     case: Literal["lower", "cased"] = "lower",
     min_frequency: int = 2,
 ) -> int:
-    """Make a vocabulary of word pieces from texts, as a vocab.txt in BERT's format.
+    """Build a word-piece vocabulary from texts, as a vocab.txt in BERT's format.
 
     The same texts and options always give the same vocabulary.
 
@@ -151,7 +151,7 @@ def vocab(
     text
         A file, a folder of files, or a glob, in UTF-8.
     more
-        More of them.
+        More files, folders or globs.
     to
         The file to write; it must not exist.
     size
@@ -176,7 +176,7 @@ def vocab(
             size=size,
             words=BasicWords(lower, lower),
             min_frequency=min_frequency,
-            progress=bar.show_of,
+            progress=bar.show_with_total,
         )
     write_text(to, "".join(f"{piece}\n" for piece in pieces))
     console.line(f"{counted(len(pieces), 'word piece')} from {counted(len(files), 'file')}: {to}")

@@ -28,10 +28,10 @@ def denoise(
     source
         An image, a folder or zip with images at any depth, or a video (needs PyAV).
     to
-        A folder, for PNG files under the names of the sources; or a file: an image for an image, a
-        video (.mkv, .mp4, .mov; without sound) for a video. Anything lost is listed.
+        A folder, for PNG files named after the sources; or a file: an image for an image, a video
+        (.mkv, .mp4, .mov; without sound) for a video. Anything lost is listed.
     resume
-        Keep the images or frames that are denoised already, and denoise the rest.
+        Keep images or frames that are already denoised, and denoise the rest.
     skip_corrupt
         Skip up to this many unreadable frames.
     checkpoint
@@ -41,9 +41,9 @@ def denoise(
     set_
         Change a field, for example `--set model.tile=256` to use less memory.
     device
-        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
-        Import a module of your own first; those that the run was made with must be named again.
+        Import a module of your own first; repeat the modules that the run was trained with.
     """
     from jumar.runs.denoise import denoise_files
     from jumar.runs.denoise_work import DenoiseRequest

@@ -49,9 +49,9 @@ def detect(
     set_
         Change a field, for example `--set reading.threshold=0.7`.
     device
-        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
-        Import a module of your own first; those that the run was made with must be named again.
+        Import a module of your own first; repeat the modules that the run was trained with.
     """
     from jumar.runs.detect import DetectRequest
     from jumar.runs.detect import detect as detect_words

@@ -26,11 +26,11 @@ def evaluate(
     set_
         Change a field for this evaluation, for example `--set data.eval_path=OTHER`.
     device
-        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     skip_corrupt
         Skip up to this many unreadable samples; by default as many as in training.
     import_
-        Import a module of your own first; those that the run was made with must be named again.
+        Import a module of your own first; repeat the modules that the run was trained with.
     """
     from jumar.runs.evaluate import EvaluateRequest, evaluate_run
 

@@ -35,7 +35,7 @@ def explain(*logs: _Log, json_: JsonFlag = False, lang: Language = "en") -> int:
     from jumar.failures.wording import lines_of
 
     if not logs:
-        raise UserError("no log given", todo="Name a file or folder, or - for standard input.")
+        raise UserError("no log given", todo="Give a file or folder, or - for standard input.")
     if unknown := next((log for log in logs if log.startswith("-") and log != "-"), ""):
         raise UserError(
             f"unknown option '{unknown}'",

@@ -32,15 +32,15 @@ def export(
     run
         The run directory.
     to
-        FILE.onnx: a graph in float32 for onnxruntime and other programs (needs jumar[onnx]), facts
-        for its use as FILE.onnx.json, a tokenizer as FILE.onnx.tokenizer, and the command that
-        makes an Ascend .om of it as FILE.atc.sh; FILE.pt2: a graph for torch.export.load;
+        FILE.onnx: a graph in float32 for onnxruntime and other programs (needs jumar[onnx]), how to
+        use it in FILE.onnx.json, a tokenizer as FILE.onnx.tokenizer, and the command that compiles
+        it to an Ascend .om in FILE.atc.sh; FILE.pt2: a graph for torch.export.load;
         FILE.safetensors: the weights; tf: a TensorFlow checkpoint in the run; FOLDER: BERT or NEZHA
         for Hugging Face.
     part
         For a VQ-VAE encoder or decoder; for BigGAN generator.
     fix
-        Give an axis one length in the file, for example `--fix height=640`; may be repeated.
+        Fix the length of an axis in the file, for example `--fix height=640`; may be repeated.
     checkpoint
         last, best, or the number of steps of a checkpoint.
     ema
@@ -54,7 +54,7 @@ def export(
     set_
         Change a field, for example `--set data.max_seq_length=64`.
     import_
-        Import a module of your own first; those that the run was made with must be named again.
+        Import a module of your own first; repeat the modules that the run was trained with.
     """
     from jumar.runs.exporting.export import ExportRequest, export_run
 
@@ -80,6 +80,8 @@ def _length(text: str) -> tuple[str, int]:
     name, _, number = text.partition("=")
     if not name or not number.isdecimal():
         raise UserError(
-            f"'{text}' is not a length of an axis", where="--fix", todo="For instance: height=640"
+            f"'{text}' does not give the length of an axis",
+            where="--fix",
+            todo="For instance: height=640",
         )
     return name, int(number)

@@ -33,7 +33,7 @@ def generate(
     num
         Number of images.
     seed
-        Random seed; image n of a seed is always the same.
+        Random seed; a seed always gives the same image n.
     truncation
         Truncate the latent distribution at this many standard deviations; small values give
         better but less varied images. By default as in training. Not for vqvae-prior.
@@ -51,9 +51,9 @@ def generate(
     set_
         Change a field, for example `--set precision.mode=must_keep_origin_dtype`.
     device
-        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
-        Import a module of your own first; those that the run was made with must be named again.
+        Import a module of your own first; repeat the modules that the run was trained with.
     """
     from jumar.runs.generate import GenerateRequest
     from jumar.runs.generate import generate as draw

@@ -29,7 +29,7 @@ _LESS_TRAINING = (
 )
 
 
-def mendable(error: Exception, tokens: Sequence[str] = ()) -> UserError | None:
+def as_user_error(error: Exception, tokens: Sequence[str] = ()) -> UserError | None:
     """The message for an error from the system or a missing extra; None for a bug.
 
     Args:
@@ -54,18 +54,21 @@ def mendable(error: Exception, tokens: Sequence[str] = ()) -> UserError | None:
     # an exceeded limit is not, and a write to an open file names no path.
     if not paths.is_of_the_machine(error):
         return None
-    return UserError(f"the system refuses: {paths.reason(error)}", todo=paths.remedy(error, Path()))
+    return UserError(
+        f"the operating system reports: {paths.reason(error)}", todo=paths.remedy(error, Path())
+    )
 
 
 def headline(error: BaseException, tokens: Sequence[str] = ()) -> str:
     """One line for a bug, before its traceback."""
     message = (str(error).strip() or "no message").splitlines()[0][:300]
-    origin = "a defect of jumar"
+    origin = "a bug in jumar"
     if any(token.split("=")[0] == "--import" for token in tokens):
-        origin += ", or of a module named by --import"
+        origin += ", or in a module given by --import"
     name = type(error).__name__
     return (
-        f"jumar: internal error: {name}: {message} ({origin}; please report it with what follows)"
+        f"jumar: internal error: {name}: {message} ({origin}; please report it with the "
+        "traceback below)"
     )
 
 

@@ -86,11 +86,11 @@ def launch(
     name
         Name of the job; by default made from the recipe's.
     nodes
-        Number of machines, 1 by default. On this one, they are processes of it.
+        Number of machines, 1 by default; on this machine, each node is a process.
     devices
         Processes per node, one per device, 1 by default.
     device
-        Device they compute on; required unless the training runs on this machine.
+        Device to compute on; required unless the training runs on this machine.
     python
         Python interpreter on the nodes; by default this one, in containers python3.
     env

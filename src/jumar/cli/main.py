@@ -79,9 +79,9 @@ def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its exit code.
 
     Errors that the user can fix are printed without a traceback, with exit code 2; Ctrl-C outside
-    of training exits with 130, a broken pipe with 141. What the system refuses (a path, memory, a
-    full disk) and an extra that is not installed are such errors too; a bug keeps its traceback
-    under one line that says what happened, with exit code 1.
+    of training exits with 130, a broken pipe with 141. Errors of the operating system (a path,
+    memory, a full disk) and missing extras are such errors too; a bug keeps its traceback, below a
+    line that says what happened, with exit code 1.
     """
     keep_runs_from_being_imported()
     tokens = list(sys.argv[1:] if arguments is None else arguments)
@@ -91,7 +91,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
             document_in_full(tokens)
             command = app.parse_commands(tokens)[0]
             takes_part = several_ranks.takes_part(command)
-            code = stores.with_local_paths(tokens, command, _called) if takes_part else 0
+            code = stores.with_local_paths(tokens, command, _run_app) if takes_part else 0
         except KeyboardInterrupt:
             code = ctrl_c.EXIT_CODE
         except StartAgain as request:
@@ -105,7 +105,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 141
         except Exception as error:
-            code = ctrl_c.EXIT_CODE if interruptions else _say(error, tokens)
+            code = ctrl_c.EXIT_CODE if interruptions else _print_error(error, tokens)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -128,7 +128,7 @@ def _check_for_emptiness(tokens: Sequence[str]) -> None:
             )
 
 
-def _called(tokens: Sequence[str]) -> object:
+def _run_app(tokens: Sequence[str]) -> object:
     return app(
         list(tokens),
         error_console=Console(stderr=True),
@@ -145,11 +145,11 @@ def document_in_full(tokens: Sequence[str]) -> None:
         command.help = None
 
 
-def _say(error: Exception, tokens: Sequence[str]) -> int:
+def _print_error(error: Exception, tokens: Sequence[str]) -> int:
     """Print an error that the user can fix; one of the command line itself is printed already."""
     if isinstance(error, CycloptsError):
         return EXIT_CODE
-    user_error = error if isinstance(error, UserError) else last_resort.mendable(error, tokens)
+    user_error = error if isinstance(error, UserError) else last_resort.as_user_error(error, tokens)
     sys.stdout.flush()
     if user_error is None:
         sys.stderr.write(f"{last_resort.headline(error, tokens)}\n")

@@ -87,7 +87,7 @@ def port(
     in_place
         Change the scripts themselves, provided that git can restore them.
     force
-        With --in-place, even if git cannot restore them.
+        Allow --in-place even if git cannot restore them.
     from_
         The framework of the scripts; tensorflow means 1.15.
     minimal
@@ -171,7 +171,7 @@ def port(
 
 def _check(to: Path | None, in_place: bool, force: bool, jobs: int | None) -> None:
     if to is not None and in_place:
-        raise UserError("--to and --in-place exclude each other", todo="Use one of them.")
+        raise UserError("--to and --in-place cannot be combined", todo="Use one of them.")
     if force and not in_place:
         raise UserError("--force without --in-place", todo="Omit it, or add --in-place.")
     if jobs is not None and jobs < 1:

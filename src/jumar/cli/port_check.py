@@ -32,7 +32,7 @@ def check(
 ) -> int:
     """Run a ported script on a CPU with TensorFlow 1.15, stage by stage, next to the original.
 
-    The script and its arguments come last, behind `--`:
+    The script and its arguments come last, after `--`:
     `jumar port check OUT --against ORIGINAL -- train.py --batch_size 2`. The exit code is 1
     if a stage fails.
 

@@ -107,7 +107,7 @@ def _print(comparison: "Comparison", top: int) -> None:
         print_plain(f"{position}. {offender.name}: {offender.reason}")
         details = [
             f"error {shown(error_of(offender))}",
-            f"{shown(offender.ratio)} times the explained one",
+            f"{shown(offender.ratio)} times what rounding explains",
         ]
         if offender.added is not None:
             details += [f"adds {shown(offender.added)}", f"inherits {shown(offender.inherited)}"]

@@ -67,7 +67,7 @@ def diverge(
     json_
         Print JSON.
     device
-        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
         First import a module of your own that registers recipes, networks or data sources.
     """
@@ -119,9 +119,8 @@ def _lines(report: "Divergence") -> Iterator[str]:
     for name, value_a, value_b in (*report.settings, *report.machines):
         yield f"  {name}: {value_a} in A, {value_b} in B"
     if report.step is not None:
-        yield f"first unequal: step {report.step}, counted from 0; after it differ: " + ", ".join(
-            report.parts
-        )
+        parts = ", ".join(report.parts)
+        yield f"first unequal: step {report.step}, counted from 0; what differs after it: {parts}"
         yield from _op_lines(report)
     yield from _verdict(report)
     if any(report.replays):
@@ -144,7 +143,7 @@ def _op_lines(report: "Divergence") -> Iterator[str]:
     rank = f"rank {report.rank}, " if report.ranks[0] > 1 else ""
     yield f"  {rank}{unequal_text(report.op)}" + (f" ({cann})" if cann else "")
     if report.op.unpaired is not None:
-        yield f"  only in one of them, before it: {call_name(report.op.unpaired)}"
+        yield f"  before it, in one run only: {call_name(report.op.unpaired)}"
     for row in report.measured:
         yield f"  {row.value.role} {row.value.name}: {_size(row)}"
 
@@ -161,19 +160,19 @@ def _size(row: "Measured") -> str:
 
 def _verdict(report: "Divergence") -> Iterator[str]:
     for name in report.unrepeatable:
-        yield f"{name} does not repeat itself: the same step gave another state the second time"
+        yield f"{name} is not reproducible: the same step gave a different state the second time"
     for name, parts in report.unlike.items():
         suffix = f" and {len(parts) - _MOST_NAMES} more" if len(parts) > _MOST_NAMES else ""
         yield (
-            f"{name}'s replay does not give its own checkpoint of step {report.unequal}: "
+            f"{name}'s replay does not reproduce its own checkpoint of step {report.unequal}: "
             f"{', '.join(parts[:_MOST_NAMES])}{suffix}"
         )
     if report.is_equal:
         yield "no divergence" + (": both replays are equal" if any(report.replays) else "")
         return
     if report.step is None:
-        yield "both replays are equal, so what made the difference is not in the recipes:"
-        yield "another machine, version or device, or a checkpoint that was changed afterwards."
+        yield "both replays are equal, so the difference does not come from the recipes but from"
+        yield "another machine, version or device, or from a checkpoint changed afterwards."
     if report.unlike or report.step is None:
         first = report.equal[-1] if report.equal else 0
         yield "To compare the machines, run on each, then compare the two files:"
@@ -182,7 +181,7 @@ def _verdict(report: "Divergence") -> Iterator[str]:
             f"--steps {(report.unequal or first + 1) - first}"
         )
     elif not report.replays[0]:
-        yield "For the op, on each machine, then compare the two dumps:"
+        yield "To find the op, run on each machine, then compare the two dumps:"
         start = f"torchrun --nproc-per-node {report.ranks[0]} -m " if report.ranks[0] > 1 else ""
         to = " --to FOLDER" if start else ""
         yield f"  {start}jumar precision dump RUN --digests --steps {report.step}{to}"

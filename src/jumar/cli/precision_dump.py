@@ -65,7 +65,7 @@ def dump(
     set_
         Change a field, for example `--set precision.mode=allow_mix_precision`; may be repeated.
     device
-        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
         First import a module of your own that registers recipes, networks or data sources.
     """

@@ -67,7 +67,7 @@ def noise(
     set_
         Change a field, for example `--set data.batch_size=8`; may be repeated.
     device
-        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
         First import a module of your own that registers recipes, networks or data sources.
     """
@@ -118,7 +118,7 @@ def _print(result: "Sensitivity", top: int) -> None:
     )
     if any(result.floor):
         print_plain(
-            f"note: the step does not repeat itself: without noise the gradients move by "
+            f"note: the step is not reproducible: without noise the gradients move by "
             f"{shown(result.floor[1])}, the loss by {shown(result.floor[0])}"
         )
     print_plain(

@@ -55,7 +55,7 @@ def overflow(
     set_
         Change a field, for example `--set precision.mode=force_fp16`; may be repeated.
     device
-        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
         First import a module of your own that registers recipes, networks or data sources.
     """
@@ -103,17 +103,17 @@ def _lines(report: "OverflowReport", top: int) -> Iterator[str]:
     if len(rows) < len(report.head_room):
         yield f"  {counted(len(report.head_room) - len(rows), 'op')} in float32 not listed"
     if report.vanishing:
-        yield "gradients below its range: share lost, share with few bits left, layer"
+        yield "gradients below float16's range: share lost, share with few bits left, layer"
         for row in report.vanishing[:top]:
             coarse = row.coarse / row.elements
-            yield f"  {row.share_lost:7.2%}  {coarse:7.2%}  {row.layer or 'outside of layers'}"
+            yield f"  {row.share_lost:7.2%}  {coarse:7.2%}  {row.layer or 'outside all layers'}"
         if len(report.vanishing) > top:
             yield f"  {counted(len(report.vanishing) - top, 'other layer')} with smaller shares"
     yield f"dump: {report.dump}"
 
 
 def _room_line(row: "HeadRoom") -> str:
-    layer = row.layer or "outside of layers"
+    layer = row.layer or "outside all layers"
     above = f", {row.above} above" if row.above else ""
     phase = "" if row.phase == "forward" else f", {row.phase}"
     return (

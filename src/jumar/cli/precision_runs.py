@@ -79,7 +79,8 @@ def _checkpoint_lines(comparison: "CheckpointsApart", top: int) -> Iterator[str]
         names_text = ", ".join(comparison.unpaired[:4]) + (
             ", ..." if len(comparison.unpaired) > 4 else ""
         )
-        yield f"  in one run only, or of another shape ({len(comparison.unpaired)}): {names_text}"
+        count = len(comparison.unpaired)
+        yield f"  in one run only, or of different shapes ({count}): {names_text}"
 
 
 def _to_json(comparison: "Parting") -> dict[str, object]:

@@ -72,7 +72,7 @@ def search(
     set_
         Change a field in all trainings; may be repeated.
     device
-        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
         First import a module of your own that registers recipes, networks or data sources.
     """
@@ -224,7 +224,7 @@ def _row(row: "Effect", result: "Found", costs: Mapping[str, float]) -> str:
         return text
     bought = result.bought(name)
     cost = costs[name]
-    notes = [f"costs {cost:.1f} ms a step" if cost >= 0.05 else "costs no time here"]
+    notes = [f"costs {cost:.1f} ms per step" if cost >= 0.05 else "costs no time here"]
     if bought is not None:
         notes.append(f"without it {result.goal.metric} is {bought:.3g} worse")
     return f"{text}: float32, {', '.join(notes)}"

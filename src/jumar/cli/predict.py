@@ -58,11 +58,11 @@ def predict(
     set_
         Change a field, for example `--set precision.mode=force_fp16`.
     device
-        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     skip_corrupt
         Skip up to this many unreadable files.
     import_
-        Import a module of your own first; those that the run was made with must be named again.
+        Import a module of your own first; repeat the modules that the run was trained with.
     text
         A text instead of a file.
     pair
@@ -93,7 +93,7 @@ def predict(
         )
         return _print_texts(text_request, top=top, as_json=json_)
     if text:
-        raise UserError("the run's network takes no texts", where="--text", todo="Name files.")
+        raise UserError("the run's network takes no texts", where="--text", todo="Give files.")
     request = PredictRequest(files=files, trained=trained, skip_corrupt=skip_corrupt)
     if json_:
         return _print_json(request)
@@ -128,8 +128,8 @@ def _finish_json(
     print(json.dumps({"results": results, "errors": errors}, indent=1, ensure_ascii=False))
     if len(errors) > skip_corrupt:
         print_aside(
-            f"jumar: {len(errors)} of {len(results) + len(errors)} files cannot be read; 'errors' "
-            "of the output names them\n  To leave out up to N such files: --skip-corrupt N"
+            f"jumar: {len(errors)} of {len(results) + len(errors)} files cannot be read; "
+            "'errors' in the output lists them\n  To skip up to N such files: --skip-corrupt N"
         )
         return EXIT_CODE
     return 0

@@ -81,7 +81,7 @@ def show(
     from jumar.profiling.views.chips import peak_rates
 
     if not paths:
-        raise UserError("no profile given", todo="Name its folder or a file of it.")
+        raise UserError("no profile given", todo="Give its folder, or a file in it.")
     if top is not None and top < 0:
         raise UserError(f"{top} rows", where="--top", todo="Give 0 or more; 0 shows all.")
     requested_views = [find_view(name) for name in view if name != "all"]
@@ -118,7 +118,7 @@ def show(
     ]
     for name in missing_views:
         reason = answered.impossible[name]
-        print_aside(f"jumar: the view '{name}' is impossible: it {reason}")
+        print_aside(f"jumar: the view '{name}' is not available: the profile {reason}")
     return EXIT_CODE if missing_views else 0
 
 
@@ -253,10 +253,10 @@ def gate(
     if not paths or not limits:
         problem = "no profile given" if not paths else "no limit given"
         raise UserError(problem, todo="For instance: jumar profile gate DIR --max-step-ms 100")
-    return _hold(paths, limits, json_=json_)
+    return _check_limits(paths, limits, json_=json_)
 
 
-def _hold(paths: Sequence[Path], limits: Mapping[str, float], *, json_: bool) -> int:
+def _check_limits(paths: Sequence[Path], limits: Mapping[str, float], *, json_: bool) -> int:
     from jumar.profiling import read
     from jumar.profiling.advice.gate import gate as measure
     from jumar.profiling.words import missing_lines

@@ -302,7 +302,7 @@ def _print_many(pairs: "list[Comparison]", console: "Console", language: Languag
     print_listing(
         Listing(
             title=Text(
-                en="Change of a step against the first (ms a step)",
+                en="Change against the first (ms a step)",
                 zh="相对第一份的迭代耗时变化（每迭代 ms）",
             ),
             columns=[column(name, name) for name in table.columns],

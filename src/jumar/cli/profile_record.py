@@ -44,7 +44,7 @@ def record(
     run_dir
         Directory for `profile/`; by default the run, or the next free `runs/RECIPE-N`.
     device
-        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
         First import a module of your own that registers recipes, networks or data sources.
     """

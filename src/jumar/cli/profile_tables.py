@@ -38,7 +38,7 @@ def print_listing(listing: "Listing", console: "Console", language: Language) ->
     if listing.table.is_empty():
         console.print(f"  {words(language)['nothing']}")
         return
-    # English heads are also the names of the columns in JSON and CSV.
+    # English headings are also the column names in JSON and CSV.
     heads = (
         [column.name for column in listing.kept] if language == "en" else listing.heads(language)
     )

@@ -73,8 +73,8 @@ def alone_or_first(*name: str) -> bool:
     if name in _REFUSED:
         raise _REFUSED[name]
     sys.stderr.write(
-        f"jumar: '{' '.join(name)}' does not divide its work; rank 0 of {ranks.world} does it "
-        "alone\n"
+        f"jumar: '{' '.join(name)}' does not share its work between ranks; rank 0 of "
+        f"{ranks.world} does all of it\n"
     )
     for variable in _VARIABLES:
         os.environ.pop(variable, None)

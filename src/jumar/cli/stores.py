@@ -85,7 +85,7 @@ def with_local_paths(
             raise UserError(
                 "cannot be in a store: its files grow while the command runs",
                 where=f"{each.option} {each.url}",
-                todo="Name a local folder; only `jumar train --run-dir` mirrors while it runs.",
+                todo="Give a local folder; only `jumar train --run-dir` mirrors while it runs.",
             )
         if tuple(command) == ("train",) and each.option == "--run-dir":
             mirrored_urls.append(each)
@@ -154,8 +154,8 @@ def _train(run_dir: _Named, tokens: list[str], call: Callable[[Sequence[str]], o
         failure = mirror.close()
         if failure is not None:
             print_aside(
-                f"jumar: {run}: the store lacks something of this run: {failure}\n"
-                f"  All of it is in {local}; the same command sends what is missing."
+                f"jumar: {run}: the store does not have all of this run: {failure}\n"
+                f"  {local} does; the same command uploads the rest."
             )
     return code if failure is None or code else EXIT_CODE
 

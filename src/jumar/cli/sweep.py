@@ -65,7 +65,7 @@ def sweep(
         Values a search may choose: `--range optimizer.learning_rate=1e-4:1e-1:log` or
         `--range data.batch_size=16,32,64`; may be repeated.
     trials
-        Trials of a search, those of earlier calls included.
+        Number of trials of a search, including those of earlier calls.
     metric
         The score that a search optimises: NAME, NAME:max or NAME:min; by default the recipe's
         own.
@@ -79,7 +79,7 @@ def sweep(
     on
         Where the runs are computed: this machine, ray, or ray://HOST:PORT.
     device
-        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
         First import a module of your own that registers recipes, networks or data sources.
     """

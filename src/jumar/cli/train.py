@@ -44,7 +44,7 @@ def train(
     run_dir
         Run directory to write to; by default the next free `runs/RECIPE-N`.
     device
-        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     resume
         Resume the run in --run-dir; an error if there is none.
     dry_run
@@ -110,7 +110,7 @@ def _split(recipe: str | None, tuned: tuple[Path, ...] | None) -> tuple[str | No
         return str(words[1]), words[0]
     if len(words) > 1:
         raise UserError(
-            f"takes one file, not {len(words)}", where="--tuned", todo="Name the recipe first."
+            f"takes one file, not {len(words)}", where="--tuned", todo="Put the recipe first."
         )
     return recipe, words[0] if words else None
 

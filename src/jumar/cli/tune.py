@@ -23,7 +23,7 @@ app.command(
 app.command(
     "jumar.cli.tune_rate:rate",
     name="rate",
-    help="Find a learning rate for a recipe by a ramp of rising rates.",
+    help="Find a learning rate for a recipe by training with rising rates.",
     usage="Usage: jumar tune rate [OPTIONS] RECIPE",
 )
 app.command(

@@ -45,7 +45,7 @@ def accuracy(
     target
         A score and what it must reach: top1=95, psnr=33.6 or loss=0.3.
     modes
-        Precision modes to measure, in the order of preference among equals; by default
+        Precision modes to measure, in order of preference among equals; by default
         must_keep_origin_dtype, allow_mix_precision, allow_fp32_to_fp16 and force_fp16.
     seeds
         Trainings per setting, with successive seeds.
@@ -63,7 +63,7 @@ def accuracy(
     on
         Where the runs are computed: this machine, ray, or ray://HOST:PORT.
     device
-        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
         First import a module of your own that registers recipes, networks or data sources.
     """

@@ -28,7 +28,7 @@ def aoe(
     """Write what Ascend's tuner AOE needs for a ported script or a run.
 
     Numbered shell scripts in the vendor's order: sub-graphs first, then operators. The first and
-    the last record a profile, and `jumar profile compare` shows the gain. We have not run any of it
+    the last record a profile, and `jumar profile compare` shows the gain. None of it has been run
     on an NPU.
 
     Parameters
@@ -62,7 +62,7 @@ def aoe(
         print_plain(f"note: {note}")
     if tuned.framework == "tensorflow" and "aoe_mode" in read_text(what):
         print_plain(
-            f"note: {what} sets aoe_mode itself, which overrules AOE_MODE: remove it from the "
+            f"note: {what} sets aoe_mode itself, which overrides AOE_MODE: remove it from the "
             "script, or the steps do not tune what their names say"
         )
     print_plain(f"next: bash {to}/1-before.sh, then the others in their order")
@@ -78,7 +78,7 @@ def _run(
     if not is_file(run / "recipe.json"):
         raise UserError(
             f"'{run}' is not a run directory: it has no recipe.json",
-            todo="Name a run, or the script that trains.",
+            todo="Give a run, or the script that trains.",
         )
     steps = ("profile", str(run.absolute()), "--device", "npu", *words)
     command = (python, "-m", "jumar", *steps)
@@ -109,7 +109,7 @@ def _script(
         raise UserError(
             "imports neither TensorFlow nor torch, so it is not clear which graphs to tune",
             where=str(script),
-            todo="Name the script that builds the network.",
+            todo="Give the script that builds the network.",
         )
     path = script.absolute()
     return Tuned(

@@ -35,7 +35,7 @@ def rate(
     device: DeviceOption = "auto",
     import_: ImportOption = (),
 ) -> int:
-    """Find a learning rate for a recipe by a ramp of rising rates.
+    """Find a learning rate for a recipe by training with rising rates.
 
     Trains real steps of the recipe from its initial weights, each with a higher rate than the one
     before, until the loss diverges. Proposes a tenth of the rate at which the smoothed loss was
@@ -60,7 +60,7 @@ def rate(
     set_
         Change a field, for example `--set data.batch_size=64`; may be repeated.
     device
-        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
         First import a module of your own that registers recipes, networks or data sources.
     """

@@ -48,7 +48,7 @@ def speed(
     to
         Folder for tuned.json and the measurements; by default `tuned/RECIPE`.
     device
-        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
         First import a module of your own that registers recipes, networks or data sources.
     """
@@ -111,7 +111,7 @@ def measure(
     set_
         Change a field; may be repeated.
     device
-        auto, cpu, cuda, npu, or one of several as in `npu:1`.
+        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
         First import a module of your own that registers recipes, networks or data sources.
     """

@@ -144,10 +144,10 @@ def export(
 
     if (to == "frozen") != (like is not None):
         raise UserError(
-            "a frozen graph is a copy of one that has the original's front end and outputs",
+            "a frozen graph is written as a copy of one with the original's front end and outputs",
             where="--to" if like else "--like",
-            todo="Write --to frozen --like GRAPH.pb, or --to tf1 for a checkpoint, of which the "
-            "original's freezing script makes a graph.",
+            todo="Use --to frozen --like GRAPH.pb, or --to tf1 for a checkpoint, which the "
+            "original's freezing script turns into a graph.",
         )
     request = ExportRequest(
         source=run,

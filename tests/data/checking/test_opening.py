@@ -61,7 +61,7 @@ def test_file_names_determine_the_kind(
         "has no data of a known kind",
         path,
         "Known: images, WAV files, TFRecord shards, .tsv, .jsonl and .json of texts, tagged "
-        "tokens in .txt. To name the kind: --kind",
+        "tokens in .txt. To set the kind: --kind",
     )
 
 

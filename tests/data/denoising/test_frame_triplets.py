@@ -116,7 +116,7 @@ def test_triplet_with_two_frame_sizes_is_a_fault_and_is_replaced(
 
 def test_too_few_frames_are_reported(tmp_path: Path) -> None:
     few = {f"{number}.png": flat(number) for number in range(4)}
-    with pytest.raises(UserError, match="no three belong to one clip"):
+    with pytest.raises(UserError, match="no three of 4 frames belong to the same clip"):
         open_triplets(replace(DATA, path=str(write_files(tmp_path, few))), seed=1)
 
 
@@ -220,7 +220,7 @@ def test_clip_errors_have_the_full_message(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         open_triplets(replace(DATA, path=str(write_files(tmp_path / "few", few))), seed=1)
     assert str(caught.value) == (
-        f"{tmp_path / 'few'}: among 4 frames no three belong to one clip\n  Give a folder of "
+        f"{tmp_path / 'few'}: no three of 4 frames belong to the same clip\n  Give a folder of "
         "clips, each with three frames or more in addition to the 2 of data.holdout_frames."
     )
     files = clips(a__frame10=flat(3, 10, 11))

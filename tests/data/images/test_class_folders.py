@@ -73,7 +73,7 @@ def test_folder_without_class_folders_is_an_error(
 
 def test_folder_without_image_suffixes_lists_the_suffixes_found(tmp_path: Path) -> None:
     files = dict.fromkeys(("a.raw", "b.RAW", "c.txt", "readme"), b"-")
-    with pytest.raises(UserError, match=r"only 2 \.raw, 1 \.txt, 1 without ending"):
+    with pytest.raises(UserError, match=r"only 2 \.raw, 1 \.txt, 1 without a suffix"):
         list_classes(DiskTree(write_files(tmp_path, files)))
 
 
@@ -162,9 +162,9 @@ def test_suffixes_are_counted_and_the_five_most_frequent_named() -> None:
     assert by_ending(counts + Counter({".f": 1})) == "3 .b, 2 .c, 1 .a, 1 .d, 1 .e, ..."
     assert [ending_of(name) for name in ("a/b.JPG", "a.b/c", "x.tar.gz", ".x")] == [
         ".jpg",
-        "without ending",
+        "without a suffix",
         ".gz",
-        "without ending",
+        "without a suffix",
     ]
 
 

@@ -401,7 +401,7 @@ def test_wrong_class_counts_have_the_full_message(
     with pytest.raises(UserError) as caught:
         open_image_sets(ImageData(path=str(tmp_path / "to")), num_classes=0, seed=0)
     assert (caught.value.what, caught.value.where) == (
-        "the shards do not give the number of classes",
+        "the shards do not state the number of classes",
         str(tmp_path / "to"),
     )
 

@@ -231,7 +231,7 @@ def test_labelled_shards_anywhere_in_a_tree_are_images(
             {"a/b.txt": b"-", "a/c.TXT": b"-", "d": b"-"},
             "train",
             (
-                "there are no images in it, only 2 .txt, 1 without ending",
+                "there are no images in it, only 2 .txt, 1 without a suffix",
                 "",
                 "Give a folder or a zip with images (.jpg, .jpeg, .png, .bmp, .webp, .tif, "
                 ".tiff, .gif) anywhere in it, or TFRecord shards.",

@@ -223,7 +223,7 @@ def test_unnamed_sets_of_shards_are_not_mixed(tmp_path: Path) -> None:
 def test_part_inside_another_part_is_refused(tmp_path: Path) -> None:
     train_and_val_folders(tmp_path / "val")
     (tmp_path / "val" / "val").rename(tmp_path / "elsewhere")
-    with pytest.raises(UserError, match="named as a part other than eval"):
+    with pytest.raises(UserError, match="named like a part other than eval"):
         open_source(str(tmp_path), "eval")
 
 
@@ -232,7 +232,8 @@ def test_skipped_files_are_reported(tmp_path: Path) -> None:
     messages: list[str] = []
     open_source(str(tmp_path / "pets.zip"), "train", notice=messages.append)
     assert messages == [
-        f"{tmp_path / 'pets.zip'}: skipped 2 files outside of the classes: 1 without ending, 1 .txt"
+        f"{tmp_path / 'pets.zip'}: skipped 2 files outside of the classes: 1 without a suffix, 1 "
+        ".txt"
     ]
 
 
@@ -372,7 +373,7 @@ def test_missing_path_error_lists_the_accepted_forms(tmp_path: Path) -> None:
     assert (what, where) == ("there is no such file or folder", str(tmp_path / "nowhere"))
     assert todo.startswith("Give a folder, a zip, TFRecord shards, or one of: digits")
     assert refused("digitz")[2].startswith("Did you mean the source 'digits'? Give a folder, a")
-    assert refused("")[2].startswith("Name images, or one of: digits")
+    assert refused("")[2].startswith("Give images, or one of: digits")
     (tmp_path / "[x]").mkdir()
     write_files(tmp_path / "[x]", TRAIN)
     assert len(open_source(str(tmp_path / "[x]"), "train")) == 6
@@ -384,7 +385,7 @@ def test_glob_of_other_files_is_refused_naming_the_first(tmp_path: Path) -> None
     assert refused(tmp_path / "to" / "train-*") == (
         f"matches '{tmp_path / 'to' / 'train-b.txt'}', which is not a TFRecord file",
         str(tmp_path / "to" / "train-*"),
-        "A glob takes TFRecord shards only; name a folder or a zip without one.",
+        "A glob is for TFRecord shards only; give a folder or a zip without one.",
     )
     (tmp_path / "to" / "train-a").mkdir()
     assert "train-a', which is not a TFRecord file" in refused(tmp_path / "to" / "train-*")[0]
@@ -462,9 +463,9 @@ def test_duplicate_or_unknown_parts_are_refused(tmp_path: Path) -> None:
     )
     write_files(tmp_path / "b", under("val/train", TRAIN))
     assert refused(tmp_path / "b", "eval") == (
-        "what is in here is named as a part other than eval",
+        "its content is named like a part other than eval",
         str(tmp_path / "b" / "val"),
-        "Move or rename it, so that folder and content are named as the same part.",
+        "Move or rename it, so that folder and content are named like the same part.",
     )
 
 

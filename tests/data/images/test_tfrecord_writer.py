@@ -217,7 +217,7 @@ def test_failure_in_the_second_part_removes_the_first(tmp_path: Path) -> None:
         ({"shards": 0}, "0 shards"),
         ({"shards": 100_000}, "100000 shards"),
         ({"shards": 5}, "4 train images cannot fill 5 shards"),
-        ({"label_offset": 2}, "a label offset of 2"),
+        ({"label_offset": 2}, "the label offset cannot be 2"),
     ],
 )
 def test_impossible_requests_are_refused_immediately(
@@ -254,7 +254,7 @@ def test_shards_are_not_written_into_their_source_folder(tmp_path: Path, inside:
 def test_parts_with_different_classes_are_not_written_into_one_folder(tmp_path: Path) -> None:
     record = Record(encoded=picture(), label=0, origin="a.jpg")
     write_tfrecords(Listed([record], ["cat"]), tmp_path, shards=1, split_prefix="train")
-    with pytest.raises(UserError, match="other than the 1 of the images"):
+    with pytest.raises(UserError, match="not the 1 of the images"):
         write_tfrecords(Listed([record], ["dog"]), tmp_path, shards=1, split_prefix="validation")
     write_tfrecords(Listed([record], ["cat"]), tmp_path, shards=1, split_prefix="validation")
     assert len(contents(tmp_path)) == 3

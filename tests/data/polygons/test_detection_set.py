@@ -214,7 +214,7 @@ def test_mismatched_settings_have_the_full_message(
     with pytest.raises(UserError) as caught:
         open_detection_sets(settings(path=""), targets="kernels", seed=1)
     assert str(caught.value) == (
-        "data.path: no path given\n  Name a folder or zip of images and label files."
+        "data.path: no path given\n  Give a folder or zip of images and label files."
     )
 
 

@@ -47,7 +47,7 @@ def test_text_json_and_matlab_files_are_read_together(packed: bool, tmp_path: Pa
             f"{place}/a/gt_img_1.txt",
             "line",
             [(1, square, "é,b")],
-            [(3, "0 numbers where 8 belong")],
+            [(3, "0 numbers instead of 8")],
         ),
         ("b/IMG.TXT", f"{place}/b/IMG.TXT", "line", [(1, square, "c")], []),
         ("p1", f"{place}/all.JSON, p1", "word", [(1, triangle, "x")], [(2, not_pairs)]),

@@ -59,7 +59,7 @@ def test_rectangles_run_clockwise() -> None:
 
 def test_four_numbers_instead_of_eight_are_a_bad_line() -> None:
     bad = read(ICDAR + "1,2,3,4,word\n")[-1]
-    assert bad == BadLine(3, "4 numbers where 8 belong (left, top, right, bottom?)")
+    assert bad == BadLine(3, "4 numbers instead of 8 (left, top, right, bottom?)")
 
 
 def test_numeric_text_does_not_change_the_format() -> None:
@@ -74,9 +74,9 @@ def test_numeric_text_does_not_change_the_format() -> None:
 @pytest.mark.parametrize(
     ("text", "form", "reason"),
     [
-        ("a,b,c", "quadrilaterals", "0 numbers where 8 belong"),
+        ("a,b,c", "quadrilaterals", "0 numbers instead of 8"),
         ("1,1,9,1,9,9,1,9", "languages", "language"),
-        ("1,2,3", "rectangles", "3 numbers where 4 belong"),
+        ("1,2,3", "rectangles", "3 numbers instead of 4"),
         ("1,2,3,4,5,6,7,####x", "polygons", "7 numbers"),
         ("1,2,3,x,5,6,####x", "polygons", "'x' is not a coordinate"),
         ("x: [[1 2 3]], y: [[1 2]]", "total-text", "3 x but 2 y"),
@@ -194,14 +194,14 @@ def test_lines_parse_into_corners_and_text(
 @pytest.mark.parametrize(
     ("form", "line", "reason"),
     [
-        ("quadrilaterals", "1,1,9,1,9,9,1", "7 numbers where 8 belong"),
-        ("quadrilaterals", "1,a", "1 number where 8 belong"),
-        ("quadrilaterals", FOUR, "4 numbers where 8 belong (left, top, right, bottom?)"),
-        ("quadrilaterals", "1,2,3,4,5,x,6,7,8", "5 numbers where 8 belong"),
+        ("quadrilaterals", "1,1,9,1,9,9,1", "7 numbers instead of 8"),
+        ("quadrilaterals", "1,a", "1 number instead of 8"),
+        ("quadrilaterals", FOUR, "4 numbers instead of 8 (left, top, right, bottom?)"),
+        ("quadrilaterals", "1,2,3,4,5,x,6,7,8", "5 numbers instead of 8"),
         ("languages", EIGHT, "the language and the text are missing"),
-        ("languages", "1,1,9,1,9,9,1,x,Latin", "7 numbers where 8 belong"),
-        ("rectangles", "1,a", "1 number where 4 belong"),
-        ("rectangles", "1 2 3", "3 numbers where 4 belong"),
+        ("languages", "1,1,9,1,9,9,1,x,Latin", "7 numbers instead of 8"),
+        ("rectangles", "1,a", "1 number instead of 4"),
+        ("rectangles", "1 2 3", "3 numbers instead of 4"),
         ("polygons", "1,2,3,4,####a", "4 numbers: three corners or more have 6, 8, 10, ..."),
         ("polygons", f"{SIX},7", "7 numbers: three corners or more have 6, 8, 10, ..."),
         (

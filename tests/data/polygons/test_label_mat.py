@@ -73,7 +73,7 @@ def test_set_with_mat_files_is_opened(tmp_path: Path) -> None:
         (b"nonsense", "not a MATLAB file"),
         (mat(ROWS)[:200], "not a MATLAB file"),
         (mat(ROWS, "rectgt"), "has no array 'polygt', but rectgt"),
-        (bytes(LARGEST + 1), "are more than an image's words take"),
+        (bytes(LARGEST + 1), "are more than an image's words need"),
     ],
 )
 def test_other_files_are_errors_with_the_reason(
@@ -151,7 +151,7 @@ def test_file_without_arrays_or_in_another_format_is_reported() -> None:
     with pytest.raises(ValueError, match=r"^MATLAB 7\.3 files are not read; save it with -v7$"):
         outlines_of(newer)
     assert LARGEST == 262_144
-    with pytest.raises(ValueError, match=r"^262145 bytes are more than an image's words take$"):
+    with pytest.raises(ValueError, match=r"^262145 bytes are more than an image's words need$"):
         outlines_of(bytes(LARGEST + 1))
     with pytest.raises(ValueError, match=r"^not a MATLAB file: "):
         outlines_of(bytes(LARGEST))

@@ -172,8 +172,8 @@ def test_fingerprint_depends_on_the_outlines(tmp_path: Path) -> None:
 
 GIVE = "Give a folder or a zip of images and label files."
 FOUND = (
-    "Expected gt_NAME.txt for each image NAME.jpg, or a JSON file; data.labels names another "
-    "folder or zip."
+    "Expected gt_NAME.txt for each image NAME.jpg, or a JSON file; set data.labels if they are "
+    "in another folder or zip."
 )
 
 
@@ -183,14 +183,14 @@ FOUND = (
         ({"a.txt": b"x"}, "{set}: there are no images in it"),
         (
             {"b.zip": b"", "a.ZIP": b""},
-            "{set}: there are no images in it\n  Unpack a.ZIP, or name a zip of images and one "
+            "{set}: there are no images in it\n  Unpack a.ZIP, or give a zip of images and one "
             "of labels.",
         ),
         ({"img_1.jpg": JPEG}, f"{{set}}: there are no label files in it\n  {FOUND}"),
         (
             {"b/img_1.jpg": JPEG, "img_20.jpg": JPEG, "gt_img_3.txt": b"x"},
-            "{set}: no label file belongs to an image\n  For the image b/img_1.jpg a file "
-            "gt_img_1.txt was looked for, and there is gt_img_3.txt.",
+            "{set}: no label file belongs to an image\n  The image b/img_1.jpg needs a file "
+            "gt_img_1.txt, but there is gt_img_3.txt.",
         ),
         (
             {"img_1.jpg": JPEG, "img_1.txt": b"1", "gt_img_1.txt": b"1"},
@@ -214,7 +214,7 @@ FOUND = (
         (
             {"a.jpg": JPEG, "a.txt": b"1,2,3\nx"},
             "{set}: no word in the labels of 1 image; 2 outlines cannot be used: {set}/a.txt, "
-            "line 1: 3 numbers where 8 belong",
+            "line 1: 3 numbers instead of 8",
         ),
     ],
 )
@@ -285,7 +285,7 @@ def test_skipped_and_repaired_outlines_are_reported_per_line(tmp_path: Path) -> 
     source = open_text_pictures(str(tmp_path), "train", notice=messages.append)
     place = f"{tmp_path}/img_1.txt"
     assert messages == [
-        f"1 outline left out: {place}, line 1: 0 numbers where 8 belong",
+        f"1 outline left out: {place}, line 1: 0 numbers instead of 8",
         f"2 outlines repaired: {place}, line 2: the corners run counter-clockwise; "
         f"{place}, line 3: "
         "it extends beyond the image",

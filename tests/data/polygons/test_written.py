@@ -223,7 +223,7 @@ def test_set_may_lack_a_test_part_and_an_empty_folder_is_accepted(
     assert [path.name for path in (tmp_path / "set").iterdir()] == ["train"]
     with pytest.raises(UserError) as caught:
         write_text_pictures(tmp_path / "set", small(fonts), train=1)
-    assert str(caught.value) == f"{tmp_path}/set: is not empty\n  Name a new folder."
+    assert str(caught.value) == f"{tmp_path}/set: is not empty\n  Give a new folder."
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(UserError, match="is not empty"):
         write_text_pictures(tmp_path / "file", small(fonts), train=1)

@@ -64,8 +64,8 @@ def test_shards_without_records_are_reported_with_the_command_to_rewrite_them(
 
     assert str(refused(1)) == (
         f"{tmp_path}: 1 of 7 shards holds no record: '0'\n"
-        "  Copy them again, or write the set again: make them. If they never held a record, name "
-        "the others by a glob."
+        "  Copy them again, or write the set again: make them. If they never held a record, "
+        "select the others with a glob."
     )
     assert refused(5).what == "5 of 7 shards hold no record: '0', '1', '2', '3', '4'"
     assert refused(6).what == "6 of 7 shards hold no record: '0', '1', '2', '3', '4' and 1 more"
@@ -108,8 +108,8 @@ def test_missing_shards_of_each_set_are_inferred_from_the_total() -> None:
     assert gaps[1].text == "1 of 2 shards exist; 'x-00001-of-00002' is missing"
     assert str(gaps[1].error) == (
         "/b: 1 of 2 shards exist; 'x-00001-of-00002' is missing\n"
-        "  Copy the missing shards, or write the set again. To train on those present, name them "
-        "with a glob that the missing ones do not match."
+        "  Copy the missing shards, or write the set again. To train on those present, select "
+        "them with a glob that the missing ones do not match."
     )
     assert gaps[0].matching("/a/x-00002*") == ShardGap(
         folder=Path("/a"), names=["x-00002-of-00003.tfrec"], present=1, total=2
@@ -132,13 +132,13 @@ def test_impossible_shard_numbers_are_reported_with_their_files() -> None:
         shard_gaps([Path("/a/x-00002-of-00002")])
     assert str(error.value) == (
         "/a/x-00002-of-00002: shard 2 of 2, which are numbered from 0\n"
-        "  Remove it if it was left over, or give it back its own name."
+        "  Remove it if it is left over, or give it back its own name."
     )
     with pytest.raises(UserError) as error:
         shard_gaps([Path("/a/x-00001-of-00002"), Path("/a/x-000001-of-00002")])
     assert str(error.value) == (
         "/a: shard 1 exists twice: 'x-00001-of-00002' and 'x-000001-of-00002'\n"
-        "  Remove the one that was left over."
+        "  Remove the one that is left over."
     )
 
 

@@ -273,9 +273,9 @@ def test_compressed_shard_that_does_not_fit_is_refused(
     with pytest.raises(UserError) as error:
         listing.opened(listing.paths, print, beside=[])
     assert str(error.value) == (
-        f"{url}/{NAMES[0]}: this shard does not fit into the cache, and is compressed or no "
-        "TFRecord, so that its records cannot be read one by one\n"
-        "  Set JUMAR_CACHE_LIMIT to more than the shards have, or store them plain."
+        f"{url}/{NAMES[0]}: this shard does not fit into the cache, and is compressed or not a "
+        "TFRecord, so its records cannot be read one by one\n"
+        "  Set JUMAR_CACHE_LIMIT to more than the size of the shards, or store them uncompressed."
     )
 
 

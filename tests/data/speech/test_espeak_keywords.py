@@ -169,12 +169,13 @@ def test_unrelated_folder_is_left_alone(tmp_path: Path) -> None:
         ),
         (
             {"clips": 9_104},
-            "--clips: 2276 clips of 'yes' requested and 2275 different ones can be made for train",
+            "--clips: 2276 clips of 'yes' requested, but only 2275 different ones can be made "
+            "for train",
         ),
         (
             {"eval_clips": 33_604},
-            "--eval-clips: 8401 clips of 'yes' requested and 8400 different ones can be made for "
-            "val",
+            "--eval-clips: 8401 clips of 'yes' requested, but only 8400 different ones can be made "
+            "for val",
         ),
     ],
 )

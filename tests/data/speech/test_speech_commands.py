@@ -80,9 +80,7 @@ def test_lists_of_a_set_take_precedence_over_speakers(tmp_path: Path) -> None:
         file.write("low/lost_nohash_0.wav\n")
     messages: list[str] = []
     open_speech(str(folder), "validation", notice=messages.append)
-    assert any(
-        "1 clips that validation_list.txt names are missing: low/lost" in s for s in messages
-    )
+    assert any("1 clips listed in validation_list.txt are missing: low/lost" in s for s in messages)
 
 
 def parts_as(kind: str, root: Path) -> Path:
@@ -308,7 +306,7 @@ def test_missing_listed_clips_are_counted_and_some_named(tmp_path: Path) -> None
     messages: list[str] = []
     assert len(open_speech(str(folder), "testing", notice=messages.append).word_of) == 1
     a, b, c = sorted(lost[1:])
-    text = f"{folder}: 3 clips that testing_list.txt names are missing: {a}, {b}, {c}"
+    text = f"{folder}: 3 clips listed in testing_list.txt are missing: {a}, {b}, {c}"
     assert messages == [text]
     (folder / "testing_list.txt").write_text("low/00000001_nohash_0.wav \r\n" + "\n".join(lost))
     open_speech(str(folder), "testing", notice=messages.append)

@@ -244,19 +244,19 @@ def test_file_is_written_with_the_expected_bytes() -> None:
         (riff(chunk(b"fmt ", form(3, bits=16)), DATA), "16-bit float is not supported"),
         (
             riff(chunk(b"fmt ", form(channels=0, frame=2)), DATA),
-            "implausible format: 0 channels at 16000 samples a second",
+            "implausible format: 0 channels at 16000 samples per second",
         ),
         (
             riff(chunk(b"fmt ", form(channels=65)), DATA),
-            "implausible format: 65 channels at 16000 samples a second",
+            "implausible format: 65 channels at 16000 samples per second",
         ),
         (
             riff(chunk(b"fmt ", form(rate=999)), DATA),
-            "implausible format: 1 channels at 999 samples a second",
+            "implausible format: 1 channels at 999 samples per second",
         ),
         (
             riff(chunk(b"fmt ", form(rate=768_001)), DATA),
-            "implausible format: 1 channels at 768001 samples a second",
+            "implausible format: 1 channels at 768001 samples per second",
         ),
         (
             riff(chunk(b"fmt ", form(channels=2, frame=3)), DATA),

@@ -158,7 +158,7 @@ def test_commas_separate_files_unless_they_belong_to_a_name(tmp_path: Path) -> N
         text_files([f"{tmp_path}/c", f"{tmp_path}/a", f"{tmp_path}/./c"])
     assert str(error.value) == (
         f"{tmp_path}/c: the file is given twice, and its documents would count twice\n"
-        "  Name it once; --dupe-factor says how often each document is used."
+        "  Give it once; --dupe-factor sets how often each document is used."
     )
     (tmp_path / "empty" / ".hidden").mkdir(parents=True)
     (tmp_path / "empty" / ".hidden" / "a").write_text("a\n")

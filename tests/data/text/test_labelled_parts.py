@@ -74,18 +74,18 @@ def test_missing_or_ambiguous_file_has_the_full_message(tmp_path: Path) -> None:
     folder = written(tmp_path / "a", "train.tsv", "train_2.txt", "train.json", "x.tsv")
     (folder / "dev.tsv").mkdir()
     assert refused(TextData(path=str(folder)), "train") == (
-        f"{folder}: the file is ambiguous: train.tsv, train_2.txt\n  Name it: data.path=..."
+        f"{folder}: the file is ambiguous: train.tsv, train_2.txt\n  Give it: data.path=..."
     )
     assert refused(TextData(path=str(folder)), "eval") == (
         f"{folder}: there is no file dev* or val* of .tsv, .txt\n"
-        "  Name the file: data.eval_path=..., or none for no evaluation"
+        "  Give the file: data.eval_path=..., or none for no evaluation"
     )
     other = written(tmp_path / "b", "val.txt", "dev.tsv")
     assert refused(TextData(path=str(other)), "train") == (
-        f"{other}: there is no file train* of .tsv, .txt\n  Name the file: data.path=..."
+        f"{other}: there is no file train* of .tsv, .txt\n  Give the file: data.path=..."
     )
     assert refused(TextData(path=str(folder), eval_path=str(other)), "eval") == (
-        f"{other}: the file is ambiguous: dev.tsv, val.txt\n  Name it: data.eval_path=..."
+        f"{other}: the file is ambiguous: dev.tsv, val.txt\n  Give it: data.eval_path=..."
     )
     assert refused(TextData(), "train") == (
         "data.path: no data given\n  A file or folder, for instance data.path=train.tsv"
@@ -96,7 +96,7 @@ def test_missing_or_ambiguous_file_has_the_full_message(tmp_path: Path) -> None:
     for data in (again, TextData(path=str(train))):
         assert refused(data, "eval") == (
             "data.eval_path: no evaluation file other than the training file\n"
-            "  Name another file, or none for no evaluation: data.eval_path=none"
+            "  Give another file, or none for no evaluation: data.eval_path=none"
         )
     named = TextData(path=str(train), eval_path=str(folder / "x.tsv"))
     assert part_file(named, "eval", SUFFIXES) == folder / "x.tsv"

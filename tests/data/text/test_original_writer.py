@@ -87,7 +87,7 @@ def test_ctrl_c_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_existing_destination_and_single_segments_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="pairs of segments only"):
+    with pytest.raises(UserError, match="only makes pairs of segments"):
         write_original(request(tmp_path, next_sentence=False))
     (tmp_path / "out").mkdir()
     with pytest.raises(UserError, match="already exists"):
@@ -174,8 +174,8 @@ def test_documents_that_exceed_the_memory_are_refused() -> None:
         _check_memory(2.0**60)
     # Nine bytes a piece.
     assert re.fullmatch(
-        r"the documents take about 9,663,676,416\.0 GiB in the original's order, and \S+ \S+ of "
-        "memory is free",
+        r"the documents need about 9,663,676,416\.0 GiB of memory in the original's order, but "
+        r"only \S+ \S+ is free",
         error.value.what,
     )
     assert error.value.where == "--order original"

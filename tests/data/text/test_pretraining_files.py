@@ -212,7 +212,7 @@ def test_files_that_appeared_meanwhile_are_not_replaced(request_: PretrainingReq
     (place / "shards").mkdir(parents=True)
     request_.destination.mkdir()
     written = WrittenPretraining(documents=1, pieces=2, unknown=3, instances=4, bytes=5)
-    with pytest.raises(UserError, match="appeared meanwhile") as error:
+    with pytest.raises(UserError, match="appeared in the meantime") as error:
         finish(place, request_, facts_of(request_, "original"), written)
     assert error.value.where == str(request_.destination)
     assert (place / "shards").is_dir()

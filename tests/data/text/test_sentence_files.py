@@ -156,11 +156,11 @@ def test_errors_have_the_full_message(tmp_path: Path) -> None:
     )
     assert refused("x\ty\n1\t2\n") == (
         f"{path}, line 2: none of the columns is known as text_a: x, y\n"
-        "  Name it: data.text_a=..., or data.columns=... for a file without a header."
+        "  Give it: data.text_a=..., or data.columns=... for a file without a header."
     )
     assert refused("text\ty\n1\t2\n") == (
         f"{path}, line 2: none of the columns is known as label: text, y\n"
-        "  Name it: data.label=..., or data.columns=... for a file without a header."
+        "  Give it: data.label=..., or data.columns=... for a file without a header."
     )
     assert refused("text\tstars\n1\t2\n", label="zzz") == (
         f"{path}, line 2: there is no column 'zzz' (data.label)\n  There are: text, stars."

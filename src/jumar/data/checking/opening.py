@@ -104,7 +104,7 @@ def kind_of(path: str) -> Kind:
         "has no data of a known kind",
         where=path,
         todo="Known: images, WAV files, TFRecord shards, .tsv, .jsonl and .json of texts, tagged "
-        "tokens in .txt. To name the kind: --kind",
+        "tokens in .txt. To set the kind: --kind",
     )
 
 

@@ -89,8 +89,8 @@ def checked_questions(path: Path, name: str, notice: Notice) -> CheckedPart:
         )
     if reading.moved:
         notice(
-            f"{name}: {counted(reading.moved, 'answer')} not where answer_start says, used where "
-            "they are"
+            f"{name}: {counted(reading.moved, 'answer')} not where answer_start says; their real "
+            "positions are used"
         )
     return CheckedPart(name=name, reader=TextReader(items), faults=faults.faults)
 

@@ -233,7 +233,7 @@ def open_triplets(
     triplets = [triplet for clip in clips for triplet in inner_triplets(clip)]
     if not triplets:
         raise UserError(
-            f"among {counted(len(pictures), 'frame')} no three belong to one clip",
+            f"no three of {counted(len(pictures), 'frame')} belong to the same clip",
             where=data.path,
             todo="Give a folder of clips, each with three frames or more in addition to the "
             f"{data.holdout_frames} of data.holdout_frames.",

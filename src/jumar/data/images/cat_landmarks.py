@@ -111,10 +111,10 @@ def head_box(points: Sequence[tuple[int, int]], width: int, height: int) -> Box:
     columns, rows = [x for x, _ in points], [y for _, y in points]
     extent = max(max(columns) - min(columns), max(rows) - min(rows), 1)
     side = min(HEAD_MARGIN * extent, width, height)
-    left = _within((max(columns) + min(columns) - side) / 2, width - side)
-    top = _within((max(rows) + min(rows) - side) / 2, height - side)
+    left = _clamped((max(columns) + min(columns) - side) / 2, width - side)
+    top = _clamped((max(rows) + min(rows) - side) / 2, height - side)
     return top / height, left / width, (top + side) / height, (left + side) / width
 
 
-def _within(start: float, largest: float) -> float:
+def _clamped(start: float, largest: float) -> float:
     return max(0.0, min(start, largest))

@@ -167,8 +167,8 @@ def is_image(name: str) -> bool:
 
 
 def ending_of(path: str) -> str:
-    """The suffix of a file's name in lower case; `without ending` if it has none."""
-    return os.path.splitext(path)[1].lower() or "without ending"  # noqa: PTH122 - a million names
+    """The suffix of a file's name in lower case; `without a suffix` if it has none."""
+    return os.path.splitext(path)[1].lower() or "without a suffix"  # noqa: PTH122 - a million names
 
 
 def by_ending(counts: Counter[str]) -> str:

@@ -296,7 +296,7 @@ def offset_for(source: ImageSource, label_offset: int) -> int:
 def _counted_classes(source: ImageSource, offset: int, where: str) -> int:
     if not source.classes:
         raise UserError(
-            "the shards do not give the number of classes",
+            "the shards do not state the number of classes",
             where=where,
             todo="Set model.num_classes, for ImageNet 1000 with AlexNet, 1001 with ResNeXt-50.",
         )

@@ -56,7 +56,7 @@ def is_shard_name(name: str) -> bool:
 
 
 def read_class_names(path: Path) -> tuple[str, ...]:
-    """Class names by label, one per line, or as `label:name` lines; empty if there is no file.
+    """Class names by label, one per line or as `label:name` lines; empty if there is no file.
 
     Raises:
         UserError: The file cannot be read, or its numbered lines skip a label.

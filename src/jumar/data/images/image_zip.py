@@ -56,7 +56,8 @@ class ZipTree:
                     raise UserError(
                         f"'{'/'.join(parts)}' occurs twice",
                         where=self.name,
-                        todo="Unpack the zip, see which one is meant, and zip the folder again.",
+                        todo="Unpack the zip, keep the one that is meant, and zip the folder "
+                        "again.",
                     )
 
     def _add_folders(self, parts: Sequence[str]) -> None:

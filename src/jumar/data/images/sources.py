@@ -185,7 +185,7 @@ def _end_paths(source: ImageSource) -> Sequence[str]:
 def _find(path: str, notice: Notice) -> _Contents:
     if not path:
         raise UserError(
-            "no path given", where="data.path", todo=f"Name images, or one of: {_names()}."
+            "no path given", where="data.path", todo=f"Give images, or one of: {_names()}."
         )
     if (url := store_url(path)) is not None:
         shards = stored_shards(url)
@@ -234,7 +234,7 @@ def _find_by_glob(pattern: str, notice: Notice) -> _Contents:
             raise UserError(
                 f"matches '{match}', which is not a TFRecord file",
                 where=pattern,
-                todo="A glob takes TFRecord shards only; name a folder or a zip without one.",
+                todo="A glob is for TFRecord shards only; give a folder or a zip without one.",
             )
     check_one_set(matches)
     return _Contents(whole=partial(_open_chosen_shards, matches, pattern, notice))
@@ -288,9 +288,9 @@ def _open_part(path: Path, split: Split, notice: Notice) -> ImageSource:
     opener = contents.parts.get(split, contents.whole)
     if opener is None:
         raise UserError(
-            f"what is in here is named as a part other than {split}",
+            f"its content is named like a part other than {split}",
             where=str(path),
-            todo="Move or rename it, so that folder and content are named as the same part.",
+            todo="Move or rename it, so that folder and content are named like the same part.",
         )
     return opener()
 
@@ -335,17 +335,17 @@ def _part_folder(tree: Tree, top: str, names: Sequence[str]) -> str:
 
 def _open_folder(tree: DiskTree, root: str, *, notice: Notice) -> ImageSource:
     listing = list_classes(tree, root)
-    _tell_doubts(listing, join(tree.name, root) if root else tree.name, notice)
+    _report_doubts(listing, join(tree.name, root) if root else tree.name, notice)
     return ImageFolder(tree.root, listing)
 
 
 def _open_zip(tree: ZipTree, root: str, *, notice: Notice) -> ImageSource:
     listing = list_classes(tree, root)
-    _tell_doubts(listing, tree.name, notice)
+    _report_doubts(listing, tree.name, notice)
     return ImageZip(tree, listing)
 
 
-def _tell_doubts(listing: ClassListing, where: str, notice: Notice) -> None:
+def _report_doubts(listing: ClassListing, where: str, notice: Notice) -> None:
     if listing.ignored:
         count, kinds = listing.ignored.total(), by_ending(listing.ignored)
         notice(f"{where}: skipped {counted(count, 'file')} outside of the classes: {kinds}")

@@ -297,7 +297,7 @@ def _check_request(part: _Part, destination: Path, label_offset: int) -> None:
             todo=f"At most {len(source)}; a few hundred images per shard are usual.",
         )
     if label_offset not in (0, 1):
-        raise UserError(f"a label offset of {label_offset}", todo="Allowed: 0 or 1.")
+        raise UserError(f"the label offset cannot be {label_offset}", todo="Allowed: 0 or 1.")
     if exists(destination) and not is_folder(destination):
         raise UserError("is a file, not a folder", where=str(destination))
     if is_folder(destination):
@@ -312,8 +312,8 @@ def _check_request(part: _Part, destination: Path, label_offset: int) -> None:
     names, earlier = _class_names(source, label_offset), read_class_names(destination / LABELS_FILE)
     if names and earlier and tuple(names) != earlier:
         raise UserError(
-            f"lists {counted(len(earlier), 'class')} other than the {len(names)} of the images to "
-            "be written",
+            f"lists {counted(len(earlier), 'class')}, not the {len(names)} of the images "
+            "to be written",
             where=str(destination / LABELS_FILE),
             todo="Both parts need the same classes; choose another folder, or correct theirs.",
         )

@@ -72,14 +72,16 @@ class BalancedKeys:
         items: list[NDArray[np.int64]] = []
         for number, members in enumerate(self._members):
             count = base_count + int(has_extra[number])
-            numbers, samples = self._taken(seed, epoch, number, members, base_count + 1)
+            numbers, samples = self._passes_and_samples(
+                seed, epoch, number, members, base_count + 1
+            )
             passes.append(numbers[:count])
             items.append(samples[:count])
         order = random.permutation(self._size)
         return np.concatenate(passes)[order], np.concatenate(items)[order]
 
     @staticmethod
-    def _taken(
+    def _passes_and_samples(
         seed: int, epoch: int, number: int, members: NDArray[np.int64], slots: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Passes and samples of a class in an epoch that has `slots` samples of it."""

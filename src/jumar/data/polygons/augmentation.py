@@ -89,7 +89,7 @@ def augmented(
         pixels, regions = rotated(pixels, regions, angle)
     window = draw_crop(pixels.shape[:2], regions, augmentation, random, background=background)
     crop = pixels[window.top : window.top + window.height, window.left : window.left + window.width]
-    inside_regions = [region for region in regions if _within(region, window)]
+    inside_regions = [region for region in regions if _contains(region, window)]
     factor = side / max(window.height, window.width, side / scale)
     size = tuple(max(1, min(side, round(length * factor))) for length in crop.shape[:2])
     picture = np.zeros((side, side, 3), np.uint8)
@@ -132,7 +132,7 @@ def draw_crop(
         if bottom - top < max(least_sides[0], 1) or right - left < max(least_sides[1], 1):
             continue
         window = Window(top, left, bottom - top, right - left)
-        if not regions or any(_within(region, window) for region in regions) != background:
+        if not regions or any(_contains(region, window) for region in regions) != background:
             return window
     return Window(0, 0, *size)
 
@@ -157,7 +157,7 @@ def _two_edges(
     return first, last
 
 
-def _within(region: Region, window: Window) -> bool:
+def _contains(region: Region, window: Window) -> bool:
     low, high = region.corners.min(axis=0), region.corners.max(axis=0)
     return bool(
         low[0] >= window.left

@@ -230,7 +230,7 @@ def open_detection_sets(
         raise UserError(
             "no path given",
             where="data.path",
-            todo="Name a folder or zip of images and label files.",
+            todo="Give a folder or zip of images and label files.",
         )
     source = open_text_pictures(data.path, "train", labels=data.labels, notice=notice)
     train = training_set(

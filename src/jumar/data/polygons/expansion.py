@@ -50,7 +50,7 @@ def _grow(labels: NDArray[np.int32], kernels: NDArray[np.bool_]) -> None:
     # wait.
     open_later = list(accumulate(kernels[::-1], np.logical_or))[::-1]
     unclaimed = labels == 0
-    waiting = np.flatnonzero(_beside(open_later[0] & unclaimed) & ~unclaimed)
+    waiting = np.flatnonzero(_has_neighbour(open_later[0] & unclaimed) & ~unclaimed)
     flat = labels.reshape(-1)
     hit_of = np.empty(flat.size, np.int64)
     for index, kernel in enumerate(kernels):
@@ -80,11 +80,11 @@ def _grow(labels: NDArray[np.int32], kernels: NDArray[np.bool_]) -> None:
         waiting = np.concatenate(resting)
         if index + 1 < len(kernels):
             unclaimed &= ~kernel | free_pixels
-            is_useful = _beside(open_later[index + 1] & unclaimed)
+            is_useful = _has_neighbour(open_later[index + 1] & unclaimed)
             waiting = waiting.compress(is_useful.reshape(-1).take(waiting))
 
 
-def _beside(pixels: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _has_neighbour(pixels: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Where a neighbour is True; the border of one pixel stays False."""
     beside = np.zeros_like(pixels)
     beside[1:-1, 1:-1] = pixels[1:-1, :-2] | pixels[1:-1, 2:] | pixels[:-2, 1:-1] | pixels[2:, 1:-1]

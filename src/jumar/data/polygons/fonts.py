@@ -44,7 +44,7 @@ def fonts_with(characters: str, places: Sequence[Path | str] = ()) -> list[Path]
         raise UserError(
             f"none of {len(files)} fonts has all of the characters '{sample}'",
             todo="Install one (Debian: fonts-dejavu for Latin, fonts-noto-cjk for Chinese), or "
-            "name font files or folders.",
+            "give font files or folders.",
         )
     return fonts
 

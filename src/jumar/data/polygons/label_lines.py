@@ -137,7 +137,7 @@ def _quadrilateral(line: str, extra: int = 0) -> tuple[Corners, str]:
     parts = line.split(",", 8 + extra)
     count = _leading_numbers(parts[:8])
     if count < 8:
-        message = f"{counted(count, 'number')} where 8 belong"
+        message = f"{counted(count, 'number')} instead of 8"
         raise ValueError(message + (" (left, top, right, bottom?)" if count == 4 else ""))
     if len(parts) < 8 + extra:
         raise ValueError("the language and the text are missing")
@@ -151,7 +151,7 @@ def _with_language(line: str) -> tuple[Corners, str]:
 def _rectangle(line: str) -> tuple[Corners, str]:
     fields = max(line.split(",", 4), line.split(None, 4), key=_leading_numbers)
     if (count := _leading_numbers(fields[:4])) < 4:
-        raise ValueError(f"{counted(count, 'number')} where 4 belong")
+        raise ValueError(f"{counted(count, 'number')} instead of 4")
     left, top, right, bottom = map(float, fields[:4])
     corners = np.array([[left, top], [right, top], [right, bottom], [left, bottom]], np.float64)
     word = fields[4].strip() if len(fields) > 4 else ""

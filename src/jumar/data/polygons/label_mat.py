@@ -29,7 +29,7 @@ def outlines_of(content: bytes) -> list[Outline | BadLine]:
         ValueError: It is not such a file; the message says why.
     """
     if len(content) > LARGEST:
-        raise ValueError(f"{len(content)} bytes are more than an image's words take")
+        raise ValueError(f"{len(content)} bytes are more than an image's words need")
     return list(_rows(_array(content)))
 
 

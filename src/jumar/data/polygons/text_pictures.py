@@ -101,7 +101,7 @@ def open_text_pictures(
     pictures = sorted((name for name in names if is_image(name)), key=by_numbers)
     if not pictures:
         zips = [name for name in names if name.lower().endswith(".zip")]
-        todo = f"Unpack {zips[0]}, or name a zip of images and one of labels." if zips else ""
+        todo = f"Unpack {zips[0]}, or give a zip of images and one of labels." if zips else ""
         raise UserError("there are no images in it", where=tree.name, todo=todo)
     files = read_labels(label_tree, sorted(label_names, key=by_numbers))
     if not files:
@@ -109,7 +109,7 @@ def open_text_pictures(
             "there are no label files in it",
             where=label_tree.name,
             todo="Expected gt_NAME.txt for each image NAME.jpg, or a JSON file; "
-            "data.labels names another folder or zip.",
+            "set data.labels if they are in another folder or zip.",
         )
     by_stem = _by_stem(files)
     labelled = [name for name in pictures if stem_of(name) in by_stem]
@@ -118,8 +118,8 @@ def open_text_pictures(
         raise UserError(
             "no label file belongs to an image",
             where=label_tree.name,
-            todo=f"For the image {pictures[0]} a file gt_{stem_of(pictures[0])}.txt was looked "
-            f"for, and there is {files[0].name}.",
+            todo=f"The image {pictures[0]} needs a file gt_{stem_of(pictures[0])}.txt, but there "
+            f"is {files[0].name}.",
         )
     return _opened(tree, labelled, by_stem, notice)
 

@@ -125,7 +125,7 @@ def write_text_pictures(
             can be read.
     """
     if exists(folder) and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError("is not empty", where=str(folder), todo="Name a new folder.")
+        raise UserError("is not empty", where=str(folder), todo="Give a new folder.")
     desks = {part: open_desk(writing, part) for part in ("train", "test")}
     jobs = [("train", number) for number in range(train)] + [("test", n) for n in range(test)]
     totals = np.zeros(3, np.int64)

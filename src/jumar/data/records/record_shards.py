@@ -162,7 +162,7 @@ class ShardGap:
             self.text,
             where=str(self.folder),
             todo="Copy the missing shards, or write the set again. To train on those present, "
-            "name them with a glob that the missing ones do not match.",
+            "select them with a glob that the missing ones do not match.",
         )
 
     @property
@@ -191,13 +191,13 @@ def shard_gaps(paths: Sequence[Path]) -> list[ShardGap]:
                 raise UserError(
                     f"shard {number} of {total}, which are numbered from 0",
                     where=str(path),
-                    todo="Remove it if it was left over, or give it back its own name.",
+                    todo="Remove it if it is left over, or give it back its own name.",
                 )
             if number in sets[key]:
                 raise UserError(
                     f"shard {number} exists twice: '{sets[key][number].name}' and '{path.name}'",
                     where=str(path.parent),
-                    todo="Remove the one that was left over.",
+                    todo="Remove the one that is left over.",
                 )
             sets[key][number] = path
     gaps: list[ShardGap] = []
@@ -223,6 +223,6 @@ def _without_records(empty: Sequence[Path], total: int, again: str) -> UserError
     return UserError(
         f"{len(empty)} of {total} shards {verb} no record: {examples}",
         where=str(empty[0].parent),
-        todo=f"Copy them again, or write the set again: {again}. If they "
-        "never held a record, name the others by a glob.",
+        todo=f"Copy them again, or write the set again: {again}. If they never held a record, "
+        "select the others with a glob.",
     )

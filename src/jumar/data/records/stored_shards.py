@@ -188,10 +188,11 @@ def _check_plain(shards: Sequence[StoredObject]) -> None:
     for stored_shard, head in zip(shards, heads, strict=True):
         if len(head) == HEADER_BYTES and header_length(head) is None:
             raise UserError(
-                "this shard does not fit into the cache, and is compressed or no TFRecord, so that "
+                "this shard does not fit into the cache, and is compressed or not a TFRecord, so "
                 "its records cannot be read one by one",
                 where=str(stored_shard.location),
-                todo=f"Set {LIMIT_VARIABLE} to more than the shards have, or store them plain.",
+                todo=f"Set {LIMIT_VARIABLE} to more than the size of the shards, or store them "
+                "uncompressed.",
             )
 
 

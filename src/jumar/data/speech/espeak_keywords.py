@@ -204,9 +204,8 @@ def _draw(key: Sequence[int], part: str, words: Sequence[str], count: int) -> li
     grid = list(itertools.product(*axes))
     if count > len(grid):
         raise UserError(
-            f"{counted(count, 'clip')} of '{words[0]}' requested and {len(grid)} different ones "
-            "can be "
-            f"made for {part}",
+            f"{counted(count, 'clip')} of '{words[0]}' requested, but only {len(grid)} different "
+            f"ones can be made for {part}",
             where="--clips" if part == "train" else "--eval-clips",
         )
     order = np.random.default_rng((_DRAW, *key)).permutation(len(grid))[:count]

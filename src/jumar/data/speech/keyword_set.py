@@ -95,7 +95,7 @@ class SpokenWords:
 
     def open(self, item: int, key: SampleKey) -> tuple[int, Clip | None]:
         """Label and clip of a sample, None for silence; see `SampleKind.open`."""
-        clip_index = self._which(SampleKey(key.epoch, item))
+        clip_index = self._clip_of(SampleKey(key.epoch, item))
         return (
             (0, None)
             if clip_index is None
@@ -114,7 +114,7 @@ class SpokenWords:
             audio = clip * np.float32(2.0**-15)
         return {"audio": audio, "label": np.asarray(label, dtype=np.int64)}
 
-    def _which(self, key: SampleKey) -> int | None:
+    def _clip_of(self, key: SampleKey) -> int | None:
         """The clip of a sample; None for silence."""
         keyword_count, silences, _ = self.counts
         if key.index < keyword_count:

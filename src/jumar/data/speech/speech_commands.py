@@ -191,7 +191,7 @@ def open_speech(path: str, part: Part, *, whole: bool = False, notice: Notice) -
                 ", ..." if len(missing_names) > 3 else ""
             )
             notice(
-                f"{top.name}: {len(missing_names)} clips that {LISTS[part]} names are missing: "
+                f"{top.name}: {len(missing_names)} clips listed in {LISTS[part]} are missing: "
                 f"{examples}"
             )
         return speech

@@ -187,7 +187,7 @@ def _format(chunk: bytes) -> _Format:
         kind = "PCM" if coding == _PCM else "float"
         raise ValueError(f"{bits}-bit {kind} is not supported")
     if not 1 <= channels <= _MOST_CHANNELS or rate not in _RATES:
-        raise ValueError(f"implausible format: {channels} channels at {rate} samples a second")
+        raise ValueError(f"implausible format: {channels} channels at {rate} samples per second")
     form = _Format(coding=coding, channels=channels, rate=rate, bits=bits)
     if frame != form.frame_bytes:
         raise ValueError(

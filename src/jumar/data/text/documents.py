@@ -75,7 +75,7 @@ def text_files(inputs: Sequence[str]) -> list[Path]:
             raise UserError(
                 "the file is given twice, and its documents would count twice",
                 where=str(path),
-                todo="Name it once; --dupe-factor says how often each document is used.",
+                todo="Give it once; --dupe-factor sets how often each document is used.",
             )
         known_paths.add(resolved(path))
     return files

@@ -32,7 +32,7 @@ class EntityData(LabelledData):
 
     max_seq_length: int = setting(
         256,
-        "tokens of a sample with [CLS] and [SEP]; longer are truncated",
+        "tokens of a sample with [CLS] and [SEP]; longer ones are truncated",
         minimum=4,
         maximum=2048,
     )
@@ -135,11 +135,11 @@ def open_entity_sets(
     sentences = _read(path, data, notice)
     labels = data.labels or tuple(sorted({tag for sentence in sentences for tag in sentence.tags}))
     opener = _Opening(data, tokenizer, labels, notice)
-    train = opener.made(path, sentences, "training")
+    train = opener.samples(path, sentences, "training")
     eval_path = part_file(data, "eval", SUFFIXES)
     evaluation = None
     if eval_path is not None:
-        eval_sentences = opener.made(eval_path, _read(eval_path, data, notice), "evaluation")
+        eval_sentences = opener.samples(eval_path, _read(eval_path, data, notice), "evaluation")
         evaluation = entity_set(eval_sentences, training=False)
     return EntitySets(
         train=entity_set(train, training=True),
@@ -175,7 +175,9 @@ class _Opening:
     labels: tuple[str, ...]
     notice: Callable[[str], None]
 
-    def made(self, path: Path, sentences: Sequence[TaggedSentence], part: str) -> TaggedSentences:
+    def samples(
+        self, path: Path, sentences: Sequence[TaggedSentence], part: str
+    ) -> TaggedSentences:
         """The samples of a part."""
         numbers = {label: number for number, label in enumerate(self.labels)}
         for sentence in sentences:

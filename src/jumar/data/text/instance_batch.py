@@ -95,7 +95,7 @@ def payloads(batch: InstanceBatch) -> Iterator[bytes]:
             positions,
             _before("masked_lm_ids", len(labels)),
             labels,
-            _rest(width, count, is_random),
+            _weights_and_label(width, count, is_random),
         )
         yield b"".join((_opening(sum(map(len, entries))), *entries))
 
@@ -154,7 +154,7 @@ def _segments(length: int, pieces: int, first: int) -> bytes:
 
 
 @cache
-def _rest(width: int, count: int, is_random: bool) -> bytes:
+def _weights_and_label(width: int, count: int, is_random: bool) -> bytes:
     """`masked_lm_weights` and `next_sentence_labels`."""
     weights = struct.pack(f"<{width}f", *(float(index < count) for index in range(width)))
     return _entry("masked_lm_weights", weights, _FLOATS) + _entry(

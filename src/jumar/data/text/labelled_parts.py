@@ -30,7 +30,7 @@ class TextData(LoaderSettings):
     do_lower_case: bool = setting(True, "make texts lower case and remove accents")
     max_seq_length: int = setting(
         128,
-        "tokens of a sample with [CLS] and [SEP]; longer are truncated",
+        "tokens of a sample with [CLS] and [SEP]; longer ones are truncated",
         minimum=4,
         maximum=2048,
     )
@@ -78,7 +78,7 @@ def part_file(data: TextData, part: Part, suffixes: Sequence[str]) -> Path | Non
         raise UserError(
             "no evaluation file other than the training file",
             where="data.eval_path",
-            todo="Name another file, or none for no evaluation: data.eval_path=none",
+            todo="Give another file, or none for no evaluation: data.eval_path=none",
         )
     return path
 
@@ -94,7 +94,7 @@ def _in_folder(folder: Path, part: Part, suffixes: Sequence[str], field: str) ->
         raise UserError(
             f"there is no file {expected} of {', '.join(suffixes)}",
             where=str(folder),
-            todo=f"Name the file: {field}=..."
+            todo=f"Give the file: {field}=..."
             + (", or none for no evaluation" if part == "eval" else ""),
         )
     if len(candidates) > 1:
@@ -102,7 +102,7 @@ def _in_folder(folder: Path, part: Part, suffixes: Sequence[str], field: str) ->
         raise UserError(
             f"the file is ambiguous: {names}",
             where=str(folder),
-            todo=f"Name it: {field}=...",
+            todo=f"Give it: {field}=...",
         )
     return candidates[0]
 

@@ -50,7 +50,7 @@ def write_original(request: PretrainingRequest) -> WrittenPretraining:
     """
     if not request.options.next_sentence:
         raise UserError(
-            "the original makes pairs of segments only",
+            "the original only makes pairs of segments",
             where="--no-next-sentence",
             todo="Choose --order streaming.",
         )
@@ -157,8 +157,8 @@ def _check_memory(pieces: float) -> None:
     needed_bytes, free_bytes = pieces * _BYTES_A_PIECE, memory_bytes()[0]
     if needed_bytes > free_bytes:
         raise UserError(
-            f"the documents take about {size_text(needed_bytes)} in the original's order, and "
-            f"{size_text(free_bytes)} of memory is free",
+            f"the documents need about {size_text(needed_bytes)} of memory in the original's "
+            f"order, but only {size_text(free_bytes)} is free",
             where="--order original",
             todo="--order streaming uses little memory for texts of any size.",
         )

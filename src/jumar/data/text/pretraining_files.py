@@ -197,7 +197,7 @@ def finish(
     shards = place / "shards"
     write_text(shards / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
     if exists(request.destination):
-        raise UserError("appeared meanwhile", where=str(request.destination))
+        raise UserError("appeared in the meantime", where=str(request.destination))
     shards.rename(request.destination.absolute())
     discard(place)
 

@@ -181,7 +181,7 @@ def _chosen(names: Sequence[str], data: SentenceData, where: str, *, labelled: b
             raise UserError(
                 f"none of the columns is known as {field}: {', '.join(map(excerpt, names))}",
                 where=where,
-                todo=f"Name it: data.{field}=..., or data.columns=... for a file without a header.",
+                todo=f"Give it: data.{field}=..., or data.columns=... for a file without a header.",
             )
     return _Columns(first, second, label)
 

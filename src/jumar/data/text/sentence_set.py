@@ -107,11 +107,13 @@ def open_sentence_sets(
     eval_sentences: Sequence[Sentence] | None = None
     if is_divided(data, data.eval_path):
         sentences, eval_sentences = _divided_sentences(sentences, labels, data, notice)
-    train = opener.made(sentences, labels, "training")
+    train = opener.samples(sentences, labels, "training")
     eval_path = None if eval_sentences is not None else part_file(data, "eval", SUFFIXES)
     evaluation = None
     if eval_sentences is not None:
-        evaluation = sentence_set(opener.made(eval_sentences, labels, "evaluation"), training=False)
+        evaluation = sentence_set(
+            opener.samples(eval_sentences, labels, "evaluation"), training=False
+        )
     elif eval_path is not None:
         eval_sentences = opener.read(eval_path)
         if (sentences[0].second is None) != (eval_sentences[0].second is None):
@@ -120,7 +122,9 @@ def open_sentence_sets(
                 where=f"{path} and {eval_path}",
                 todo="To ignore the second text: data.text_b=none",
             )
-        evaluation = sentence_set(opener.made(eval_sentences, labels, "evaluation"), training=False)
+        evaluation = sentence_set(
+            opener.samples(eval_sentences, labels, "evaluation"), training=False
+        )
     balanced = BalancedKeys(train.labels) if data.sampling == "balanced" else None
     return SentenceSets(
         train=replace(sentence_set(train, training=True), epoch_keys=balanced),
@@ -168,7 +172,7 @@ class _Opening:
             raise UserError("there is no usable row", where=str(path))
         return sentences
 
-    def made(self, sentences: Sequence[Sentence], labels: Sequence[str], part: str) -> Sentences:
+    def samples(self, sentences: Sequence[Sentence], labels: Sequence[str], part: str) -> Sentences:
         """The samples of a part."""
         numbers = {label: number for number, label in enumerate(labels)}
         for sentence in sentences:

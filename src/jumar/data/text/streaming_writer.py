@@ -182,7 +182,7 @@ def _run(work: _Work, request: PretrainingRequest, *, resumed: bool) -> WrittenP
     total = 2 * sum(sizes)
     done = sum(sizes) - sum(sizes[number] for number in missing_chunks)
     request.progress(done, total)
-    for number in _each(_make_chunk, missing_chunks, work):
+    for number in _in_parallel(_make_chunk, missing_chunks, work):
         done += sizes[number]
         request.progress(done, total)
     facts = [_read_facts(work.facts_of(number)) for number in range(len(sizes))]
@@ -193,7 +193,7 @@ def _run(work: _Work, request: PretrainingRequest, *, resumed: bool) -> WrittenP
     check_found(pieces, unknown, request)
     done = total - total // 2 // request.shards * len(missing_shards)
     request.progress(done, total)
-    for _ in _each(_make_shard, missing_shards, work):
+    for _ in _in_parallel(_make_shard, missing_shards, work):
         done += total // 2 // request.shards
         request.progress(done, total)
     return WrittenPretraining(
@@ -223,7 +223,9 @@ def _call(task: Callable[[_Work, int], int], number: int) -> int:
     return task(_work, number)
 
 
-def _each(task: Callable[[_Work, int], int], numbers: Iterable[int], work: _Work) -> Iterator[int]:
+def _in_parallel(
+    task: Callable[[_Work, int], int], numbers: Iterable[int], work: _Work
+) -> Iterator[int]:
     """Process chunks or shards in parallel; yields each when it is done."""
     if work.request.workers == 1:
         yield from (task(work, number) for number in numbers)

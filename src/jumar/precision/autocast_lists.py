@@ -203,7 +203,7 @@ def _widest_kernel(overload: Any, device_type: str, keys: DispatchKeySet) -> Cal
         with exclude(keys):
             if len(dtypes) < 2:
                 return overload(*args, **kwargs)
-            cast = _to(torch.float32, device_type)
+            cast = _cast_to(torch.float32, device_type)
             return overload(*[each_tensor(cast, arg) for arg in args], **kwargs)
 
     return kernel
@@ -220,7 +220,7 @@ def each_tensor(cast: _Cast, value: Any) -> Any:
 
 
 def _casts(treatment: Treatment, device_type: str) -> tuple[_Cast, _Cast | None]:
-    to_fp32 = _to(torch.float32, device_type)
+    to_fp32 = _cast_to(torch.float32, device_type)
     if treatment is Treatment.FP32:
         return to_fp32, None
     if treatment is Treatment.LOW:
@@ -239,7 +239,7 @@ def _casts(treatment: Treatment, device_type: str) -> tuple[_Cast, _Cast | None]
     )
 
 
-def _to(dtype: torch.dtype, device_type: str) -> _Cast:
+def _cast_to(dtype: torch.dtype, device_type: str) -> _Cast:
     other_floats = tuple(float_dtype for float_dtype in _FLOATS if float_dtype != dtype)
 
     def cast(tensor: torch.Tensor) -> torch.Tensor:
@@ -262,7 +262,7 @@ def _to_low(device_type: str) -> _Cast:
 
 
 def _through_low(device_type: str) -> _Cast:
-    to_low, to_fp32 = _to_low(device_type), _to(torch.float32, device_type)
+    to_low, to_fp32 = _to_low(device_type), _cast_to(torch.float32, device_type)
     return lambda tensor: to_fp32(to_low(tensor))
 
 

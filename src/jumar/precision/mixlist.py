@@ -187,7 +187,7 @@ def _wrong_form(leaf: Leaf) -> Finding | None:
     elif (len(path) == 2 and leaf.value != []) or (len(path) > 2 and path[2] != ITEM):
         message = f"'{path[1]}' must be an array of op types"
     elif len(path) > 3 or (len(path) == 3 and not isinstance(leaf.value, str)):
-        message = f"'{path[1]}' holds {json.dumps(leaf.value)}, which is not the name of an op"
+        message = f"'{path[1]}' contains {json.dumps(leaf.value)}, which is not the name of an op"
     if not message:
         return None
     return Finding(severity="error", line=leaf.line, what=message, todo=todo)
@@ -322,8 +322,8 @@ def _remarks(entry: _Entry, target: ListName) -> list[Finding]:
         findings.append(
             _warn(
                 entry,
-                f"CANN accepts adding '{entry.name}' to the gray list and changes nothing by it; "
-                "here it becomes gray",
+                f"CANN accepts adding '{entry.name}' to the gray list, which changes nothing "
+                "there; here it becomes gray",
             )
         )
     return findings

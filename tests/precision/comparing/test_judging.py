@@ -313,7 +313,7 @@ def test_first_difference_is_blamed_and_later_ones_inherit() -> None:
     wrong = row("input", apart(1e-3), "x"), row("parameter", apart(2e-3), "w")
     result = judged(judge, *wrong, row("input", SAME, "y"), row("output", apart(2e-3)))
     assert result.verdict == "offender"
-    assert result.reason == "input x, parameter w arrives different, and nothing before it differs"
+    assert result.reason == "input x, parameter w already differs, although nothing before it does"
     assert [each.verdict for each in result.rows] == ["offender", "offender", "agrees", "inherited"]
     # Gains of 3: an error of 1e-3 explains one of 3e-3, three times of which are accepted.
     for error, ratio in ((8.9e-3, 8.9 / 3), (9.1e-3, 9.1 / 3)):

@@ -101,10 +101,10 @@ def test_raw_file_has_inputs_then_outputs_then_ignored_data(tmp_path: Path) -> N
         ("output", "1", []),
     ]
     assert dump.tensors is not None
-    with pytest.raises(UserError, match="the dump names no tensor 'x'"):
+    with pytest.raises(UserError, match="the dump has no tensor 'x'"):
         dump.tensors.read("x")
     path.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(UserError, match="has 2 bytes, which is not its shape's number"):
+    with pytest.raises(UserError, match="has 2 bytes, which does not fit its shape"):
         dump.tensors.read(f"{path.name}:output.0")
     path.unlink()
     with pytest.raises(UserError):
@@ -141,7 +141,7 @@ def test_truncated_raw_file_error_names_the_offset(tmp_path: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(UserError) as error:
             read_raw(tmp_path, [path])
-        assert error.value.what == f"is cut, or not a dump of CANN: {message}"
+        assert error.value.what == f"is truncated, or not a dump of CANN: {message}"
         assert (error.value.where, error.value.todo) == (str(path), "Copy it again.")
     path.write_bytes(whole + b"more")
     assert len(read_raw(tmp_path, [path]).calls) == 1
@@ -166,7 +166,7 @@ def test_ops_are_ordered_by_time_and_numbered_and_gradients_are_backward(tmp_pat
     assert [call.values[0].tensor for call in dump.calls] == [
         f"{names[at]}:output.0" for at in (2, 3, 0, 1)
     ]
-    assert dump.notices == ["other: another name than a dump's; left out."]
+    assert dump.notices == ["other: not named like a dump; left out."]
 
 
 def test_long_names_are_looked_up_in_a_table_file(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_decoded_tensors_of_one_op_and_time_are_one_call(tmp_path: Path) -> None
     ]
     dump = read_decoded(tmp_path, [saved(tmp_path, "odd.npy"), *files])
     assert (dump.where, dump.tool, dump.framework) == (tmp_path, "CANN, decoded", "")
-    assert dump.notices == ["1 file with another name left out."]
+    assert dump.notices == ["1 file with other names left out."]
     first, second = dump.calls
     assert [(call.op, call.layer, call.number, call.cann) for call in dump.calls] == [
         ("MatMulV2", "net", number, "MatMulV2") for number in (0, 1)

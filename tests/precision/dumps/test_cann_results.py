@@ -147,5 +147,5 @@ def test_record_with_a_list_of_units_names_the_valid_ones(tmp_path: Path) -> Non
     assert error.value.what == "is not an overflow record: KeyError 'valid'"
     assert (error.value.where, error.value.todo) == (
         str(path),
-        "Expected: a decoded Opdebug file, with 'acc_list' or a status a unit.",
+        "Expected: a decoded Opdebug file, with 'acc_list' or one status per unit.",
     )

@@ -134,8 +134,8 @@ def test_bad_input_errors_are_specific(samples: Path, tmp_path: Path) -> None:
     (tmp_path / "text").mkdir()
     (tmp_path / "text/notes.txt").write_text("no dump")
     for path, message in (
-        (cut, "is cut or not JSON"),
-        (tmp_path / "empty", "no dump is in it: it is empty"),
+        (cut, "is truncated or not JSON"),
+        (tmp_path / "empty", "contains no dump: it is empty"),
         (tmp_path / "text", "none of its 1 file is one\n  Expected: "),
         (tmp_path / "nowhere", "there is no such dump"),
         (samples / "own/tf_fp32/golden", "it holds 2 dumps"),
@@ -165,7 +165,7 @@ def test_truncated_raw_file_is_an_error(samples: Path, tmp_path: Path) -> None:
     content = source.read_bytes()
     for length in (4, 60, len(content) - 1):
         (tmp_path / source.name).write_bytes(content[:length])
-        with pytest.raises(UserError, match="is cut, or not a dump of CANN"):
+        with pytest.raises(UserError, match="is truncated, or not a dump of CANN"):
             open_dump(tmp_path)
 
 

@@ -100,7 +100,7 @@ def test_steps_and_ranks_are_listed_and_a_single_one_need_not_be_named(tmp_path:
 
 def test_dump_is_never_overwritten(tmp_path: Path) -> None:
     write_dump(tmp_path, a_dump())
-    with pytest.raises(UserError, match="there is a dump of step 3 already"):
+    with pytest.raises(UserError, match="there is already a dump of step 3"):
         write_dump(tmp_path, a_dump())
 
 
@@ -129,7 +129,7 @@ def cut_tensors(place: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (cut_json, "is cut or damaged"),
+        (cut_json, "is truncated or damaged"),
         (without_a_call, "holds 1 call of 2"),
         (cut_tensors, "bytes instead of"),
         (lambda place: (place / "tensors-00001-of-00001.safetensors").unlink(), "no such file"),
@@ -219,7 +219,7 @@ def test_dump_without_step_and_rank_is_stored_as_number_0(tmp_path: Path) -> Non
         None,
         (),
     )
-    with pytest.raises(UserError, match="there is a dump of step 0 already"):
+    with pytest.raises(UserError, match="there is already a dump of step 0"):
         write_dump(tmp_path, dump)
 
 
@@ -294,4 +294,4 @@ def test_step_of_one_rank_is_found_from_its_own_folder(
     with pytest.raises(UserError) as error:
         read_dump(tmp_path)
     first = tmp_path / "step-00000001" / "rank-0"
-    assert error.value.todo == f"Name one of them, such as {first}."
+    assert error.value.todo == f"Choose one of them, such as {first}."

@@ -75,9 +75,9 @@ def test_malformed_line_is_named(tmp_path: Path, bad: str) -> None:
     path = written(tmp_path / "a.pkl", line("Torch_mm_0_forward_input.0", 1.0, 0.0, 0.5))
     assert read_ptdbg(path).notices == []
     path.write_text(f"{path.read_text()}{bad}\n")
-    with pytest.raises(UserError, match="is cut, or not ptdbg's: ") as error:
+    with pytest.raises(UserError, match="is truncated, or not ptdbg's: ") as error:
         read_ptdbg(path)
     assert error.value.where == f"{path}:2"
     assert error.value.todo == (
-        "Expected: a JSON list a line, with name, dtype, shape and statistics."
+        "Expected: one JSON list per line, with name, dtype, shape and statistics."
     )

@@ -45,7 +45,7 @@ def test_tensors_are_read_by_name_from_both_file_formats(tmp_path: Path) -> None
         assert error.value.todo == todo
     with pytest.raises(UserError, match="no such tensor file"):
         files.read("e")
-    with pytest.raises(UserError, match="the dump names no tensor 'f'"):
+    with pytest.raises(UserError, match="the dump has no tensor 'f'"):
         files.read("f")
 
 

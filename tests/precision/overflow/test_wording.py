@@ -54,7 +54,7 @@ def test_origin_is_reported_with_inputs_outputs_and_advice() -> None:
 
 def test_advice_depends_on_the_origin_of_the_value() -> None:
     came_in = lines(is_made=False, bad=[value("input", replace(FINE, inf=1))])
-    assert came_in[0].endswith("call 2 takes what is not finite")
+    assert came_in[0].endswith("call 2 receives values that are not finite")
     assert came_in[2] == "  takes 0: float16 scalar, -1.235 to 7e+04, 1 of 6 infinite"
     assert came_in[-1] == (
         "  try: look at the batch and the parameters of this layer: no recorded op made the value"

@@ -382,7 +382,7 @@ def test_invalid_setting_is_an_error_before_the_folder_is_created(
 
 def test_folder_with_a_dump_or_a_non_folder_is_an_error(tmp_path: Path) -> None:
     dump_step(tmp_path)
-    with pytest.raises(UserError, match="it holds 1 dump already, such as of step 0"):
+    with pytest.raises(UserError, match="it already holds 1 dump, such as that of step 0"):
         jumar.precision.dump(tmp_path, steps=[5])
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="file is not a folder"):

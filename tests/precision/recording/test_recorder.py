@@ -158,7 +158,7 @@ def test_more_tensors_than_allowed_are_an_error_and_nothing_is_written(tmp_path:
     with pytest.raises(UserError) as error:
         dump(101)
     assert (error.value.what, error.value.where) == (
-        "the tensors of step 0 take 808 B; at most 800 B may be written, so nothing was",
+        "the tensors of step 0 take 808 B, more than the 800 B allowed, so nothing was written",
         "--max-gib",
     )
     assert [path.name for path in tmp_path.iterdir()] == ["100"]
@@ -170,7 +170,7 @@ def test_folder_with_a_dump_of_this_rank_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
         StepRecorder(tmp_path, RecordSettings())
     assert str(error.value) == (
-        f"{tmp_path}: it holds 1 dump already, such as of step 0\n"
+        f"{tmp_path}: it already holds 1 dump, such as that of step 0\n"
         "  Choose another folder, or delete that one."
     )
     StepRecorder(tmp_path, RecordSettings(), rank=1)
@@ -285,21 +285,21 @@ def test_outermost_module_names_its_children() -> None:
 
 def test_ops_between_backward_and_next_forward_belong_to_the_update() -> None:
     layers = Layers({"net": nn.Tanh()})
-    assert layers.now() == ("forward", "")
+    assert layers.current() == ("forward", "")
     weight = torch.ones(3, requires_grad=True)
     seen: list[tuple[str, str]] = []
     hidden = weight * 2
-    hidden.register_hook(lambda _: seen.append(layers.now()))
+    hidden.register_hook(lambda _: seen.append(layers.current()))
     hidden.sum().backward()
     assert [phase for phase, _ in seen] == ["backward"]
-    assert layers.now() == ("update", "")
+    assert layers.current() == ("update", "")
     layers.enter("net")
-    assert layers.now() == ("forward", "net")
+    assert layers.current() == ("forward", "net")
     hidden = weight * 2
-    hidden.register_hook(lambda _: seen.append(layers.now()))
+    hidden.register_hook(lambda _: seen.append(layers.current()))
     hidden.sum().backward()
     layers.begin()
-    assert layers.now() == ("forward", "")
+    assert layers.current() == ("forward", "")
     assert seen[1:] == [("backward", "net")]
 
 

@@ -181,8 +181,8 @@ def test_passes_are_compared_by_loss_and_all_gradients() -> None:
     reference = result(-2.0, [3.0, 0.0], None, [4.0])
     assert reference.norm == 5.0
     moved = result(-2.5, [3.0, 1.0], [9.0], [4.0])
-    assert moved.apart(reference) == (0.25, 0.2)
-    assert result(0.5, [3.0, 0.0]).apart(result(0.0, [3.0, 4.0])) == (0.5, 0.8)
+    assert moved.change_from(reference) == (0.25, 0.2)
+    assert result(0.5, [3.0, 0.0]).change_from(result(0.0, [3.0, 4.0])) == (0.5, 0.8)
     assert _norm([torch.tensor([1.0, float("nan")]), torch.tensor(1.0)]) == float("inf")
     row = _moved(CALLS[:2], "group", moved, reference)
     assert (row.layer, row.op, row.phase, row.number) == ("a", "mm", "forward", None)

@@ -144,7 +144,7 @@ def test_page_shows_every_row_and_escapes_names() -> None:
     assert table(text, "By layer") == [
         ["inf", "1.00e-01", "&lt;b&gt;"],
         ["3.00e-01", "5.00e-02", "net.0"],
-        ["0.00e+00", "2.00e-01", "outside of layers"],
+        ["0.00e+00", "2.00e-01", "outside all layers"],
     ]
     assert table(text, "By CANN op type") == [
         ["inf", "1.00e-01", "Mul"],

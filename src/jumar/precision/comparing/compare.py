@@ -107,8 +107,8 @@ def _paired(before: Dump, after: Dump) -> Pairing:
     pairing = pair_calls(before, after)
     if len(pairing.pairs) < _FEWEST_PAIRED * min(len(before.calls), len(after.calls)) + 1e-9:
         raise UserError(
-            f"of {len(before.calls)} and {len(after.calls)} calls only {len(pairing.pairs)} are the"
-            f" same, so these are dumps of different models, such as"
+            f"only {len(pairing.pairs)} of {len(before.calls)} and {len(after.calls)} calls are "
+            "the same, so these are dumps of different models, such as"
             f" {call_name(before.calls[0])} and {call_name(after.calls[0])}",
             where=f"{before.where} and {after.where}",
             todo="Compare dumps of one step of one model.",
@@ -154,8 +154,8 @@ class _Differences:
         notices: list[str] = []
         if self._is_mixed:
             notices.append(
-                "Gradients of layers' inputs are not compared: jumar's are of all that take the"
-                " input, other tools' of the layer alone."
+                "Gradients of layers' inputs are not compared: jumar's cover every use of the "
+                "input, other tools' only the layer."
             )
         if self._missing:
             notices.append(

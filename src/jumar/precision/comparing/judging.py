@@ -139,7 +139,7 @@ class Judge:
         difference = row.difference
         if difference is None or difference.is_exact:
             return replace(row, ratio=0.0)
-        if row.value.role == "gradient" and _seen(difference) in self._explained:
+        if row.value.role == "gradient" and _identity(difference) in self._explained:
             return replace(row, ratio=0.0)  # the op that computed it was judged
         if row.value.role in ("state", "change") and any(map(_is_all_noise, operands)):
             return replace(row, ratio=0.0)  # what follows from such a gradient is noise too
@@ -217,7 +217,7 @@ class Judge:
             ]
             if differing_inputs and not self._has_disagreement:
                 names = ", ".join(f"{row.value.role} {row.value.name}" for row in differing_inputs)
-                return f"{names} arrives different, and nothing before it differs", differing_inputs
+                return f"{names} already differs, although nothing before it does", differing_inputs
             if replayed is None or not replayed.is_blamed:
                 return "", ()
         bad = [row for row in rows if row.verdict == "offender"]
@@ -238,7 +238,7 @@ class Judge:
             if row.difference is not None
             and not row.difference.is_exact
             and row.difference.lower > limit
-            and _seen(row.difference) not in self._explained
+            and _identity(row.difference) not in self._explained
             and (not math.isinf(row.difference.lower) or row.difference.remark)
         ]
 
@@ -257,7 +257,7 @@ class Judge:
                 continue
             if row.verdict != "agrees":
                 continue
-            self._explained.add(_seen(row.difference))
+            self._explained.add(_identity(row.difference))
             if roundoff(row.value.dtype) and row.difference.upper < 1:
                 self._usual[call.phase].append(row.difference.upper)
 
@@ -328,7 +328,7 @@ def _strength(row: Row) -> float:
     return _rms(row.difference) * math.sqrt(math.prod(row.value.shape))
 
 
-def _seen(difference: Difference) -> tuple[str, str, str]:
+def _identity(difference: Difference) -> tuple[str, str, str]:
     """An identity of a difference, so that its value is recognised again, reshaped or not."""
     return f"{difference.lower:.5g}", f"{difference.rms:.5g}", f"{difference.peak:.5g}"
 

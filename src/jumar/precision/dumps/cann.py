@@ -97,7 +97,7 @@ def read_decoded(folder: Path, files: Sequence[Path]) -> Dump:
                 tensor=path.name,
             )
         )
-    notices = [f"{counted(left_out, 'file')} with another name left out."] if left_out else []
+    notices = [f"{counted(left_out, 'file')} with other names left out."] if left_out else []
     return Dump(
         where=folder,
         tool="TensorFlow" if framework else "CANN, decoded",
@@ -125,7 +125,7 @@ def read_raw(folder: Path, files: Sequence[Path]) -> Dump:
     for path in files:
         match = RAW.fullmatch(mapping.get(path.name, path.name))
         if match is None:
-            notices.append(f"{path.name}: another name than a dump's; left out.")
+            notices.append(f"{path.name}: not named like a dump; left out.")
             continue
         op = _Gathered(match["type"], match["name"], int(match["time"]))
         ops[op.op, op.layer, match["time"]] = op
@@ -179,7 +179,7 @@ class _Blobs:
         """See `Tensors.read`."""
         blob = self._blobs.get(name)
         if blob is None or blob.dtype is None:
-            raise UserError(f"the dump names no tensor '{name}'")
+            raise UserError(f"the dump has no tensor '{name}'")
         try:
             with open_to_read(blob.path) as file:
                 file.seek(blob.begin)
@@ -188,7 +188,7 @@ class _Blobs:
             raise unreadable(blob.path, error) from error
         if len(content) != math.prod(blob.shape) * blob.dtype.itemsize:
             raise UserError(
-                f"the tensor {name} has {blob.size} bytes, which is not its shape's number",
+                f"the tensor {name} has {blob.size} bytes, which does not fit its shape",
                 where=str(blob.path),
             )
         if not content:
@@ -227,7 +227,7 @@ def _raw_tensors(path: Path) -> Iterator[tuple[Role, _Place]]:
         raise unreadable(path, error) from error
     except ValueError as error:
         raise UserError(
-            f"is cut, or not a dump of CANN: {error}", where=str(path), todo="Copy it again."
+            f"is truncated, or not a dump of CANN: {error}", where=str(path), todo="Copy it again."
         ) from error
 
 

@@ -84,7 +84,7 @@ def read_results(path: Path) -> list[AscendResult]:
     try:
         heads, *rows = [*csv.reader(io.StringIO(read_text(path)))] or [[]]
     except csv.Error as error:
-        raise UserError(f"is no CSV: {error}", where=str(path)) from error
+        raise UserError(f"is not CSV: {error}", where=str(path)) from error
     if not set(_NAMED) <= set(heads):
         raise UserError(
             "is not a result of msaccucmp",
@@ -109,8 +109,8 @@ def read_overflow(path: Path) -> list[Overflow]:
         return [
             Overflow(
                 unit=unit,
-                task=_known(record.get("task_id"), task),
-                stream=_known(record.get("stream_id"), stream),
+                task=_number_or(record.get("task_id"), task),
+                stream=_number_or(record.get("stream_id"), stream),
                 status=status,
                 meanings=[text for bit, text in _BITS.items() if status & bit],
             )
@@ -121,7 +121,7 @@ def read_overflow(path: Path) -> list[Overflow]:
         raise UserError(
             f"is not an overflow record: {type(error).__name__} {error}",
             where=str(path),
-            todo="Expected: a decoded Opdebug file, with 'acc_list' or a status a unit.",
+            todo="Expected: a decoded Opdebug file, with 'acc_list' or one status per unit.",
         ) from error
 
 
@@ -179,6 +179,6 @@ def _status(content: Any) -> int:
     return int(content, 0) if isinstance(content, str) else int(content)
 
 
-def _known(content: Any, otherwise: int | None) -> int | None:
+def _number_or(content: Any, otherwise: int | None) -> int | None:
     """-1 means the value from the file's name."""
     return otherwise if content is None or int(content) < 0 else int(content)

@@ -113,7 +113,9 @@ def read_json(path: Path) -> Any:
     try:
         return parse_json(read_text(path))
     except ValueError as error:
-        raise UserError(f"is cut or not JSON: {error}", where=str(path), todo=_AGAIN) from error
+        raise UserError(
+            f"is truncated or not JSON: {error}", where=str(path), todo=_AGAIN
+        ) from error
 
 
 def _parents(path: Path, notices: list[str]) -> Mapping[str, str]:
@@ -167,7 +169,7 @@ def _calls(
         # Releases before 26 reserve the entry of the gradients during the forward pass.
         is_forward = is_forward and (name.kind == "parameter" or name.phase == "forward")
         part = early if is_forward and name.kind == "parameter" else calls
-        part += _made(name, entry, numbers)
+        part += _calls_of(name, entry, numbers)
     return (*calls, *early), unknown
 
 
@@ -203,7 +205,9 @@ def _numbers(names: Sequence[_Name]) -> Mapping[_Name, int]:
     return {name: positions[name.kind, name.op, name.layer][name.place] for name in names}
 
 
-def _made(name: _Name, entry: Mapping[str, Any], numbers: Mapping[_Name, int]) -> Iterator[Call]:
+def _calls_of(
+    name: _Name, entry: Mapping[str, Any], numbers: Mapping[_Name, int]
+) -> Iterator[Call]:
     """The calls of an entry; an entry of gradients has one per parameter."""
     if name.kind == "parameter":
         for own_name, elements in entry.items():

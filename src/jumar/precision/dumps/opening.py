@@ -44,7 +44,7 @@ def open_dumps(path: Path) -> list[Dump]:
         reason = (
             f"none of its {counted(num_left_out, 'file')} is one" if num_left_out else "it is empty"
         )
-        raise UserError(f"no dump is in it: {reason}", where=str(path), todo=_EXPECTED)
+        raise UserError(f"contains no dump: {reason}", where=str(path), todo=_EXPECTED)
     if num_left_out:
         notice = f"Left out of {path}: {counted(num_left_out, 'file')} outside any dump."
         dumps[0] = replace(dumps[0], notices=[*dumps[0].notices, notice])

@@ -103,7 +103,7 @@ def write_dump(
     rank_folder = place_of(folder, dump.step or 0, dump.rank or 0)
     if exists(rank_folder):
         raise UserError(
-            f"there is a dump of step {dump.step or 0} already",
+            f"there is already a dump of step {dump.step or 0}",
             where=str(rank_folder),
             todo="Choose another folder, or delete that one.",
         )
@@ -127,7 +127,7 @@ def read_dump(folder: Path) -> Dump:
     try:
         content = parse_json(read_text(path))
     except ValueError as error:
-        raise UserError(f"is cut or damaged: {error}", where=str(path), todo=AGAIN) from error
+        raise UserError(f"is truncated or damaged: {error}", where=str(path), todo=AGAIN) from error
     form = content.get("format") if isinstance(content, dict) else None
     if form is None or "number_of_calls" not in content:
         raise UserError("is not a dump that jumar wrote", where=str(path))
@@ -228,7 +228,7 @@ def _only_dump(folder: Path) -> Path:
     raise UserError(
         f"it holds {counted(len(places), 'dump')}",
         where=str(folder),
-        todo=f"Name one of them, such as {places[0].folder}.",
+        todo=f"Choose one of them, such as {places[0].folder}.",
     )
 
 

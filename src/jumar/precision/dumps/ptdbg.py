@@ -39,9 +39,9 @@ def read_ptdbg(path: Path) -> Dump:
             groups.setdefault(key, []).append(_value(role, match[6] or "0", content))
         except (ValueError, TypeError, IndexError, KeyError) as error:
             raise UserError(
-                f"is cut, or not ptdbg's: {error}",
+                f"is truncated, or not ptdbg's: {error}",
                 where=f"{path}:{number}",
-                todo="Expected: a JSON list a line, with name, dtype, shape and statistics.",
+                todo="Expected: one JSON list per line, with name, dtype, shape and statistics.",
             ) from error
     calls = [
         Call(kind="op", op=op, layer="", number=index, phase=phase, values=tuple(values))

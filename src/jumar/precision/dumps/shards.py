@@ -77,7 +77,9 @@ class Shards:
     def _another(self, name: str, tensor: torch.Tensor, path: Path) -> UserError:
         dtype, shape = str(tensor.dtype).removeprefix("torch."), list(tensor.shape)
         return UserError(
-            f"the tensor '{name}' is another one: {dtype} {shape}", where=str(path), todo=AGAIN
+            f"the tensor '{name}' in the file is a different one: {dtype} {shape}",
+            where=str(path),
+            todo=AGAIN,
         )
 
     @cached_property

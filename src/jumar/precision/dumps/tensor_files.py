@@ -28,7 +28,7 @@ class TensorFiles:
         """See `Tensors.read`."""
         path = self._paths.get(name)
         if path is None:
-            raise UserError(f"the dump names no tensor '{name}'")
+            raise UserError(f"the dump has no tensor '{name}'")
         if not is_file(path):
             raise missing(path, "tensor file", more=_AGAIN)
         return read_npy(path) if path.suffix == ".npy" else _read_torch(path)

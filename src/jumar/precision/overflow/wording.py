@@ -9,7 +9,7 @@ from jumar.precision.overflow.origin import Origin
 def origin_lines(rank: int, origin: Origin) -> Iterator[str]:
     """The op behind a non-finite value, its inputs, and what to try."""
     call = origin.op
-    verb = "overflows" if origin.is_made else "takes what is not finite"
+    verb = "overflows" if origin.is_made else "receives values that are not finite"
     yield f"rank {rank}, {call.phase}: {_named(call)} {verb}"
     if origin.parameter:
         yield f"  what it casts is the parameter {origin.parameter}"

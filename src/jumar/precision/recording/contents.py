@@ -132,7 +132,7 @@ class Contents:
         copy: str | None = None
         digest: str | None = None
         if _is_plain(tensor):
-            facts = self._of(tensor)
+            facts = self._facts_of(tensor)
             if not facts.is_blank:
                 version = _version(tensor) + is_written
                 row = self._row(tensor, facts, version)
@@ -154,12 +154,12 @@ class Contents:
             and source.shape == target.shape
             and _is_plain(source)
             and _is_plain(target)
-            and not self._of(source).is_blank
+            and not self._facts_of(source).is_blank
         ):
-            row = self._of(source).rows.get(_elements(source, _version(source)))
+            row = self._facts_of(source).rows.get(_elements(source, _version(source)))
             if row is not None:
                 key = _elements(target, _version(target) + is_written)
-                self._of(target).rows[key] = row
+                self._facts_of(target).rows[key] = row
 
     def changed(self, tensor: Tensor) -> None:
         """Drop the cache of a tensor, because an op has written into it."""
@@ -169,7 +169,7 @@ class Contents:
     def blank(self, tensor: Tensor) -> None:
         """Note that a tensor is uninitialised."""
         if _is_plain(tensor):
-            self._of(tensor).is_blank = True
+            self._facts_of(tensor).is_blank = True
 
     def forget(self) -> None:
         """Drop all caches, because something else may have changed the tensors."""
@@ -180,7 +180,7 @@ class Contents:
         self._facts.clear()
         self.tensors, self.views, self.size = {}, {}, 0
 
-    def _of(self, tensor: Tensor) -> _Known:
+    def _facts_of(self, tensor: Tensor) -> _Known:
         storage = tensor.untyped_storage()
         facts = self._facts.get(storage._cdata)
         if facts is None:

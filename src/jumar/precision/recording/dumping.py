@@ -116,7 +116,7 @@ class Dumping:
             raise UserError(
                 "step 0 was written when the first of several optimizers made its step",
                 where="optimizer",
-                todo="Name the one that ends a step: dump(..., optimizer=...).",
+                todo="Give the one that ends a step: dump(..., optimizer=...).",
             )
         self._recorder.stop()
         self._index = 1

@@ -102,7 +102,7 @@ class Layers:
         """The path of a parameter's layer, and its full name; None if no known module holds it."""
         return self._parameters.get(id(parameter))
 
-    def now(self) -> tuple[Phase, str]:
+    def current(self) -> tuple[Phase, str]:
         """The part of the step and the layer to which the op that runs now belongs."""
         if _C._current_graph_task_id() == -1:
             layer = self.stack[-1] if self.stack else ""
@@ -122,7 +122,7 @@ class Layers:
         return "backward", self._backward
 
     def _discover(self, root: nn.Module) -> None:
-        """Name the modules in one that is called by no other."""
+        """Name the modules within one that no other module calls."""
         new_paths = {
             ".".join(part for part in path.split(".") if part != "_orig_mod"): module
             for path, module in root.named_modules()

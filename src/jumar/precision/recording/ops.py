@@ -88,7 +88,7 @@ class OpRecorder(TorchDispatchMode):
         if self.is_paused or not isinstance(func, torch._ops.OpOverload):
             return func(*args, **options)
         about = about_op(func)
-        phase, layer = self._layers.now()
+        phase, layer = self._layers.current()
         entry = (
             self._calls.entry("op", about.name, layer, phase, names=about.names)
             if about.is_recorded

@@ -248,8 +248,8 @@ class StepRecorder:
         size, limit = self._contents.size, self._settings.max_gib * 2**30
         if size > limit:
             raise UserError(
-                f"the tensors of step {self._step} take {size_text(size)}; at most "
-                f"{size_text(limit)} may be written, so nothing was",
+                f"the tensors of step {self._step} take {size_text(size)}, more than the "
+                f"{size_text(limit)} allowed, so nothing was written",
                 where="--max-gib",
                 todo="Allow more, choose --ops or --layers, or keep --sample N elements of each.",
             )
@@ -279,7 +279,7 @@ def _check_folder(folder: Path, rank: int) -> None:
     dumps = [dump for dump in find_dumps(folder) if dump.rank == rank] if is_folder(folder) else ()
     if dumps:
         raise UserError(
-            f"it holds {counted(len(dumps), 'dump')} already, such as of step {dumps[0].step}",
+            f"it already holds {counted(len(dumps), 'dump')}, such as that of step {dumps[0].step}",
             where=str(folder),
             todo="Choose another folder, or delete that one.",
         )

@@ -54,7 +54,7 @@ def _run(script: Path) -> None:
 
 
 def _own_part(trace: TracebackType | None, script: Path) -> TracebackType | None:
-    """A traceback from the script on; all of it if the script is not in it."""
+    """A traceback from the script on; the whole one if the script is not in it."""
     part = trace
     while part is not None and part.tb_frame.f_code.co_filename != str(script):
         part = part.tb_next

@@ -144,7 +144,7 @@ class Attribution:
         """What was measured, in the order of the first calls; waits for the device."""
         return [sums.read(op, layer) for (op, layer), sums in self._sums.items()]
 
-    def _now(self) -> str:
+    def _running_layer(self) -> str:
         return self._layers.stack[-1] if self._layers.stack else ""
 
     def _kernel(self, op: str) -> Callable[..., Any]:
@@ -174,7 +174,7 @@ class Attribution:
         return tensor.to(self._low).float() if tensor.dtype == torch.float32 else tensor
 
     def _measure(self, op: str, args: Sequence[Any], result: Any, low: Any) -> None:
-        sums = self._sums.setdefault((op, self._now()), _Sums())
+        sums = self._sums.setdefault((op, self._running_layer()), _Sums())
         sums.calls += 1
         pairs = list(zip(_floats(result), _floats(low), strict=True))
         with torch.no_grad():

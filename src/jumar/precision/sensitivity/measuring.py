@@ -59,7 +59,7 @@ class Moved:
     """How far noise in some calls moved the step.
 
     Attributes:
-        layer: The layer; empty outside of layers, and where noise went into several.
+        layer: The layer; empty outside all layers, and where noise went into several.
         op: The aten op with its overload; empty where noise went into several.
         phase: Of the calls.
         number: The number of the call; None where noise went into several.
@@ -94,7 +94,7 @@ class Sensitivity:
         gradient: L2 norm of the gradients without noise.
         rows: In the order of execution.
         together: Change of loss and gradients with noise in all of them at once.
-        floor: The same of two passes without noise; 0 if the step repeats itself.
+        floor: The same of two passes without noise; 0 if the step is reproducible.
         passes: Number of forward and backward passes.
         seconds: Their duration.
     """
@@ -163,7 +163,7 @@ def sensitivity(
                 "Look for an overflow: jumar precision overflow",
             )
         floor_began = time.monotonic()
-        floor = repeated.run(nothing.__contains__).apart(first)
+        floor = repeated.run(nothing.__contains__).change_from(first)
         pass_s = time.monotonic() - floor_began
         groups = _groups(first.calls, settings)
         if say is not None:
@@ -178,7 +178,7 @@ def sensitivity(
             for calls in groups
         ]
         noisy_calls = {call for calls in groups for call, _ in calls}
-        together = repeated.run(noisy_calls.__contains__).apart(first)
+        together = repeated.run(noisy_calls.__contains__).change_from(first)
     return Sensitivity(
         settings=settings,
         loss=first.loss,
@@ -217,7 +217,7 @@ class _Result:
         self.norm = _norm(self.gradients)
         self.calls = calls
 
-    def apart(self, reference: "_Result") -> tuple[float, float]:
+    def change_from(self, reference: "_Result") -> tuple[float, float]:
         """The change of loss and gradients from another pass, relative to that."""
         pairs = zip(self.gradients, reference.gradients, strict=True)
         changes = [a - b for a, b in pairs if a is not None and b is not None]
@@ -272,7 +272,7 @@ def _moved(
     calls: Sequence[tuple[OpCall, int]], by: By, result: _Result, reference: _Result
 ) -> Moved:
     first = calls[0][0]
-    loss, gradient = result.apart(reference)
+    loss, gradient = result.change_from(reference)
     return Moved(
         layer="" if by == "op" else first.layer,
         op="" if by == "layer" else first.op,

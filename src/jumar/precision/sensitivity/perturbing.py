@@ -31,7 +31,7 @@ class OpCall(NamedTuple):
     """A call of an op in a pass.
 
     Attributes:
-        layer: The path of its layer; empty outside of layers.
+        layer: The path of its layer; empty outside all layers.
         op: The aten op with its overload.
         phase: `forward` or `backward`.
         number: How many calls of the same op, layer and phase came before.
@@ -109,7 +109,7 @@ class NoisyOps(TorchDispatchMode):
         if not isinstance(func, torch._ops.OpOverload):
             return func(*args, **(kwargs or {}))
         about = about_op(func)
-        phase, layer = self._layers.now()
+        phase, layer = self._layers.current()
         result = func(*args, **(kwargs or {}))
         if about.is_recorded and not about.name.startswith(_EXACT) and phase != "update":
             self._computed(about.name, layer, phase, result)

@@ -52,7 +52,7 @@ def page(result: Sensitivity, *, what: str, step: int) -> str:
         passes=counted(result.passes, "pass"),
         rows=[_cells(row) for row in ranked[:_MOST_ROWS]],
         rest=max(0, len(ranked) - _MOST_ROWS),
-        layers=_sums(result.summed("layer"), "outside of layers"),
+        layers=_sums(result.summed("layer"), "outside all layers"),
         types=_sums(result.summed("cann"), "no CANN type"),
         **_chart(result.rows),
     )

@@ -324,7 +324,7 @@ def test_wrong_table_is_not_converted_and_no_other_file_replaced(tmp_path):
     assert not to.exists()
     put(tmp_path, V1)
     to.write_text("mine")
-    with pytest.raises(UserError, match="exists already"):
+    with pytest.raises(UserError, match="already exists"):
         convert_to(tmp_path / "table.json", "1.0", to)
     assert to.read_text() == "mine"
 

@@ -90,7 +90,7 @@ def refuse_other_steps(to: Path, files: Mapping[str, str]) -> None:
         raise UserError(
             f"contains steps for another chip or framework: {', '.join(stale_steps)}",
             where=f"--to {to}",
-            todo="Name another folder, or delete them.",
+            todo="Give another folder, or delete them.",
         )
 
 

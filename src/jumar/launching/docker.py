@@ -69,7 +69,7 @@ def launch_in_docker(job: Job, options: DockerOptions, *, folder: Path, to: Path
         DEVICES="\n".join([*_devices(job, options), *_mounts(options)]),
     )
     files = {RUN_SCRIPT: run, NODE_SCRIPT: node}
-    about = {RUN_SCRIPT: "docker run, a node each", NODE_SCRIPT: "what runs within"}
+    about = {RUN_SCRIPT: "docker run, once per node", NODE_SCRIPT: "what runs inside"}
     start = [f"bash {{to}}/{RUN_SCRIPT}"]
     if not options.image:
         files[DOCKERFILE] = dockerfile(
@@ -134,7 +134,8 @@ def _devices(job: Job, options: DockerOptions) -> list[str]:
         f"for device in {' '.join(_managers(options.chip))}; do",
         '    options+=(--device "/dev/$device")',
         "done",
-        "# The driver is the machine's; where a file is missing, docker would make a folder of it.",
+        "# The driver comes from the host; docker would create a folder in place of a missing "
+        "file.",
         f"for file in {' '.join(_MOUNTED_FILES)}; do",
         '    if [ -e "$file" ]; then options+=(--volume "$file:$file:ro"); fi',
         "done",

@@ -57,14 +57,14 @@ def _limits(
         return
     if "choices" in limit:
         if value not in limit["choices"]:
-            yield _wrong(name, value, f"one of {', '.join(limit['choices'])}")
+            yield _not_allowed(name, value, f"one of {', '.join(limit['choices'])}")
         return
     low, high = limit["range"]
     step = limit.get("step", 1)
     if not value.isdecimal() or not low <= int(value) <= high or int(value) % step:
         unit = f" {limit['unit']}" if "unit" in limit else ""
         steps = f" in steps of {step}" if step > 1 else ""
-        yield _wrong(name, value, f"a whole number from {low} to {high}{unit}{steps}")
+        yield _not_allowed(name, value, f"a whole number from {low} to {high}{unit}{steps}")
 
 
 def _links(hccl_variables: Mapping[str, str]) -> Iterator[Advice]:
@@ -106,7 +106,7 @@ def _addresses(hccl_variables: Mapping[str, str], root: Path) -> Iterator[Advice
         try:
             version = ipaddress.ip_address(address).version
         except ValueError:
-            yield _wrong("HCCL_IF_IP", address, "an IPv4 or IPv6 address of this machine")
+            yield _not_allowed("HCCL_IF_IP", address, "an IPv4 or IPv6 address of this machine")
         else:
             if family in ("AF_INET", "AF_INET6") and (version == 6) != (family == "AF_INET6"):
                 yield Advice(
@@ -142,7 +142,7 @@ def _addresses(hccl_variables: Mapping[str, str], root: Path) -> Iterator[Advice
             )
 
 
-def _wrong(name: str, value: str, allowed_values: str) -> Advice:
+def _not_allowed(name: str, value: str, allowed_values: str) -> Advice:
     return Advice(
         level="error",
         what=f"{name}={value} must be {allowed_values} (EI0001)",

@@ -78,7 +78,7 @@ class KubernetesOptions:
             raise UserError(
                 f"'{self.image}' is not an image",
                 where="--image",
-                todo="Name the image with jumar that the nodes can pull, such as "
+                todo="Give an image with jumar that the nodes can pull, such as "
                 "registry.example.com/jumar-npu:1; `--on docker` writes a Dockerfile for it.",
             )
 

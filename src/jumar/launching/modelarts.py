@@ -165,7 +165,7 @@ def _node(job: Job) -> str:
     return node_script(
         job,
         place=_PLACE.format(nodes=job.nodes, devices=job.devices),
-        about="The command of a job with an image of its own, run once a node.",
+        about="The command of a job with an image of its own, run once per node.",
         folder=f"{JOB_FOLDER}/{CODE}",
         logs=f"{RESULT_FOLDER}/logs",
     )
@@ -176,14 +176,14 @@ def _check(job: Job, options: ModelArtsOptions, script: str) -> None:
         raise UserError(
             "the preset engine has no jumar",
             where="--image",
-            todo="Name an image in SWR with jumar; `jumar launch --on docker` writes a "
+            todo="Give an image in SWR with jumar; `jumar launch --on docker` writes a "
             "Dockerfile for it. A script of your own runs without one.",
         )
     if options.image and _is_zip(options.data):
         raise UserError(
             "ModelArts copies folders, and this is one file",
             where=f"--data {options.data}",
-            todo="Name the folder that contains it, and write {data}/NAME.zip after --.",
+            todo="Give the folder that contains it, and write {data}/NAME.zip after --.",
         )
     if not options.image and not options.engine_version:
         raise UserError(

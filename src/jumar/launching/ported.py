@@ -31,7 +31,7 @@ def check_entry(entry: str) -> None:
     """
     if entry.startswith("/") or ".." in entry.split("/"):
         raise UserError(
-            f"'{entry}' is outside the tree", where="entry", todo="Name a script of the tree."
+            f"'{entry}' is outside the tree", where="entry", todo="Give a script in the tree."
         )
     if re.search(r"[\0-\x1f\x7f]", entry):
         raise UserError(

@@ -54,7 +54,7 @@ def launch_on_slurm(job: Job, options: SlurmOptions, *, folder: Path, to: Path) 
     node = node_script(
         job,
         place=_PLACE,
-        about="Started by srun in job.sbatch, once a node.",
+        about="Started by srun in job.sbatch, once per node.",
         folder=shlex.quote(str(folder)),
     )
     return Launch(

@@ -35,8 +35,8 @@ def write_launch(to: Path, files: Mapping[str, str], asked: Mapping[str, Any]) -
                 write_text(temporary / name, text)
         return
     if not is_folder(to):
-        raise UserError("is a file", where=f"--to {to}", todo="Name a folder.")
-    known_hashes = _known(to)
+        raise UserError("is a file", where=f"--to {to}", todo="Give a folder.")
+    known_hashes = _recorded_hashes(to)
     for name, text in files.items():
         if exists(to / name):
             current_hash = _hash_of(to / name)
@@ -54,7 +54,7 @@ def write_launch(to: Path, files: Mapping[str, str], asked: Mapping[str, Any]) -
         write_text(to / name, text)
 
 
-def _known(to: Path) -> dict[str, str]:
+def _recorded_hashes(to: Path) -> dict[str, str]:
     """The hashes of the files that an earlier launch wrote there."""
     if not exists(to / MANIFEST):
         return {}

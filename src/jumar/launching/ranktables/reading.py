@@ -26,7 +26,7 @@ def read_rank_table(path: Path) -> RankTable:
     except ValueError as error:
         raise UserError(f"is not JSON: {error}", where=str(path)) from error
     if not isinstance(content, dict):
-        raise _no_table(path, "it has no object")
+        raise _no_table(path, "it is not a JSON object")
     reader = _Reader(path)
     return reader.table(content)
 
@@ -94,7 +94,7 @@ class _Reader:
                     self._text(member, "server_id", inner_position)
                     for inner_position, member in members
                 )
-        return self._made("1.2" if newer else "1.0", servers, pods)
+        return self._table("1.2" if newer else "1.0", servers, pods)
 
     def _of_0(self, content: Mapping[str, Any]) -> RankTable:
         """The first version, which has no ranks: they follow the order of the pods' numbers."""
@@ -118,7 +118,7 @@ class _Reader:
                 name = self._text(instance, "server_id", instance_position)
                 servers.append(Server(server_id=name, devices=tuple(devices)))
             self._count(group, "device_count", rank - first_rank, position)
-        return self._made("0", servers, {})
+        return self._table("0", servers, {})
 
     def _of_2_0(self, content: Mapping[str, Any], version: str) -> RankTable:
         """The newest version, a list of ranks: a server begins where local_id does not continue."""
@@ -144,9 +144,9 @@ class _Reader:
         if devices:
             servers.append(Server(server_id=f"server {len(servers)}", devices=tuple(devices)))
         self._count(content, "rank_count", len(entries), "", texts=False)
-        return self._made("2.0", servers, {})
+        return self._table("2.0", servers, {})
 
-    def _made(
+    def _table(
         self, version: Any, servers: list[Server], pods: dict[str, tuple[str, ...]]
     ) -> RankTable:
         return RankTable(

@@ -90,5 +90,5 @@ def convert_to(path: Path, version: Version, to: Path) -> None:
     """
     text = converted(sound_table(path), version)
     if exists(to) and read_text(to) != text:
-        raise UserError("exists already", where=str(to), todo="Choose another --to.")
+        raise UserError("already exists", where=str(to), todo="Choose another --to.")
     write_text(to, text)

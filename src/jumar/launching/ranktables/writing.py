@@ -77,7 +77,7 @@ def _of_0(table: RankTable) -> dict[str, Any]:
     flat = [device.rank for server in servers for device in server.devices]
     if flat != list(range(len(flat))):
         raise UserError(
-            "ranks of the first form follow from the order of its servers, and these do not",
+            "in the first version, ranks follow from the order of the servers; these do not",
             where="--to-version 0",
             todo="Give each server consecutive ranks.",
         )

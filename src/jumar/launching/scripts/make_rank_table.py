@@ -143,7 +143,7 @@ def device_list(text: str) -> list[int]:
         raise argparse.ArgumentTypeError("write 0,1,2,3")
     numbers = [int(part) for part in text.split(",")]
     if len(set(numbers)) != len(numbers):
-        raise argparse.ArgumentTypeError("a device is named twice")
+        raise argparse.ArgumentTypeError("a device is given twice")
     return numbers
 
 

@@ -98,7 +98,7 @@ def test_meter_queries_the_npu_visible_to_the_run(
     ("script", "why"),
     [
         ("echo 'no permission' >&2; exit 1", "exit code 1: no permission"),
-        (f"cat '{SAMPLES}/310b-23.0.rc3.txt'", "lists 1 chips, and none with the number 1"),
+        (f"cat '{SAMPLES}/310b-23.0.rc3.txt'", "lists 1 chips, but none with the number 1"),
     ],
 )
 def test_failing_npu_smi_says_why(

@@ -133,7 +133,7 @@ def test_images_depend_only_on_their_index_and_the_seed(tmp_path: Path, run: Pat
         (["--num", "0"], "cannot generate 0 images"),
         (["--interpolate", "1"], "cannot interpolate"),
         (["--truncation", "0"], "cannot truncate"),
-        (["--batch", "0"], "a batch of 0"),
+        (["--batch", "0"], "batches of 0 images"),
         (["--num", "1", "--interpolate", "5"], "but --num is 1"),
     ],
 )

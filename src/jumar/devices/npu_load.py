@@ -49,7 +49,7 @@ class NpuMeter:
         chips = parse_npu_smi(output_of(_COMMAND))
         if self._place >= len(chips):
             raise UnreadableLoadError(
-                f"npu-smi lists {len(chips)} chips, and none with the number {self._place}"
+                f"npu-smi lists {len(chips)} chips, but none with the number {self._place}"
             )
         return chips[self._place].load
 

@@ -166,7 +166,7 @@ def bert_base() -> PretrainingRecipe:
 
 @register("bert-large")
 def bert_large() -> PretrainingRecipe:
-    """BERT-large: batch 128, 500,000 steps, as BERT-base but for the size.
+    """BERT-large: batch 128, 500,000 steps, like BERT-base except for the size.
 
     Run: jumar train bert-large --set data.path=INSTANCES --set model.vocabulary=vocab.txt
     """
@@ -201,7 +201,7 @@ def nezha_large() -> PretrainingRecipe:
 
 @register("bert-tiny")
 def bert_tiny() -> PretrainingRecipe:
-    """BERT of 2 layers and 128 numbers a token, for a CPU: float32, batch 32, 2,000 steps.
+    """BERT of 2 layers and 128 numbers per token, for a CPU: float32, batch 32, 2,000 steps.
 
     Run: jumar train bert-tiny --set data.path=INSTANCES --set model.vocabulary=vocab.txt
     """

@@ -90,7 +90,7 @@ def bert_size(model: BertModel) -> BertSize:
     hidden, heads = model.hidden_size or hidden, model.num_heads or heads
     if hidden % heads:
         raise UserError(
-            f"{hidden} numbers a token cannot be split among {heads} heads",
+            f"{hidden} numbers per token cannot be split among {heads} heads",
             where="model.num_heads",
             todo="model.hidden_size must be a multiple of it.",
         )
@@ -118,7 +118,7 @@ def model_tokenizer(model: BertModel, *, lower_case: bool | None = None) -> Toke
         raise UserError(
             "no vocabulary given",
             where="model.vocabulary",
-            todo="Name the vocab.txt that the weights were trained with: "
+            todo="Give the vocab.txt that the weights were trained with: "
             "--set model.vocabulary=vocab.txt",
         )
     tokenizer = open_tokenizer(model.vocabulary, lower_case=lower_case)
@@ -235,6 +235,6 @@ class EncoderRecipe(Recipe):
 
 
 def _shape_of(shapes: Mapping[str, tuple[int, ...]], layer: str) -> tuple[int, ...]:
-    """The shape of a layer's weight, whatever stands before its name; empty if there is none."""
+    """The shape of a layer's weight, whatever precedes its name; empty if there is none."""
     ends = (layer, f"{layer}.weight", f"{layer}.kernel")
     return next((shape for name, shape in shapes.items() if name.endswith(ends)), ())

@@ -132,7 +132,7 @@ def _num_labels(data: LabelledData) -> int:
         raise UserError(
             "the labels are not known without the data",
             where="data.labels",
-            todo="Name them in the order of the outputs: --set data.labels=negative,positive",
+            todo="List them in the order of the outputs: --set data.labels=negative,positive",
         )
     return len(data.labels)
 

@@ -44,7 +44,7 @@ from jumar.models.spectral_norm import as_matrix
 from jumar.models.tf_layout import TfNames
 from jumar.precision.loss_scale import ExponentialLossScale
 from jumar.precision.settings import PrecisionSettings
-from jumar.recipes.drawing import Artist, DrawingWish, DrawsPictures
+from jumar.recipes.drawing import Artist, DrawingRequest, DrawsPictures
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import register
 from jumar.recipes.trained import Trained
@@ -173,10 +173,10 @@ class GenerationRecipe(Recipe, DrawsPictures):
         """The names in taki0112's code."""
         return tf_names(cast(BigGan, model))
 
-    def open_artist(self, trained: Trained, wish: DrawingWish) -> Artist:
+    def open_artist(self, trained: Trained, request: DrawingRequest) -> Artist:
         """The generator, with the truncation used in training unless another is requested."""
-        truncation = wish.truncation or self.loss.truncation
-        return _LatentArtist(trained, wish, length=self.model.latent, truncation=truncation)
+        truncation = request.truncation or self.loss.truncation
+        return _LatentArtist(trained, request, length=self.model.latent, truncation=truncation)
 
     def optimization(self) -> Mapping[str, Optimization]:
         """Each network's own optimizer and schedule."""
@@ -191,11 +191,11 @@ class _LatentArtist(Artist):
     """A generator that draws images from latent vectors."""
 
     def __init__(
-        self, trained: Trained, wish: DrawingWish, *, length: int, truncation: float
+        self, trained: Trained, request: DrawingRequest, *, length: int, truncation: float
     ) -> None:
         self.manner = f"truncation {truncation:g}"
         self._trained = trained
-        self._wish = wish
+        self._request = request
         self._length = length
         self._truncation = truncation
 
@@ -207,14 +207,14 @@ class _LatentArtist(Artist):
         return self._pictures(between(ends[::2], ends[1::2], steps))
 
     def _latents(self, first: int, count: int) -> Tensor:
-        seed, cut = self._wish.seed, self._truncation
+        seed, cut = self._request.seed, self._truncation
         return numbered_latents(first, count, self._length, seed=seed, truncation=cut)
 
     def _pictures(self, latents: Tensor) -> Tensor:
         generator = cast(BigGan, self._trained.model).generator
         device = self._trained.device.torch
         with self._trained.policy.forward():
-            return drawn(generator, latents, device=device, batch=self._wish.batch)
+            return drawn(generator, latents, device=device, batch=self._request.batch)
 
 
 @register("biggan128")

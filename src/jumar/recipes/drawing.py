@@ -11,7 +11,7 @@ from jumar.tasks.sampling import BATCH
 
 
 @dataclass(frozen=True, kw_only=True)
-class DrawingWish:
+class DrawingRequest:
     """What determines the images besides the weights and their numbers.
 
     Attributes:
@@ -40,8 +40,8 @@ class Artist(ABC):
     def draw(self, first: int, count: int) -> Tensor:
         """Images from number `first` on, uint8 [count, 3 or 1, height, width] on the CPU.
 
-        An image depends on its number and the wish. Which others are drawn with it does not matter
-        except for rounding, which on some processors depends on `count`.
+        An image depends on its number and the request. Which others are drawn with it only matters
+        for rounding, which on some processors depends on `count`.
         """
 
     def lines(self, count: int, steps: int) -> Tensor:
@@ -69,12 +69,12 @@ class DrawsPictures(ABC):
     """A recipe whose trained network generates images; a second base class besides `Recipe`."""
 
     @abstractmethod
-    def open_artist(self, trained: Trained, wish: DrawingWish) -> Artist:
+    def open_artist(self, trained: Trained, request: DrawingRequest) -> Artist:
         """Create the artist for a trained network of this recipe.
 
         Args:
             trained: The trained network of a run of this recipe.
-            wish: What determines the images.
+            request: What determines the images.
 
         Raises:
             UserError: The network cannot do what is requested.

@@ -67,7 +67,7 @@ class KernelReading:
     )
     outline: str = setting(
         "rectangle",
-        "rectangle: the smallest around a word, as the original; polygon: follows curved words",
+        "rectangle: the smallest around a word, as in the original; polygon: follows curved words",
         choices=("rectangle", "polygon"),
     )
 

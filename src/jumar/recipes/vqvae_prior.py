@@ -34,7 +34,7 @@ from jumar.models import code_prior
 from jumar.models.code_prior import CodePrior
 from jumar.models.pixelcnn import PixelCNN
 from jumar.models.tf_layout import TfNames
-from jumar.recipes.drawing import Artist, DrawingWish, DrawsPictures
+from jumar.recipes.drawing import Artist, DrawingRequest, DrawsPictures
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import register
 from jumar.recipes.stored import open_first_stage
@@ -143,19 +143,19 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
         """Optimizer and schedule of the only objective."""
         return {"prior": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
 
-    def open_artist(self, trained: Trained, wish: DrawingWish) -> Artist:
+    def open_artist(self, trained: Trained, request: DrawingRequest) -> Artist:
         """The prior; with classes, it draws images of each class in turn.
 
         Raises:
             UserError: A truncation is requested, or the run of the VQ-VAE is gone.
         """
-        if wish.truncation is not None:
+        if request.truncation is not None:
             raise UserError(
                 "images are generated code by code, without latent vectors that could be truncated",
                 where="--truncation",
                 todo="Omit it; only a generator such as biggan128 has a truncation.",
             )
-        return _CodeArtist(trained, wish.seed, self.image_size(), self.model.classes)
+        return _CodeArtist(trained, request.seed, self.image_size(), self.model.classes)
 
     def image_size(self) -> int:
         """Side of the images in px, determined by the VQ-VAE."""

@@ -15,7 +15,7 @@ from jumar.data.pixels.picture_grid import picture_grid, save_png
 from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, is_folder
 from jumar.ground.text import counted, size_text
-from jumar.recipes.drawing import Artist, DrawingWish, DrawsPictures
+from jumar.recipes.drawing import Artist, DrawingRequest, DrawsPictures
 from jumar.runs.open_trained import TrainedRequest, open_trained
 from jumar.tasks.sampling import BATCH
 from jumar.training.progress import Console
@@ -83,8 +83,10 @@ def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> in
                 where=str(request.run_dir),
                 todo="Give a run of a recipe such as biggan128 or vqvae-prior.",
             )
-        wish = DrawingWish(seed=request.seed, truncation=request.truncation, batch=request.batch)
-        artist = recipe.open_artist(trained, wish)
+        drawing = DrawingRequest(
+            seed=request.seed, truncation=request.truncation, batch=request.batch
+        )
+        artist = recipe.open_artist(trained, drawing)
         record = {
             "run": str(request.run_dir.resolve()),
             "step": trained.checkpoint.step,
@@ -250,7 +252,9 @@ def _check(request: GenerateRequest) -> None:
             todo=f"At most {_MOST_ON_A_LINE}.",
         )
     if request.batch < 1:
-        raise UserError(f"a batch of {request.batch} images", where="--batch", todo="1 or more.")
+        raise UserError(
+            f"cannot generate batches of {request.batch} images", where="--batch", todo="1 or more."
+        )
     if request.interpolate == 1 or request.interpolate < 0:
         raise UserError(
             f"cannot interpolate with {counted(request.interpolate, 'image')}",

@@ -179,7 +179,7 @@ def test_missing_part_is_awaited_only_briefly_at_the_end(
     start = time.monotonic()
     writer.close()
     assert time.monotonic() - start < 5
-    with pytest.raises(NotWrittenError, match="part 2 of 2 did not come"):
+    with pytest.raises(NotWrittenError, match="part 2 of 2 did not arrive"):
         writer.check()
     assert list(tmp_path.iterdir()) == []
 

@@ -178,8 +178,8 @@ def test_accelerator_is_idle_below_one_percent_in_three_readings(
     busy: list[float | None], found: bool
 ) -> None:
     line = (
-        f"npu:0 was busy 0 % of the time in all {len(busy)} readings: what this run computes, "
-        "it computes elsewhere, or it waits for data nearly all the time"
+        f"npu:0 was busy 0 % of the time in all {len(busy)} readings: this run computes "
+        "elsewhere, or waits for data nearly all the time"
     )
     assert idle_finding("npu:0", busy) == (line if found else "")
     assert idle_finding("npu:0", [None, *busy]) == (line if found else "")

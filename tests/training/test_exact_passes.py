@@ -97,7 +97,7 @@ def test_unequal_parts_are_refused(micro: int, reason: str, tmp_path: Path) -> N
 def test_batch_with_missing_samples_is_refused(tmp_path: Path) -> None:
     trainer = trainer_for(point_task(), plan_of("exact", 2), tmp_path)
     batch = {name: value[:7] for name, value in batch_of(trainer).items()}
-    with pytest.raises(UserError, match="fewer samples") as caught:
+    with pytest.raises(UserError, match="lacks samples") as caught:
         trainer._stepper.step(batch)
     assert caught.value.where == "data.skip_corrupt"
 
@@ -121,7 +121,7 @@ def test_equal_parts_are_required(tmp_path: Path, size: int, wrong: str) -> None
     with pytest.raises(UserError) as refused:
         trainer_for(point_task(), plan, tmp_path)
     assert str(refused.value) == (
-        f"training.micro_batch_size: training.sums=exact adds parts of one size, which {wrong}\n"
+        f"training.micro_batch_size: training.sums=exact adds parts of equal size, which {wrong}\n"
         "  Choose a divisor of 8, the batch of a rank; any number of ranks whose batches it "
         "divides then gives the same weights."
     )

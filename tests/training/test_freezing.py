@@ -320,7 +320,7 @@ def test_settings_that_freeze_nothing_or_forever_are_refused_with_a_remedy() -> 
             find_frozen(net, TransferSettings(**options), steps_per_epoch=1)
         assert str(refused.value) == (
             f"transfer.{field}: nothing is frozen\n"
-            "  Name what to freeze: --set transfer.freeze=PATTERN"
+            "  Say what to freeze: --set transfer.freeze=PATTERN"
         )
     settings = TransferSettings(freeze=("first",), unfreeze_at="10%")
     with pytest.raises(UserError) as refused:

@@ -266,7 +266,7 @@ def test_bar_accepts_a_later_total_and_note(terminal: Terminal) -> None:
     bar.show(3)
     assert bar.text() == ""
     with bar:
-        bar.show_of(4, 9)
+        bar.show_with_total(4, 9)
         assert re.search(r"^training .* 4/9 ", plain(bar.text().encode()))
         bar.show(5, "slow")
         assert re.search(r"^training .* 5/9 .* slow$", plain(bar.text().encode()))

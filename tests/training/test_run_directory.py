@@ -132,9 +132,9 @@ WHOLE = {"recipe": "alexnet", "settings": {"seed": 1}, "imports": ["a.b", "c"], 
         ({"recipe": 3}, "'recipe' must be a name, not 3"),
         ({"settings": []}, "'settings' must be an object"),
         ({"imports": "a"}, "'imports' must be a list"),
-        ({"imports": ["a", "b c"]}, "'imports' holds 'b c', which is not a module name"),
-        ({"imports": ["a..b"]}, "'imports' holds 'a..b', which is not a module name"),
-        ({"imports": [3]}, "'imports' holds 3, which is not a module name"),
+        ({"imports": ["a", "b c"]}, "'imports' contains 'b c', which is not a module name"),
+        ({"imports": ["a..b"]}, "'imports' contains 'a..b', which is not a module name"),
+        ({"imports": [3]}, "'imports' contains 3, which is not a module name"),
         ({"global_batch": -1}, "'global_batch' must be a number of samples"),
         ({"global_batch": True}, "'global_batch' must be a number of samples"),
         ({"global_batch": 1.0}, "'global_batch' must be a number of samples"),
@@ -338,8 +338,8 @@ def test_links_must_stay_within_a_run(tmp_path: Path) -> None:
     with pytest.raises(UserError) as refused, run.locked():
         pass
     assert str(refused.value) == (
-        f"{run.path / 'out'}: is a link that leads out of the run, so nothing is written here\n"
-        "  Put what it leads to in its place. For another disk, move the whole run."
+        f"{run.path / 'out'}: is a link to somewhere outside the run, so nothing is written here\n"
+        "  Replace it with what it points to. To use another disk, move the whole run."
     )
 
 

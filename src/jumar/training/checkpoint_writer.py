@@ -262,7 +262,7 @@ class CheckpointWriter:
             marker = beside / f"written-{number:05}.json"
             while not marker.exists():
                 if time.monotonic() > min(end, self._gives_up_at):
-                    raise OSError(f"part {number} of {writers} did not come")
+                    raise OSError(f"part {number} of {writers} did not arrive")
                 time.sleep(_POLL_S)
             content = read_json(marker)
             if "error" in content:

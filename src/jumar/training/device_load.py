@@ -99,7 +99,7 @@ class LoadObserver(Observer):
         self._step = record.step
 
     def end(self) -> None:
-        """Let the thread take its last reading; one that hangs is left behind."""
+        """Let the thread take its last reading; a hanging one is abandoned."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join(_PATIENCE_S)
@@ -166,8 +166,8 @@ def idle_finding(device: str, busy: Sequence[float | None]) -> str:
     if len(loads) < LEAST_READINGS or max(loads) >= IDLE_PERCENT:
         return ""
     return (
-        f"{device} was busy 0 % of the time in all {len(loads)} readings: what this run computes, "
-        "it computes elsewhere, or it waits for data nearly all the time"
+        f"{device} was busy 0 % of the time in all {len(loads)} readings: this run computes "
+        "elsewhere, or waits for data nearly all the time"
     )
 
 

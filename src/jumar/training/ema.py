@@ -84,10 +84,10 @@ class Ema:
             weights = [parameter.detach().clone() for parameter in self._parameters]
         self._swapped = True
         try:
-            self._put(self._averages)
+            self._copy_into_model(self._averages)
             yield
         finally:
-            self._put(weights)
+            self._copy_into_model(weights)
             self._swapped = False
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -127,6 +127,6 @@ class Ema:
             average.copy_(saved)
 
     @torch.no_grad()
-    def _put(self, values: list[Tensor]) -> None:
+    def _copy_into_model(self, values: list[Tensor]) -> None:
         for parameter, value in zip(self._parameters, values, strict=True):
             parameter.copy_(value)

@@ -1,4 +1,4 @@
-"""Passes whose sums are the same bits for any number of ranks: `training.sums=exact`."""
+"""Passes whose sums are bit-identical for any number of ranks: `training.sums=exact`."""
 
 from collections.abc import Sequence
 
@@ -37,7 +37,7 @@ class ExactPasses(Passes):
         if size == 0 or plan.batch_size % size:
             wrong = "is not set" if size == 0 else f"{size} does not divide the batch of a rank"
             raise UserError(
-                f"training.sums=exact adds parts of one size, which {wrong}",
+                f"training.sums=exact adds parts of equal size, which {wrong}",
                 where="training.micro_batch_size",
                 todo=f"Choose a divisor of {plan.batch_size}, the batch of a rank; any number of "
                 "ranks whose batches it divides then gives the same weights.",
@@ -87,8 +87,8 @@ class ExactPasses(Passes):
     def _parts(self, batch: Batch) -> list[Part]:
         if batch_length(batch) != self._plan.batch_size:
             raise UserError(
-                "a batch has fewer samples than it should, since some cannot be read; with "
-                "training.sums=exact parts would then depend on the number of ranks",
+                "a batch lacks samples that cannot be read; with training.sums=exact its parts "
+                "would then depend on the number of ranks",
                 where="data.skip_corrupt",
                 todo="Remove unreadable samples, or train with training.sums=fast.",
             )

@@ -70,7 +70,7 @@ def find_frozen(
             raise UserError(
                 "nothing is frozen",
                 where=f"transfer.{needs[0]}",
-                todo="Name what to freeze: --set transfer.freeze=PATTERN",
+                todo="Say what to freeze: --set transfer.freeze=PATTERN",
             )
         return None
     all_names = [name for name, _ in model.named_parameters()]

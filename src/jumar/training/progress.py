@@ -202,7 +202,7 @@ class Bar:
         """Update the progress; costs nothing, since another thread draws the bar."""
         self._done, self._note = done, note
 
-    def show_of(self, done: int, total: int) -> None:
+    def show_with_total(self, done: int, total: int) -> None:
         """The same, if the total is only known now."""
         self._total = total
         self.show(done)

@@ -92,7 +92,7 @@ class RunDirectory:
         if not self.recipe.is_file():
             raise UserError(
                 f"'{self.path}' is not a run directory: it has no recipe.json",
-                todo="Name the directory that `jumar train` was given with --run-dir.",
+                todo="Give the directory that `jumar train` was given with --run-dir.",
             )
         return read_json(self.recipe)
 
@@ -212,9 +212,10 @@ class RunDirectory:
         for link in links:
             if not resolved(link).is_relative_to(inside):
                 raise UserError(
-                    "is a link that leads out of the run, so nothing is written here",
+                    "is a link to somewhere outside the run, so nothing is written here",
                     where=str(link),
-                    todo="Put what it leads to in its place. For another disk, move the whole run.",
+                    todo="Replace it with what it points to. To use another disk, move the whole "
+                    "run.",
                 )
 
     def _held_by_another(self, error: OSError | None) -> UserError:
@@ -250,7 +251,9 @@ def recorded_recipe(data: Mapping[str, Any], *, where: str) -> RecordedRecipe:
     modules = cast("list[Any]", imports)
     for module in modules:
         if not (isinstance(module, str) and all(part.isidentifier() for part in module.split("."))):
-            raise UserError(f"'imports' holds {module!r}, which is not a module name", where=where)
+            raise UserError(
+                f"'imports' contains {module!r}, which is not a module name", where=where
+            )
     batch = data.get("global_batch", 0)
     if type(batch) is not int or batch < 0:
         raise UserError("'global_batch' must be a number of samples", where=where)

@@ -43,8 +43,8 @@ class TrainingSettings:
     )
     sums: str = setting(
         "fast",
-        "how parts and ranks are added up; exact: in an order that makes weights the same bits for "
-        "any number of ranks, from parts of micro_batch_size",
+        "how parts and ranks are added up; exact: in an order that gives bit-identical weights "
+        "for any number of ranks, from parts of micro_batch_size",
         choices=("fast", "exact"),
     )
     clip: str = setting(
@@ -109,7 +109,7 @@ class EarlyStoppingSettings:
     """When a run ends before its duration, because its main metric no longer improves."""
 
     patience: int = setting(
-        0, "end after so many evaluations in a row without a gain; 0: never", minimum=0
+        0, "end after this many evaluations in a row without a gain; 0: never", minimum=0
     )
     min_delta: float = setting(
         0.0,

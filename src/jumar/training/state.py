@@ -315,4 +315,4 @@ def load_exactly(
 
 
 def _nothing() -> None:
-    """For a training for which no checkpoint was started."""
+    """For a training that has not started a checkpoint."""

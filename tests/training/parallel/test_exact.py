@@ -90,7 +90,7 @@ def test_one_rank_sends_nothing_and_several_send_slices_starting_with_the_next()
     assert ranks == Exact(rank=1, world=4, local_world=2)
     exchange = ranks.tree_exchange()
     assert isinstance(exchange, _Messages)
-    assert exchange._others == [2, 3, 0]
+    assert exchange._other_ranks == [2, 3, 0]
     values = torch.arange(10.0)
     assert [exchange._slice(values, rank).tolist() for rank in range(4)] == [
         [0, 1, 2],

@@ -198,7 +198,7 @@ def test_steps_with_other_shapes_are_named_and_get_no_shapes(tmp_path: Path) -> 
     kept: list[Kept] = []
     trainer_with(task, small_plan(), tmp_path, capture_for(task, tmp_path, kept=kept)).train()
     assert list(kept[0].lacking.steps) == [2, 3]
-    assert "no shapes or dtypes in step 2, 3: its ops or inputs were not those" in kept[0].line()
+    assert "no shapes or dtypes in step 2, 3: its ops or inputs differ from those" in kept[0].line()
     ops = jumar.profiling.read(tmp_path / "profile").ops
     of_layers = ops.filter(pl.col("module").fill_null("") != "")
     assert of_layers.height

@@ -70,7 +70,7 @@ def _decayed(model: nn.Module, names: Sequence[str], decay: float) -> dict[str, 
         raise UserError(
             f"the order of the layers of {type(model).__name__} is not known",
             where=_DECAY,
-            todo="Name the layers instead: --set optimizer.layer_rates=PATTERN=FACTOR,... In a "
+            todo="Give rates by layer instead: --set optimizer.layer_rates=PATTERN=FACTOR,... In a "
             "network of your own define layer_order(), the prefixes of its layers from the input "
             "to the output.",
         )

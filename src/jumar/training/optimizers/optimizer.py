@@ -58,7 +58,7 @@ class OptimizerSettings(Component, ABC):
     layer_rates: tuple[str, ...] = setting(
         (),
         "factors on the learning rate by name, name prefix or pattern of parameters, for instance "
-        "classifier=10,stem=0.1; of several that match the last one counts",
+        "classifier=10,stem=0.1; if several match, the last one counts",
     )
     layer_decay: float = setting(
         1.0,

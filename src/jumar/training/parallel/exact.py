@@ -17,7 +17,7 @@ from jumar.training.parallel.tree_sum import Span, TreeSum, partial_sums
 
 @dataclass(frozen=True, kw_only=True)
 class Exact(Replicated):
-    """Several processes with the whole network, whose sums are the same bits for any number."""
+    """Several processes with the whole network, whose sums are bit-identical for any number."""
 
     def wrap(self, call: nn.Module, objective: Objective, device: Device) -> nn.Module:
         """The objective as it is: its gradients are added by a `TreeExchange`."""
@@ -59,7 +59,7 @@ class _Messages(TreeExchange):
         self._pending: list[dist.Work] = []
 
     @property
-    def _others(self) -> list[int]:
+    def _other_ranks(self) -> list[int]:
         """The other ranks, starting with the next, so that not all send to the same one at once."""
         rank, world = self._ranks.rank, self._ranks.world
         return [(rank + distance) % world for distance in range(1, world)]
@@ -73,13 +73,15 @@ class _Messages(TreeExchange):
         ]
         first = sums.values[0]
         length = self._slice(first, self._ranks.rank).numel()
-        rows = sum(len(self._spans[peer]) for peer in self._others)
+        rows = sum(len(self._spans[peer]) for peer in self._other_ranks)
         if self._received.numel() != rows * length or self._received.device != first.device:
             self._received = first.new_empty(rows * length)
         unused = iter(self._received.view(rows, length))
-        self._arriving = {peer: [next(unused) for _ in self._spans[peer]] for peer in self._others}
+        self._arriving = {
+            peer: [next(unused) for _ in self._spans[peer]] for peer in self._other_ranks
+        }
         outgoing: dict[int, Sequence[Tensor]] = {
-            peer: [self._slice(value, peer) for value in sums.values] for peer in self._others
+            peer: [self._slice(value, peer) for value in sums.values] for peer in self._other_ranks
         }
         self._pending = self._send(outgoing, self._arriving)
 
@@ -95,8 +97,8 @@ class _Messages(TreeExchange):
             slices.add(span, value)
         own_slice = self._slice(own_sums[0], rank).copy_(slices.whole())
         self._pending = self._send(
-            {peer: [own_slice] for peer in self._others},
-            {peer: [self._slice(own_sums[0], peer)] for peer in self._others},
+            {peer: [own_slice] for peer in self._other_ranks},
+            {peer: [self._slice(own_sums[0], peer)] for peer in self._other_ranks},
         )
 
     def finish(self) -> Tensor:

@@ -75,7 +75,7 @@ class Ranks:
         return nullcontext()
 
     def tree_exchange(self) -> "TreeExchange":
-        """Create what adds the parts of all ranks: the same bits for any number of ranks."""
+        """Create what adds the parts of all ranks: bit-identical for any number of ranks."""
         return TreeExchange()
 
     def maximum(self, value: Tensor) -> Tensor:

@@ -77,8 +77,8 @@ class Kept:
         if self.lacking.steps:
             steps = ", ".join(map(str, self.lacking.steps))
             lacking = (
-                f"\nno shapes or dtypes in step {steps}: its ops or inputs were not those of the "
-                "steps recorded with shapes; --steps 1 records them with its own"
+                f"\nno shapes or dtypes in step {steps}: its ops or inputs differ from those of "
+                "the steps recorded with shapes; --steps 1 records a step with its own"
             )
         if self.lacking.data_ops:
             lacking += (

@@ -78,7 +78,7 @@ def _equal(calls: Calls, others: Calls) -> bool:
 
 
 def _steps(events: Sequence[Event]) -> dict[int, tuple[Calls, Calls]]:
-    """The ops of each step, and those of it that prepare data."""
+    """The ops of each step, and those among them that prepare data."""
     spans: dict[int, tuple[int, int]] = {}
     loading: list[tuple[int, int]] = []
     for event in events:

@@ -44,7 +44,7 @@ def create_trackers(run: RunDirectory, console: Console) -> list[Observer]:
 def create_services(
     asked: Sequence[str], run: RunDirectory, say: Callable[[str], None], console: Console
 ) -> list[Observer]:
-    """The services that track a run: those asked for, those with which it began, and those whose
+    """The services that track a run: those requested, those with which it began, and those whose
     own variable is set.
 
     Args:
@@ -59,7 +59,7 @@ def create_services(
     for name in asked:
         if name not in SERVICES:
             raise UserError(
-                f"no tracker '{name}'", where="--track", todo=f"There are: {', '.join(SERVICES)}."
+                f"no tracker '{name}'", where="--track", todo=f"Available: {', '.join(SERVICES)}."
             )
     names = dict.fromkeys([*asked, *tracked(run)])
     for name, kind in SERVICES.items():

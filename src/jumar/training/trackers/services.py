@@ -48,9 +48,9 @@ class Service(ABC):
 class ServiceTracker(Observer):
     """Sends every number of a record to a service.
 
-    A service that cannot be reached at the start is an error; one that fails later costs the rest
-    of its records and not the training. What it was sent is noted in the run directory, so that a
-    resumed run continues in the service's same run, without the steps that it repeats.
+    A service that cannot be reached at the start is an error; one that fails later loses the rest
+    of its records, but does not stop the training. What it was sent is noted in the run directory,
+    so that a resumed run continues in the service's same run, without the steps that it repeats.
 
     Args:
         name: Name of the service.
@@ -80,8 +80,8 @@ class ServiceTracker(Observer):
             raise UserError(
                 f"{self._name} cannot track the run: {_reason(error)}",
                 where="--track",
-                todo="Check its address and key, or train without it; then "
-                f"'{self._name}' must also go from {self._run.tracked}.",
+                todo="Check its address and key, or train without it; in that case also remove "
+                f"'{self._name}' from {self._run.tracked}.",
             ) from error
         self._noted = {**noted, "id": run_id}
         self._sends = True
@@ -99,7 +99,8 @@ class ServiceTracker(Observer):
         except Exception as error:  # whatever a service raises
             self._sends = False
             self._console.line(
-                f"{self._name} failed, and gets no more of this run until it is resumed: "
+                f"{self._name} failed, and receives nothing more from this run until it is "
+                "resumed: "
                 f"{_reason(error)}"
             )
             return

@@ -66,7 +66,7 @@ class PortOptions:
             )
         if not 1 <= self.iterations_per_loop <= _MOST_ITERATIONS:
             raise UserError(
-                f"{self.iterations_per_loop} iterations a loop",
+                f"{self.iterations_per_loop} iterations per loop",
                 where="--iterations-per-loop",
                 todo=f"Give 1 to {_MOST_ITERATIONS}.",
             )

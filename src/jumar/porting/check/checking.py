@@ -39,7 +39,7 @@ _RUNNING_TO_SEE = Text(
     en="running the original to see whether it fails as well", zh="正在运行原脚本，看它是否同样失败"
 )
 _RUNNING_AGAIN = Text(
-    en="running the original once more to see whether it repeats itself",
+    en="running the original once more to see whether it is reproducible",
     zh="再次运行原脚本，看它能否重现自己的结果",
 )
 _PARSE_ON_NEITHER = Text(
@@ -61,7 +61,7 @@ _IN_CHILDREN = Text(
     en="{side} trained in {number} that the script started", zh="{side}在脚本启动的 {number}中训练"
 )
 _ENDED_WITH_CHILDREN = Text(
-    en="{side} was ended when these had made their steps; what the script does next was not run",
+    en="{side} was stopped once these had made their steps; the rest of the script was not run",
     zh="{side}在这些进程完成训练步后被结束；脚本随后的部分没有运行",
 )
 _UNWATCHED = Text(
@@ -264,7 +264,7 @@ def _run_stages(request: CheckRequest, record: Record) -> list[Stage]:
                     name=name,
                     status="passed",
                     seconds=max(0.0, reached_at - stage_start),
-                    reason=_said(key, record),
+                    reason=_detail(key, record),
                 )
             )
             stage_start = reached_at
@@ -277,7 +277,7 @@ def _run_stages(request: CheckRequest, record: Record) -> list[Stage]:
     return stages
 
 
-def _said(key: RunStage, record: Record) -> Text:
+def _detail(key: RunStage, record: Record) -> Text:
     if key == "graph" and record.num_ops:
         return number_of(record.num_ops, "operation", "个算子")
     if key == "step" and record.losses:

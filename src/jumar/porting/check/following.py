@@ -36,7 +36,7 @@ _EQUAL = Text(
     "largest relative difference {difference}, allowed {tolerance}",
     zh="{number} 个损失中有 {equal} 个逐位相同，最大相对差异 {difference}，允许 {tolerance}",
 )
-_REPEATS = Text(en="the original repeats itself", zh="原脚本能重现自己的结果")
+_REPEATS = Text(en="the original is reproducible", zh="原脚本能重现自己的结果")
 _FROM_STEP = Text(en=" from step {step} on", zh="从第 {step} 步起")
 _INCONCLUSIVE = Text(
     en="inconclusive: two runs of the original differ{where} by up to {difference} "

@@ -60,7 +60,7 @@ def find_interpreter(
         UserError: There is none; the message gives the commands that create one.
     """
     if make_env is not None:
-        return _made(make_env, [python] if python else list(_candidates(environment)))
+        return _environment_in(make_env, [python] if python else list(_candidates(environment)))
     if python is not None:
         return _fitting(python, where="--python")
     if path_text := environment.get(VARIABLE, ""):
@@ -134,7 +134,7 @@ def _of_3_7(paths: Iterable[Path]) -> list[Interpreter]:
     ]
 
 
-def _made(folder: Path, bases: Iterable[Path]) -> Interpreter:
+def _environment_in(folder: Path, bases: Iterable[Path]) -> Interpreter:
     """The virtual environment in a folder; created with the pinned versions if there is none."""
     inside = folder / "bin" / "python"
     if is_file(inside):
@@ -143,7 +143,7 @@ def _made(folder: Path, bases: Iterable[Path]) -> Interpreter:
         raise UserError(
             f"'{folder}' exists and is not a virtual environment",
             where="--make-env",
-            todo="Name a folder that is empty or does not exist.",
+            todo="Give a folder that is empty or does not exist.",
         )
     candidates = _of_3_7(bases)
     if not candidates:
@@ -186,5 +186,5 @@ def _commands(base: str) -> str:
         f"Make one:\n    {base} -m venv ~/tf115\n"
         f"    ~/tf115/bin/python -m pip install {' '.join(PINS)}\n"
         f"    export {VARIABLE}=~/tf115/bin/python\n"
-        "  or name another with --python, or let --make-env DIR create it."
+        "  or give another with --python, or let --make-env DIR create it."
     )

@@ -35,7 +35,8 @@ _CODE = Text(
     en="the process exited with code {code} and no error", zh="进程以退出码 {code} 结束，没有报错"
 )
 _PYTHON2 = Text(
-    en="a module of Python 2, in Python 3 {name}", zh="这是 Python 2 的模块，Python 3 中为 {name}"
+    en="a Python 2 module, named {name} in Python 3",
+    zh="这是 Python 2 的模块，Python 3 中为 {name}",
 )
 _PROJECT_FOLDER = Text(
     en="if it is a folder of the project: -- -m PACKAGE.MODULE, not as a script",

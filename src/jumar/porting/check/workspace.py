@@ -86,7 +86,7 @@ def find_script(tree: Path, script: str, *, module: bool = False) -> Path:
     if not is_folder(tree):
         if not exists(tree):
             raise missing(tree, "folder")
-        raise UserError(f"'{tree}' is not a folder", todo="Name the folder of the project.")
+        raise UserError(f"'{tree}' is not a folder", todo="Give the folder of the project.")
     source = tree.resolve()
     return _module_inside(source, script) if module else _script_inside(source, script)
 
@@ -101,7 +101,7 @@ def _script_inside(source: Path, script: str) -> Path:
     raise UserError(
         f"there is no script '{script}' in '{source}'",
         where="-- SCRIPT",
-        todo="Name it relative to the tree"
+        todo="Give its path relative to the tree"
         + (f", such as {', '.join(scripts)}." if scripts else ", such as train.py."),
     )
 
@@ -114,7 +114,7 @@ def _module_inside(source: Path, name: str) -> Path:
     raise UserError(
         f"there is no module '{name}' in '{source}'",
         where="-- -m MODULE",
-        todo="Name it as `python -m` would in that folder.",
+        todo="Give its name as for `python -m` in that folder.",
     )
 
 

@@ -77,7 +77,7 @@ def _is_npu(block: Block) -> bool:
 def find_blocks(module: Module) -> list[Block]:
     """Blocks in the order of the script."""
     blocks: dict[tuple[object, ...], Block] = {}
-    optimizers = _made(module)
+    optimizers = _optimizer_holders(module)
     nodes = [node for node in module.scopes.nodes if isinstance(node, ast.Assign | ast.Call)]
     nodes.sort(key=lambda node: (node.lineno, node.col_offset))
     for node in nodes:
@@ -130,7 +130,7 @@ def _adds_optimizer(call: ast.Call) -> bool:
     )
 
 
-def _made(module: Module) -> set[tuple[object, ...]]:
+def _optimizer_holders(module: Module) -> set[tuple[object, ...]]:
     """The variables and attributes that hold an optimizer of a session config."""
     return {
         _variable(module, target)
@@ -242,7 +242,7 @@ def _misspelt(name: str) -> OptionProblem:
         "lint-optimizer-name",
         "blocking",
         Text(
-            en=f"the adapter looks for an optimizer called '{NAME}'; '{name}' is not seen",
+            en=f"the adapter looks for an optimizer called '{NAME}'; '{name}' is ignored",
             zh=f"适配器只识别名为“{NAME}”的优化器，“{name}”不会被识别",
         ),
         Text(en=f'Write "{NAME}".', zh=f'请改为 "{NAME}"。'),

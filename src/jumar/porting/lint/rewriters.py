@@ -36,7 +36,7 @@ def lint_rewriters(module: Module, blocks: list[Block]) -> Iterator[Finding]:
             continue
         region = _where(module, call)
         if region not in settings_of:
-            settings_of[region] = _given(module, region)
+            settings_of[region] = _settings_of(module, region)
         settings = settings_of[region]
         for name in _REWRITERS:
             values = settings.values[name]
@@ -62,7 +62,7 @@ def _where(module: Module, call: ast.Call) -> ast.AST:
     return function if made_here else module.tree
 
 
-def _given(module: Module, region: ast.AST) -> _Given:
+def _settings_of(module: Module, region: ast.AST) -> _Given:
     settings = _Given()
     for node in ast.walk(region):
         if isinstance(node, ast.keyword) and node.arg in _REWRITERS:

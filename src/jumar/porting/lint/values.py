@@ -30,7 +30,7 @@ def constant(module: Module, node: ast.expr, depth: int = 0) -> Plain | None:
         bound_value = bound_once(module, node)
         return constant(module, bound_value, depth + 1) if bound_value is not None else None
     if isinstance(node, ast.Call):
-        return _called(module, node, depth + 1)
+        return _value_of_call(module, node, depth + 1)
     if isinstance(node, ast.BinOp):
         return _computed(module, node, depth + 1)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -118,7 +118,7 @@ def _is_bound(module: Module, node: ast.expr) -> bool:
     return not isinstance(node, ast.Name) or bool(module.bindings(node))
 
 
-def _called(module: Module, call: ast.Call, depth: int) -> Plain | None:
+def _value_of_call(module: Module, call: ast.Call, depth: int) -> Plain | None:
     name = last_name(call.func)
     if name == "encode" and isinstance(call.func, ast.Attribute):
         text = constant(module, call.func.value, depth)

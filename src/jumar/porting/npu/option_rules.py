@@ -16,7 +16,7 @@ def _excludes(
         excludes=excluded,
         above=above,
         reason=Text(
-            en=f"{when.key} and {excluded.key} exclude each other: the session fails",
+            en=f"{when.key} and {excluded.key} are mutually exclusive: the session fails",
             zh=f"{when.key} 与 {excluded.key} 互斥，会话会报错",
         ),
         todo=todo,

@@ -101,7 +101,7 @@ def check_run_config(values: Mapping[str, OptionValue]) -> list[OptionProblem]:
                 severity="blocking",
                 confidence="certain",
                 reason=Text(
-                    en="save_checkpoints_steps and save_checkpoints_secs exclude each other",
+                    en="save_checkpoints_steps and save_checkpoints_secs are mutually exclusive",
                     zh="save_checkpoints_steps 与 save_checkpoints_secs 互斥",
                 ),
                 todo=Text(en="Keep one of them.", zh="只保留其中一个。"),
@@ -148,7 +148,7 @@ def check_profiling_options(settings: Mapping[str, object]) -> list[OptionProble
             problems.append(
                 _profiling(
                     Text(
-                        en=f"{key} of profiling_options is {value!r}, not text of: {choices}",
+                        en=f"{key} of profiling_options is {value!r}, not one of: {choices}",
                         zh=f"profiling_options 的 {key} 为 {value!r}，应为字符串：{choices}",
                     ),
                     Text(en=f"Write one of: {choices}.", zh=f"请改为其中之一：{choices}。"),
@@ -298,7 +298,7 @@ def _wrong_field(option: NpuOption, field: str) -> OptionProblem:
             + ("：会话报错" if stops else f"，读到的是 {reads}"),
         ),
         todo=Text(
-            en=f"Write .{option.field} with a value of type {_MEANING[option.field]}.",
+            en=f"Set .{option.field} to a value of type {_MEANING[option.field]}.",
             zh=f"请改用 .{option.field}，值的类型为 {_MEANING[option.field]}。",
         ),
     )

@@ -71,7 +71,9 @@ def session_options(
     if options.precision:
         block.append(("precision_mode", "s", f"b{literal(options.precision)}"))
     if options.mixlist:
-        block.append(("modify_mixlist", "s", f"{_beside(options, mixlist_path)}.encode()"))
+        block.append(
+            ("modify_mixlist", "s", f"{_mixlist_expression(options, mixlist_path)}.encode()")
+        )
     if options.iterations_per_loop > 1:
         block.append(("iterations_per_loop", "i", str(options.iterations_per_loop)))
     if options.distributed:
@@ -104,7 +106,7 @@ def run_config_arguments(
     if options.precision:
         arguments.append(("precision_mode", literal(options.precision)))
     if options.mixlist:
-        arguments.append(("modify_mixlist", _beside(options, mixlist_path)))
+        arguments.append(("modify_mixlist", _mixlist_expression(options, mixlist_path)))
     if options.iterations_per_loop > 1:
         arguments.append(("iterations_per_loop", str(options.iterations_per_loop)))
     if options.distributed:
@@ -134,7 +136,9 @@ def run_config_functions(options: PortOptions, *, indent: str = "    ", newline:
     They go before the first use of the arguments. A script that has the text of
     `session_config_function` for the same options has them already.
     """
-    return _called(" ".join(value for _, value in run_config_arguments(options)), indent, newline)
+    return _functions_called(
+        " ".join(value for _, value in run_config_arguments(options)), indent, newline
+    )
 
 
 def session_config_function(
@@ -171,7 +175,7 @@ def session_config_function(
         ]
     lines += [f'>>>optimizer.parameter_map["{key}"].{kind} = {value}' for key, kind, value in block]
     lines.append(">return config")
-    called_functions = _called(" ".join(value for _, _, value in block), indent, newline)
+    called_functions = _functions_called(" ".join(value for _, _, value in block), indent, newline)
     return (called_functions + newline * 2 if called_functions else "") + _text(
         lines, indent, newline
     )
@@ -181,11 +185,11 @@ def _folder(name: str) -> str:
     return f'{FOLDER_FUNCTION}("{name}")'
 
 
-def _beside(options: PortOptions, path: str | None) -> str:
+def _mixlist_expression(options: PortOptions, path: str | None) -> str:
     return f"{BESIDE_FUNCTION}({literal(path or mixlist_name(options))})"
 
 
-def _called(expressions: str, indent: str, newline: str) -> str:
+def _functions_called(expressions: str, indent: str, newline: str) -> str:
     """The functions of this module that expressions call."""
     texts = [
         _text(lines, indent, newline)

@@ -62,7 +62,7 @@ REASONS: dict[str, tuple[Text, Confidence]] = {
     ),
     "python2-string": (
         Text(
-            en="Strings of Python 3 are Unicode already.",
+            en="Strings in Python 3 are Unicode already.",
             zh="Python 3 的字符串已经是 Unicode。",
         ),
         "certain",

@@ -111,8 +111,8 @@ _WHOLE = Text(
     zh="两侧均为整数（如步数、尺寸）时改用 //。",
 )
 _FLOAT = Text(
-    en="In Python 3, / gives a float even between integers, and what this goes to (range, or the "
-    "bound of a slice) takes none.",
+    en="In Python 3, / gives a float even between integers, but range and the bounds of slices, "
+    "where this is used, take none.",
     zh="Python 3 中整数相除也得到浮点数，而 range 或切片边界不接受浮点数。",
 )
 _ROUND = Text(
@@ -157,16 +157,16 @@ class _Search:
 
     def findings(self) -> Iterator[Finding]:
         """In the order of their positions."""
-        findings = [finding for node in self._nodes for finding in self._of(node)]
+        findings = [finding for node in self._nodes for finding in self._findings_at(node)]
         yield from sorted(findings, key=lambda finding: (finding.place, finding.rule))
 
-    def _of(self, node: ast.AST) -> Iterator[Finding]:
+    def _findings_at(self, node: ast.AST) -> Iterator[Finding]:
         if node in self._guarded:
             return
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             is_missing = node.id in BUILTINS and not hasattr(builtins, node.id)
             if is_missing and node.id not in self._bound:
-                yield self._gone("python2-builtin", node, node.id, BUILTINS[node.id], "certain")
+                yield self._removed("python2-builtin", node, node.id, BUILTINS[node.id], "certain")
         elif isinstance(node, ast.Import | ast.ImportFrom):
             yield from self._imports(node)
         elif isinstance(node, ast.Attribute):
@@ -181,7 +181,9 @@ class _Search:
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
                 if full in ATTRIBUTES:
-                    yield self._gone("python2-attribute", node, full, ATTRIBUTES[full], "certain")
+                    yield self._removed(
+                        "python2-attribute", node, full, ATTRIBUTES[full], "certain"
+                    )
         names = (
             [alias.name for alias in node.names]
             if isinstance(node, ast.Import)
@@ -189,15 +191,15 @@ class _Search:
         )
         for name in names:
             if name in MODULES:
-                yield self._gone("python2-module", node, name, MODULES[name], "certain")
+                yield self._removed("python2-module", node, name, MODULES[name], "certain")
 
     def _attributes(self, node: ast.Attribute) -> Iterator[Finding]:
         owner = node.value.id if isinstance(node.value, ast.Name) else ""
         full = f"{owner}.{node.attr}"
         if full in ATTRIBUTES and owner in self._modules:
-            yield self._gone("python2-attribute", node, full, ATTRIBUTES[full], "likely")
+            yield self._removed("python2-attribute", node, full, ATTRIBUTES[full], "likely")
         elif node.attr in METHODS and owner not in COMPATIBLE:
-            yield self._gone(
+            yield self._removed(
                 "python2-dictionary", node, f".{node.attr}", METHODS[node.attr], "likely"
             )
 
@@ -233,7 +235,7 @@ class _Search:
             return f".{function.attr}" if function.attr in ("keys", "values", "items") else ""
         return ""
 
-    def _gone(
+    def _removed(
         self, rule: str, node: ast.expr | ast.stmt, name: str, instead: str, confidence: Confidence
     ) -> Finding:
         todo = _INSTEAD.filled(instead=instead) if instead else _REMOVED

@@ -100,7 +100,7 @@ def _paired(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[int | N
     if len(left) * len(right) > _PAIRS_TO_COMPARE or not left or not right:
         pairs = [(k, k) for k in range(min(len(left), len(right)))]
     else:
-        pairs = _likest(left, right)
+        pairs = _most_similar(left, right)
     i = j = 0
     for i_pair, j_pair in [*pairs, (len(left), len(right))]:
         # A line unlike any on the other side goes next to what replaced it.
@@ -110,7 +110,7 @@ def _paired(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[int | N
         i, j = i_pair + 1, j_pair + 1
 
 
-def _likest(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int]]:
+def _most_similar(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int]]:
     """The pairs, in order on both sides, with the highest total similarity."""
     olds = [Counter(_tokens(line)) for line in left]
     news = [Counter(_tokens(line)) for line in right]

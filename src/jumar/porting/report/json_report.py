@@ -166,9 +166,9 @@ class _Field:
         self.where = where
         self.name = name
 
-    def refused(self, wished: str) -> UserError:
+    def refused(self, expected: str) -> UserError:
         return UserError(
-            f"{self.name or 'the file'} is not {wished}",
+            f"{self.name or 'the file'} is not {expected}",
             where=self.where,
             todo="Give a file that `jumar port ... --report FILE.json` wrote.",
         )

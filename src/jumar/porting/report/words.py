@@ -125,7 +125,7 @@ ENGLISH = Words(
         "unreadable": "could not be read as a script; copied as it is",
     },
     first="What a person has to do",
-    no_findings="Nothing: no place needs a person.",
+    no_findings="Nothing: no decision is left to a person.",
     no_edits="No file was changed.",
     every_edit="Every edit",
     removed="removed",

@@ -146,7 +146,7 @@ class Kinds:
                 return name
         return name
 
-    def held(self, node: ast.expr) -> list[tuple[Module, ast.expr]]:
+    def possible_classes(self, node: ast.expr) -> list[tuple[Module, ast.expr]]:
         """The classes that a call of an expression without a qualified name may instantiate.
 
         `self.optimizer(lr)` calls the class assigned in `self.optimizer = tf.train.AdamOptimizer`,
@@ -155,38 +155,42 @@ class Kinds:
         Returns:
             The expressions that name them, each with its module; none if there may be others.
         """
-        return self._held(node, 0) or []
+        return self._classes_of(node, 0) or []
 
-    def _held(self, node: ast.expr, depth: int) -> list[tuple[Module, ast.expr]] | None:
+    def _classes_of(self, node: ast.expr, depth: int) -> list[tuple[Module, ast.expr]] | None:
         if depth > _DEEPEST:
             return None
         if self.module.name_of(node) is not None:
             return [(self.module, node)]
         if isinstance(node, ast.IfExp):
-            return self._all_held([node.body, node.orelse], depth)
+            return self._classes_of_all([node.body, node.orelse], depth)
         if isinstance(node, ast.Dict):
-            return self._all_held(node.values, depth)
+            return self._classes_of_all(node.values, depth)
         if isinstance(node, ast.Subscript):
             table = self._table(node.value)
-            return self._all_held(table.values, depth) if table is not None else None
+            return self._classes_of_all(table.values, depth) if table is not None else None
         if isinstance(node, ast.Name):
             bindings = self.module.bindings(node)
             if any(binding.kind != "assignment" or binding.value is None for binding in bindings):
                 return None
             values = [binding.value for binding in bindings if binding.value is not None]
             # `optimizer = optimizer(lr)` calls the class assigned before.
-            return self._all_held([value for value in values if not _calls(value, node.id)], depth)
+            return self._classes_of_all(
+                [value for value in values if not _calls(value, node.id)], depth
+            )
         if isinstance(node, ast.Attribute):
             for module, class_node in self._instance(node.value, depth):
                 kinds = self._in(module)
                 if values := kinds._values(class_node, node.attr):
-                    return kinds._all_held(values, depth)
+                    return kinds._classes_of_all(values, depth)
         return None
 
-    def _all_held(self, values: list[ast.expr], depth: int) -> list[tuple[Module, ast.expr]] | None:
+    def _classes_of_all(
+        self, values: list[ast.expr], depth: int
+    ) -> list[tuple[Module, ast.expr]] | None:
         classes: list[tuple[Module, ast.expr]] = []
         for value in values:
-            value_classes = self._held(value, depth + 1)
+            value_classes = self._classes_of(value, depth + 1)
             if value_classes is None:
                 return None
             classes += value_classes
@@ -251,7 +255,7 @@ class Kinds:
                 return self._wrapped(node, depth)
             if name.startswith("tree:"):
                 return self._returned(name, depth)
-        elif class_nodes := self._held(node.func, depth):
+        elif class_nodes := self._classes_of(node.func, depth):
             return self._agreed(
                 [
                     _constructed(module.name_of(class_node) or "") or _UNKNOWN

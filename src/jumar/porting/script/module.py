@@ -29,7 +29,7 @@ class Surroundings(Protocol):
         """The parsed module at a path within the tree."""
         ...
 
-    def beside(self, folder: str) -> list[str]:
+    def scripts_in(self, folder: str) -> list[str]:
         """The paths of the scripts in a folder of the tree."""
         ...
 

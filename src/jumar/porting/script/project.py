@@ -137,7 +137,7 @@ class Project:
         # A folder without __init__.py is a package as well.
         return f"{path}/" if path and (self.root / path).is_dir() else None
 
-    def beside(self, folder: str) -> list[str]:
+    def scripts_in(self, folder: str) -> list[str]:
         """The paths of the scripts in a folder of the tree."""
         full_path = self.root / folder
         try:

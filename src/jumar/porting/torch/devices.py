@@ -243,7 +243,7 @@ def _as_argument(module: Module, node: ast.expr, call: ast.Call) -> Verdict:
     if last in _MOVES:
         return "certain"
     if last in ("startswith", "endswith", "split") and isinstance(call.func, ast.Attribute):
-        return _beside(module.source(call.func.value))
+        return _by_comparison(module.source(call.func.value))
     if last in _NAMES_OF_THINGS or name.startswith("argparse"):
         return "table" if last != "join" else "no"
     if last in ("get", "setdefault", "getenv", "pop") and len(call.args) > 1:
@@ -264,7 +264,7 @@ def _compared(module: Module, node: ast.expr, compare: ast.Compare) -> Verdict:
             continue
         if isinstance(side, ast.Attribute) and side.attr == "type":
             return "certain"
-        if _beside(module.source(side)) == "likely" or _holds_device(module, side):
+        if _by_comparison(module.source(side)) == "likely" or _holds_device(module, side):
             return "likely"
     return "unclear"
 
@@ -279,7 +279,7 @@ def _in_table(module: Module, table: ast.Dict) -> Verdict:
     return "table"
 
 
-def _beside(source: str) -> Verdict:
+def _by_comparison(source: str) -> Verdict:
     """The meaning of a string that is compared with a value of that text."""
     return "likely" if re.search(r"(?i)dev|location|\.type\b|\bloc\b", source) else "unclear"
 

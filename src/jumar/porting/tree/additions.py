@@ -48,7 +48,7 @@ def additions(
     tree = as_tree(root)
     base = tree.folder
     scripts = {path: size for path, size in tree.scripts.items() if path not in ADDED_NAMES}
-    start = _named(entry, base, list(scripts)) if entry else _found(tree.project, scripts)
+    start = _named(entry, base, list(scripts)) if entry else _likely_entry(tree.project, scripts)
     is_requested = bool(entry) or options.distributed or options.modelarts
     files: dict[str, str] = {}
     # Files that were not requested are not added to a lone script or an unchanged tree.
@@ -62,7 +62,7 @@ def additions(
     return Additions(entry=start, files=files, kept=kept_paths)
 
 
-def _found(project: Project, scripts: dict[str, int]) -> str:
+def _likely_entry(project: Project, scripts: dict[str, int]) -> str:
     """The script that starts training, or nothing where several could be it."""
     if len(scripts) == 1:
         return next(iter(scripts))

@@ -119,7 +119,7 @@ def checked_added(added: Mapping[str, str]) -> dict[str, str]:
     for path in added:
         parts = PurePosixPath(path).parts
         if not parts or path.startswith("/") or ".." in parts or "\0" in path:
-            raise UserError("would be outside the tree", where=path, todo="Name a file in it.")
+            raise UserError("would be outside the tree", where=path, todo="Give a file in it.")
     return {str(PurePosixPath(path)): text for path, text in added.items()}
 
 

@@ -117,7 +117,7 @@ class Watch:
             pairs = list(args[0] if args else kwargs.pop("grads_and_vars"))
             graph = ops.get_default_graph()
             first = {_op(gradient) for gradient, _ in pairs if gradient is not None}
-            losses = self._losses_behind(graph, _behind(first))
+            losses = self._losses_behind(graph, _with_ancestors(first))
             stack.append(optimizer)
             try:
                 # Without this, a loss that reads a variable (weight decay) may see it before or
@@ -150,7 +150,7 @@ class Watch:
         key = (frozenset(elements), len(notes), len(updates))
         steps = self._known.setdefault(graph, {})
         if key not in steps:
-            steps[key] = self._find_step(graph, _behind(elements))
+            steps[key] = self._find_step(graph, _with_ancestors(elements))
         return steps[key]
 
     def _find_step(self, graph, behind):
@@ -188,7 +188,7 @@ def _op(element):
     return element.op
 
 
-def _behind(elements):
+def _with_ancestors(elements):
     """Every op that has to run before these, and they themselves."""
     waiting = [_op(element) for element in elements]
     visited = set(waiting)

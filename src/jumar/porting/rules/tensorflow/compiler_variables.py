@@ -18,7 +18,7 @@ _MIXED = (
     "TF_ENABLE_AUTO_MIXED_PRECISION_LOSS_SCALING",
 )
 _COMPILER = Text(
-    en="XLA and the NPU's graph engine exclude each other: the variable would switch XLA on",
+    en="XLA and the NPU's graph engine are mutually exclusive: the variable would switch XLA on",
     zh="XLA 与 NPU 图引擎互斥：该环境变量会打开 XLA",
 )
 _PRECISION = Text(

@@ -42,7 +42,7 @@ def _serves_one(module: Module) -> bool:
     folder, _, file = module.path.rpartition("/")
     project, name = module.project, file.removesuffix(".py")
     importing = re.compile(rf"^\s*(?:from|import)\s+[.\w, ]*\b{re.escape(name)}\b", re.MULTILINE)
-    for path in project.beside(folder):
+    for path in project.scripts_in(folder):
         other_module = project.module(path) if path != module.path else None
         if (
             other_module is not None

@@ -238,7 +238,7 @@ def pads_to_contents(call: ast.Call, view: View) -> bool:
 
 
 def pads_to_named_shapes(call: ast.Call, view: View) -> bool:
-    """Whether the shapes of padded batches are a name, so that they cannot be read here."""
+    """Whether the shapes of padded batches are a name, so that they are not visible here."""
     return isinstance(_padded_shapes(call, view), ast.Name | ast.Attribute)
 
 

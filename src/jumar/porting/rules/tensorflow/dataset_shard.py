@@ -29,7 +29,7 @@ _UNEVEN_ADVICE = Text(
     zh="对数据集 repeat 并按步数训练，或使样本数为 rank 数乘 batch size 的整数倍",
 )
 _SAME_DATA = Text(
-    en="every rank reads the same elements here, so several devices see what one would",
+    en="every rank reads the same elements here, so all devices train on the same data",
     zh="各 rank 在此读取相同的数据，多卡等于重复训练同样的数据",
 )
 _ADVICE = Text(
@@ -40,8 +40,8 @@ _ADVICE = Text(
     'int(os.getenv("RANK_ID", "0")))；随机列出的文件需先排序（list_files 设 shuffle=False）',
 )
 _QUEUED = Text(
-    en="every rank fills its queue from all of the data here: an epoch is passed as often as there "
-    "are ranks",
+    en="every rank fills its queue from all of the data here, so each epoch passes over the data "
+    "once per rank",
     zh="各 rank 在此用全部数据填充队列：一个 epoch 会被重复 rank 数次",
 )
 _QUEUED_ADVICE = Text(
@@ -60,7 +60,7 @@ _SURE = (
 _RECORDS = _SURE[:3]
 _PIPELINE = frozenset({"batch", "padded_batch", "shuffle", "repeat", "apply"})
 _FURTHER_DOWN = Text(
-    en="the records that come from here are divided among the ranks further down",
+    en="records read here are divided among the ranks further down",
     zh="由此得到的记录在后面已按 rank 划分",
 )
 _QUEUES = (

@@ -24,8 +24,8 @@ _MARKED = Text(
     zh="没有 GPU；NPU 计算图由 NpuOptimizer 放置，与此处的设备名无关",
 )
 _TOWERS = Text(
-    en="one tower for each GPU: a process uses one NPU, so all towers would follow each other "
-    "there",
+    en="one tower for each GPU: a process uses one NPU, so all towers would run on it one after "
+    "another",
     zh="每个 GPU 一个 tower：一个进程只使用一个 NPU，所有 tower 会在同一设备上依次执行",
 )
 _TOWERS_ADVICE = Text(
@@ -34,7 +34,7 @@ _TOWERS_ADVICE = Text(
     zh="只保留一个 tower，并为每个 NPU 启动一个进程（--devices N）：各进程之间会平均梯度",
 )
 _UNKNOWN = Text(
-    en="the device is computed, so it cannot be seen here whether it names a GPU",
+    en="the device is computed, so it is not clear here whether it names a GPU",
     zh="设备名由计算得到，此处无法判断是否为 GPU",
 )
 _UNKNOWN_ADVICE = Text(

@@ -24,7 +24,7 @@ _REASON = Text(
     zh="NPU 上的图形状固定：最后不足一批的数据会成为另一张图",
 )
 _EVAL = Text(
-    en="these batches are evaluated or predicted from, so drop_remainder=True would silently lose "
+    en="these batches serve evaluation or prediction, so drop_remainder=True would silently lose "
     "the last samples; without it the last batch has another shape and is compiled again",
     zh="该数据用于评估或预测，drop_remainder=True 会悄悄丢失最后的样本；"
     "不加则最后一批形状不同，需重新编译",
@@ -36,7 +36,7 @@ _EVAL_ADVICE = Text(
     "上评估剩余样本",
 )
 _UNSURE = Text(
-    en="it cannot be seen here whether these batches feed training or evaluation",
+    en="it is not clear here whether these batches feed training or evaluation",
     zh="此处无法判断该数据用于训练还是评估",
 )
 _UNSURE_ADVICE = Text(

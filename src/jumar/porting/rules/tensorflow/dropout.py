@@ -21,8 +21,8 @@ _BOTH = Text(
 )
 _BOTH_ADVICE = Text(en="keep one of them, and port again", zh="只保留其中一个，再重新移植")
 _OPEN = Text(
-    en="arguments come from * or **, so whether they give the share kept or the share dropped "
-    "cannot be read here",
+    en="arguments come from * or **, so it is not clear here whether they give the share kept or "
+    "the share dropped",
     zh="参数由 * 或 ** 传入，此处无法判断给出的是保留比例还是丢弃比例",
 )
 _OPEN_ADVICE = Text(
@@ -40,7 +40,7 @@ _SMALLER_MASK = Text(
     "保持 tf.nn.dropout 即可运行",
 )
 _ZERO = Text(
-    en="everything is dropped here: the NPU's operator takes shares above 0 only",
+    en="everything is dropped here: the NPU's operator only takes shares above 0",
     zh="此处会丢弃全部数据：NPU 算子只接受大于 0 的保留比例",
 )
 _ZERO_ADVICE = Text(en="correct the share that is kept", zh="请更正保留比例")

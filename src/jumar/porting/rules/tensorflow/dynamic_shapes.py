@@ -30,7 +30,7 @@ _TRAINING = Text(
 )
 _TRAINING_ADVICE = Text(
     en="build one graph for training and one for evaluation, each with a Python bool, and give "
-    "each a session; the weights go over by a checkpoint",
+    "each a session; pass the weights on through a checkpoint",
     zh="分别用 Python 布尔值构建训练图与评估图，各自使用一个会话，权重通过 checkpoint 传递",
 )
 _HOST = Text(

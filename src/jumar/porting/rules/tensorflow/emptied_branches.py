@@ -15,7 +15,7 @@ _EMPTY = Text(en="the port has removed all that this branch did", zh="移植后�
 
 @rule(
     "emptied-branches",
-    title=Text(en="Branches that a port has emptied go", zh="删除移植后变空的分支"),
+    title=Text(en="Branches emptied by a port are removed", zh="删除移植后变空的分支"),
     source="jumar",
     nodes=(ast.If,),
 )

@@ -32,14 +32,14 @@ _FULL = Text(
     "环境变量 JOB_ID 必须存在，取值任意",
 )
 _MINIMAL = Text(
-    en="this estimator's configuration is created outside this module, or was asked to stay: "
+    en="this estimator's configuration is created outside this module, or is meant to stay: "
     "npu_run_config_init puts NpuOptimizer into whatever RunConfig it is",
     zh="该 Estimator 的配置并非在本模块中构造，或要求最小改动："
     "npu_run_config_init 会在传入的 RunConfig 中加入 NpuOptimizer",
 )
 _DONE = Text(en="it has the NPU's configuration already", zh="已带有 NPU 配置")
 _STARRED = Text(
-    en="the arguments come from * or **, so whether they hold a configuration cannot be read here",
+    en="the arguments come from * or **, so it is not clear here whether they hold a configuration",
     zh="参数由 * 或 ** 传入，此处无法判断其中是否含有运行配置",
 )
 _STARRED_ADVICE = Text(
@@ -107,7 +107,7 @@ def job_line(call: ast.Call, view: View) -> tuple[Replacement, ...]:
     if not job_imports(call, view):
         return ()
     statement = view.module.statement(call)
-    if len(_beside(call, view)) > 1:
+    if len(_of_same_function(call, view)) > 1:
         # The others may be in another branch: the line goes before the whole condition.
         statement = _in_body(statement, view)
     return (insert_before(view.module, statement, _JOB),)
@@ -117,11 +117,11 @@ def job_imports(call: ast.Call, view: View) -> tuple[str, ...]:
     """`os`, if this is the call before which JOB_ID is set."""
     if '"JOB_ID"' in view.module.text or "'JOB_ID'" in view.module.text:
         return ()
-    first = min(view.module.span(estimator)[0] for estimator in _beside(call, view))
+    first = min(view.module.span(estimator)[0] for estimator in _of_same_function(call, view))
     return ("os:",) if view.module.span(call)[0] == first else ()
 
 
-def _beside(call: ast.Call, view: View) -> list[ast.Call]:
+def _of_same_function(call: ast.Call, view: View) -> list[ast.Call]:
     """The estimators of one function, or of the module outside of functions."""
     function = view.module.function(call)
     return [
@@ -146,14 +146,14 @@ def _in_body(statement: ast.stmt, view: View) -> ast.stmt:
 
 def config_imports(call: ast.Call, position: int, view: View) -> tuple[str, ...]:
     """The imports and functions that an added configuration needs."""
-    if _given(call, position):
+    if _has_config(call, position):
         return ()
     return ("NPURunConfig", *run_config_imports(view.options))
 
 
 def added_config(call: ast.Call, position: int, view: View) -> tuple[Replacement, ...]:
     """An NPURunConfig for an estimator without a configuration."""
-    if _given(call, position):
+    if _has_config(call, position):
         return ()
     config = argument(call, "config", position)
     if config is not None:
@@ -174,5 +174,5 @@ def _converted(call: ast.Call, view: View) -> list[Replacement]:
     return changes
 
 
-def _given(call: ast.Call, position: int) -> bool:
+def _has_config(call: ast.Call, position: int) -> bool:
     return not is_left_out(argument(call, "config", position))

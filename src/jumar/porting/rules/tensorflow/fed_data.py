@@ -20,7 +20,7 @@ from jumar.porting.script.expressions import is_left_out
 
 _SAME = Text(
     en="every rank feeds what the script reads itself: all of them see the same data, or each "
-    "draws from all of it, and an epoch is passed as often as there are ranks",
+    "draws from all of it, and each epoch passes over the data once per rank",
     zh="每个 rank 都由脚本自行读取数据并 feed：各 rank 看到相同数据，或各自从全部数据中抽取，"
     "一个 epoch 会被重复 rank 数次",
 )

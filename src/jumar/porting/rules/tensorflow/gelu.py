@@ -200,11 +200,11 @@ def _value(node: ast.expr, variables: dict[str, float], module: Module) -> float
             return None
         return _computed(function, left, right)
     if isinstance(node, ast.Call):
-        return _called(node, variables, module)
+        return _value_of_call(node, variables, module)
     return None
 
 
-def _called(call: ast.Call, variables: dict[str, float], module: Module) -> float | None:
+def _value_of_call(call: ast.Call, variables: dict[str, float], module: Module) -> float | None:
     """The value of a function of TensorFlow, NumPy or math that the tables know."""
     name = module.name_of(call.func) or ""
     library, _, function = name.rpartition(".")

@@ -22,7 +22,7 @@ _REASON = Text(
     zh="改用 HCCL 算子；单 rank 时直接取原值，否则单 rank 的图中也会有 HCCL 算子",
 )
 _UNREAD = Text(
-    en="how the values are reduced cannot be read here",
+    en="it is not clear here how the values are reduced",
     zh="此处无法判断规约方式",
 )
 _UNREAD_ADVICE = Text(

@@ -18,8 +18,8 @@ _GONE = Text(
     zh="已不再使用 Horovod，NPU 的 TensorFlow 环境中也不会安装它",
 )
 _TEST = Text(
-    en="the script took an import of Horovod that works to mean several ranks; RANK_SIZE says so "
-    "instead",
+    en="the script took a working import of Horovod as a sign of several ranks; RANK_SIZE now "
+    "tells it",
     zh="原来以能否导入 Horovod 判断是否多卡，现由 RANK_SIZE 判断",
 )
 _NONE = Text(
@@ -47,7 +47,8 @@ _OPERATIONS = ("Sum", "Average", "Min", "Max", "Product", "Adasum")
 @rule(
     "horovod-import",
     title=Text(
-        en="Horovod's import goes; what is left is reported", zh="删除 Horovod 导入并报告剩余用法"
+        en="Horovod's import is removed; what is left is reported",
+        zh="删除 Horovod 导入并报告剩余用法",
     ),
     source=SOURCE,
 )

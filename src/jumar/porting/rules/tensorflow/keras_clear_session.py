@@ -37,7 +37,7 @@ def keras_clear_session(call: ast.Call, view: View) -> Iterator[Change]:
         following = _following(statement, view)
         if following is not None and "set_session" in view.module.source(following):
             return
-        setter = _beside(call, view)
+        setter = _set_session_of(call, view)
         if not setter:
             return
         new_session = f"{view.npu('set_keras_session_npu_config')}({config})"
@@ -50,7 +50,7 @@ def keras_clear_session(call: ast.Call, view: View) -> Iterator[Change]:
     yield view.rewrite(call, change, reason=_CLEARED, imports=imports, functions=functions)
 
 
-def _beside(call: ast.Call, view: View) -> str:
+def _set_session_of(call: ast.Call, view: View) -> str:
     """`K.set_session` of `K.clear_session`."""
     if isinstance(call.func, ast.Attribute):
         return f"{view.module.source(call.func.value)}.set_session"

@@ -22,7 +22,7 @@ _FIT = Text(
     zh="所有 rank 以 rank 0 的变量开始；npu_callbacks_append 只保留 list",
 )
 _UNREAD = Text(
-    en="the arguments come from * or **, so the optimizer or the callbacks cannot be seen here",
+    en="the arguments come from * or **, so the optimizer or the callbacks are not visible here",
     zh="参数由 * 或 ** 传入，此处看不到优化器或回调",
 )
 _UNREAD_ADVICE = Text(

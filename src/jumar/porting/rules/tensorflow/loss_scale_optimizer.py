@@ -43,7 +43,7 @@ _PRECISION_ADVICE = Text(
     en="port with --precision allow_mix_precision", zh="移植时加上 --precision allow_mix_precision"
 )
 _UNREAD = Text(
-    en="it cannot be seen here whether the loss scale is a number, 'dynamic' or an object",
+    en="it is not clear here whether the loss scale is a number, 'dynamic' or an object",
     zh="此处无法判断 loss scale 是数值、'dynamic' 还是对象",
 )
 _UNREAD_ADVICE = Text(

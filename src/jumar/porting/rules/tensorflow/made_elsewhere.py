@@ -14,8 +14,8 @@ from jumar.porting.script.nodes import walk
 
 _NPU_STRATEGY = "npu_bridge.npu_init.npu_strategy.NPUStrategy"
 _TAKEN_HERE = Text(
-    en="what takes this configuration in the module adds the NPU's options where it opens a "
-    "session",
+    en="the code of the module that takes this configuration adds the NPU's options where it "
+    "opens a session",
     zh="本模块中使用该配置之处会在打开会话时加入 NPU 选项",
 )
 _HANDED_OUT = Text(
@@ -24,18 +24,18 @@ _HANDED_OUT = Text(
     zh="该函数为其他模块创建会话配置：工程内的会话在打开处加入 NPU 选项，其他使用者则没有",
 )
 _HANDED_OUT_ADVICE = Text(
-    en="see that every session that gets it is opened in a script of the tree, or return "
+    en="make sure that every session that gets it is opened in a script of the tree, or return "
     "npu_config_proto(config_proto=...) here",
     zh="请确认使用它的会话都在工程内的脚本中打开，或在此返回 npu_config_proto(config_proto=...)",
 )
 _STRATEGY = Text(
-    en="this gets a strategy of tf.distribute from {name}, which is ported where it is made; a "
+    en="this strategy of tf.distribute comes from {name} and is ported where it is made; a "
     "process drives one NPU, whatever number of devices is passed",
     zh="此处的 tf.distribute 策略来自 {name}，已在创建处移植；"
     "无论传入多少设备，每个进程只驱动一个 NPU",
 )
 _STRATEGY_ADVICE = Text(
-    en="see what is done with it: batch sizes that are multiplied by its replicas, scopes, and "
+    en="check what is done with it: batch sizes that are multiplied by its replicas, scopes, and "
     "numbers of GPUs",
     zh="请检查其用法：按副本数放大的 batch size、scope，以及 GPU 数量",
 )

@@ -46,7 +46,7 @@ _INSTEAD = {
     "summary.write": "tf.summary.FileWriter.add_summary",
 }
 _REASON = Text(
-    en="TensorFlow 1.15 does not have {name}, which is of TensorFlow 2",
+    en="TensorFlow 1.15 does not have {name}, which is from TensorFlow 2",
     zh="TensorFlow 1.15 没有 {name}，它属于 TensorFlow 2",
 )
 

@@ -28,7 +28,7 @@ _SUMMARY = Text(
     zh="TensorFlow 1.15 中该接口的名称与 1.0 之前不同；标签会带上 name scope，非法字符变为 _",
 )
 _GONE = Text(
-    en="TensorFlow 1.15 no longer has {name}, which is of releases before 1.0",
+    en="TensorFlow 1.15 no longer has {name}, which is from releases before 1.0",
     zh="TensorFlow 1.15 已没有 {name}（属于 1.0 之前的版本）",
 )
 _GONE_ADVICE = Text(
@@ -70,7 +70,7 @@ def old_tensorflow(
         yield Leave(node=node, reason=_STAYS)
     elif name in GONE:
         if isinstance(node, ast.Attribute):
-            yield _gone(node, name, GONE[name], view)
+            yield _removed_name(node, name, GONE[name], view)
     elif name in OLD:
         yield from _ported(node, name, view)
 
@@ -84,13 +84,13 @@ def _imported(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Change]
     for name in names:
         for old, new_name in GONE.items():
             if f"{name}.".startswith(f"{old}."):
-                yield _gone(node, old, new_name, view)
+                yield _removed_name(node, old, new_name, view)
         entry = OLD.get(name)
         if entry and entry.now:
-            yield _gone(node, name, f"tf.{entry.now}", view)
+            yield _removed_name(node, name, f"tf.{entry.now}", view)
 
 
-def _gone(node: ast.AST, name: str, new_name: str, view: View) -> Change:
+def _removed_name(node: ast.AST, name: str, new_name: str, view: View) -> Change:
     short = name.replace("tensorflow.", "tf.", 1)
     return view.notice(
         node,
@@ -124,7 +124,7 @@ def _ported(node: ast.Name | ast.Attribute, name: str, view: View) -> Iterator[C
             return
         base = _tensorflow(node, view)
         if base is None or (call is not None and not _fits(call, name, old)):
-            yield _gone(node, name, f"tf.{old.now}", view)
+            yield _removed_name(node, name, f"tf.{old.now}", view)
             return
         if base is not node:
             name_changes = (replace(view.module, node, f"{view.module.source(base)}.{old.now}"),)

@@ -103,7 +103,7 @@ def makes_optimizer(call: ast.Call, view: View) -> bool:
     name = view.module.name_of(call.func)
     if name is None:
         # A method's result is wrapped where it is created; a class in a variable is called here.
-        return bool(view.kinds.held(call.func)) and view.kinds.of(call) == "Optimizer"
+        return bool(view.kinds.possible_classes(call.func)) and view.kinds.of(call) == "Optimizer"
     if name.startswith("tree:"):
         module, node = view.module.definition(name)
         # The result of a function of the tree is wrapped where that function creates it.
@@ -134,7 +134,7 @@ def unreached_classes(view: View) -> Iterator[ast.expr]:
         class_node
         for call in optimizers(view)
         if view.module.name_of(call.func) is None
-        for _, class_node in view.kinds.held(call.func)
+        for _, class_node in view.kinds.possible_classes(call.func)
     }
     for node in view.module.scopes.nodes:
         if not isinstance(node, ast.Attribute | ast.Name) or not isinstance(node.ctx, ast.Load):

@@ -79,8 +79,8 @@ report(
             references=(ESTIMATOR, TPU_ESTIMATOR, *CANNED),
             when=(is_handed_on,),
             reason=Text(
-                en="an estimator's class is passed on here, so it cannot be seen where it gets "
-                "its configuration",
+                en="an estimator's class is passed on here, so it is not clear where it gets its "
+                "configuration",
                 zh="此处传递的是 Estimator 类，无法判断其运行配置在何处传入",
             ),
             todo=Text(
@@ -163,7 +163,8 @@ report(
                 zh="即使有 NPU，该查询也只会得到没有 GPU 的结果",
             ),
             todo=Text(
-                en="see what the script does without GPUs; the number of NPUs is RANK_SIZE in the "
+                en="check what the script does without GPUs; the number of NPUs is RANK_SIZE in "
+                "the "
                 "environment",
                 zh="请确认脚本在没有 GPU 时的行为；NPU 数量由环境变量 RANK_SIZE 给出",
             ),

@@ -72,7 +72,7 @@ report(
                 "剪结果和原脚本不同",
             ),
             todo=Text(
-                en="nothing where no variable is read by tf.nn.embedding_lookup or tf.gather; "
+                en="nothing if no variable is read by tf.nn.embedding_lookup or tf.gather; "
                 "otherwise compare with an original whose gradients are made dense by "
                 "tf.convert_to_tensor, or clip less",
                 zh="若没有变量经 tf.nn.embedding_lookup 或 tf.gather 读取则无需处理；否则请与先用 "

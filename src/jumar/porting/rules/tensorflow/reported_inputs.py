@@ -138,8 +138,8 @@ report(
         Case(
             calls=_QUEUES,
             reason=Text(
-                en="queues of the graph run on the host; sunk to the device with the step they "
-                "fail",
+                en="queues of the graph run on the host; if they are sunk to the device with the "
+                "step, they fail",
                 zh="图中的队列在主机上运行；随训练步下沉到设备会失败",
             ),
             todo=Text(

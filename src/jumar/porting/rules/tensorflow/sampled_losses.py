@@ -45,12 +45,12 @@ _SAME_ROLE = tuple(
 """Functions whose argument has the same role as their result."""
 _DEEPEST = 8
 _REASON = Text(
-    en="since TensorFlow 1.0 the labels stand before the inputs here",
+    en="since TensorFlow 1.0 the labels come before the inputs here",
     zh="自 TensorFlow 1.0 起，此处 labels 在 inputs 之前",
 )
 _UNSURE = Text(
-    en="before TensorFlow 1.0 the inputs stood before the labels here, since then after them; for "
-    "which of the two this was written cannot be seen",
+    en="the inputs came before the labels here until TensorFlow 1.0, and have come after them "
+    "since; it is not clear for which of the two this was written",
     zh="TensorFlow 1.0 之前此处 inputs 在 labels 之前，之后则相反；无法判断该调用按哪种顺序书写",
 )
 _UNSURE_ADVICE = Text(

@@ -39,7 +39,7 @@ _HOST = Text(
 )
 _DONE = Text(en="it has the NPU's configuration already", zh="已带有 NPU 配置")
 _STARRED = Text(
-    en="the arguments come from * or **, so whether they hold a configuration cannot be read here",
+    en="the arguments come from * or **, so it is not clear here whether they hold a configuration",
     zh="参数由 * 或 ** 传入，此处无法判断其中是否含有会话配置",
 )
 _STARRED_ADVICE = Text(
@@ -47,8 +47,8 @@ _STARRED_ADVICE = Text(
     zh="在构造这些参数的位置传入 config=npu_config_proto(config_proto=...)",
 )
 _NO_CREATOR = Text(
-    en="this session is opened without options for the NPU, and how the script names "
-    "ChiefSessionCreator cannot be seen here",
+    en="this session is opened without options for the NPU, and it is not clear here how the "
+    "script names ChiefSessionCreator",
     zh="该会话未带 NPU 选项，且此处无法判断脚本如何引用 ChiefSessionCreator",
 )
 _CREATOR_ADVICE = Text(

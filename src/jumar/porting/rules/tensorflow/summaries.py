@@ -49,7 +49,7 @@ _INSIDE_ADVICE = Text(
     source="ModelZoo-TensorFlow: FaceBoxes_ID1074, Transformer_ID2361, NIMA_ID0158",
 )
 def summaries(_: ast.Module, view: View) -> Iterator[Change]:
-    """Report the summaries once per module, where they are merged if they are."""
+    """Report the summaries once per module: where they are merged, if they are."""
     calls: list[tuple[ast.Call, str]] = []
     loop_functions: set[str] = set()
     merges: list[ast.Call] = []

@@ -23,7 +23,7 @@ _OFF = Text(
 )
 _DONE = Text(en="it is off the TPU already", zh="已关闭 TPU")
 _STARRED = Text(
-    en="the arguments come from * or **, so they cannot be read here",
+    en="the arguments come from * or **, so they are not visible here",
     zh="参数由 * 或 ** 传入，此处无法判断",
 )
 _STARRED_ADVICE = Text(

@@ -22,7 +22,7 @@ _COMPILES = (
 )
 _LEVELS = ("tensorflow.OptimizerOptions.ON_1", "tensorflow.OptimizerOptions.ON_2")
 _OFF = Text(
-    en="XLA and the NPU's graph engine exclude each other: XLA is off",
+    en="XLA and the NPU's graph engine are mutually exclusive: XLA is off",
     zh="XLA 与 NPU 图引擎互斥：关闭 XLA",
 )
 _COMPILE = Text(

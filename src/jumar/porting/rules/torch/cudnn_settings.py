@@ -38,7 +38,7 @@ _FLAGS_ADVICE = Text(en="remove it, or guard it", zh="删除或加以保护")
 
 @rule(
     "cudnn-settings",
-    title=Text(en="Settings of cuDNN go", zh="删除 cuDNN 设置"),
+    title=Text(en="Settings of cuDNN are removed", zh="删除 cuDNN 设置"),
     source="PyTorch's torch.backends.cudnn; deterministic computing in the guide of Ascend/pytorch",
     language="torch",
     nodes=(ast.Assign, ast.Call),

@@ -32,7 +32,7 @@ _ELSEWHERE = Text(
 )
 _ADVICE = Text(en="write 'npu' if it is a device", zh="若为设备名，请改为 'npu'")
 _SAVED = Text(
-    en="checkpoints that were saved on a GPU carry 'cuda:N' as the place of their tensors",
+    en="checkpoints that were saved on a GPU record 'cuda:N' as the device of their tensors",
     zh="在 GPU 上保存的权重文件中，张量位置仍记录为 'cuda:N'",
 )
 _SAVED_ADVICE = Text(

@@ -72,7 +72,7 @@ _GUARDED = Text(
 )
 def torch_packages(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Change]:
     """Name the replacement where the package is imported."""
-    name = _found(node, view)
+    name = _cuda_package(node, view)
     if name is None or not (
         name.startswith("torch") or name in _KERNEL_PACKAGES or may_concern_torch(view.module)
     ):
@@ -86,7 +86,7 @@ def torch_packages(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Ch
     )
 
 
-def _found(node: ast.Import | ast.ImportFrom, view: View) -> str | None:
+def _cuda_package(node: ast.Import | ast.ImportFrom, view: View) -> str | None:
     if isinstance(node, ast.ImportFrom):
         if node.level or view.module.project.find(node.module or "", view.module.path):
             return None

@@ -91,14 +91,14 @@ class NpuEmptyHook(session_run_hook.SessionRunHook):
 
 
 def npu_hooks_append(hooks_list=()):
-    """The list of hooks with the broadcast at its end; what is no list is dropped."""
+    """The list of hooks with the broadcast at its end; anything but a list is dropped."""
     hooks_list = _own_list("npu_hooks_append", hooks_list)
     hooks_list.append(NPUBroadcastGlobalVariablesHook(0, int(os.getenv("RANK_ID", "0"))))
     return hooks_list
 
 
 def npu_callbacks_append(callbacks_list=()):
-    """The list of Keras callbacks with the broadcast at its end; what is no list is dropped."""
+    """The list of Keras callbacks with the broadcast at its end; anything but a list is dropped."""
     callbacks_list = _own_list("npu_callbacks_append", callbacks_list)
     callbacks_list.append(NPUBroadcastGlobalVariablesCallback(0))
     return callbacks_list

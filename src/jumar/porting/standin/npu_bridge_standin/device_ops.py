@@ -58,7 +58,7 @@ def p_relu(x, weight, name=None):
 
 
 def centralization(x, axes, name=None):
-    """Less its mean over some axes."""
+    """The tensor minus its mean over some axes."""
     return tf1.subtract(x, tf1.reduce_mean(x, axes, keepdims=True), name=name)
 
 
@@ -81,7 +81,7 @@ def fused_layer_norm(
 
 
 def non_zero(x, transpose=False, output_type=tf1.int64, name=None):
-    """Indices of what is not zero: one row a value, or one column with `transpose`."""
+    """Indices of what is not zero: one row per value, or one column with `transpose`."""
     found = tf1.cast(tf1.where(tf1.not_equal(x, 0)), output_type)
     return tf1.identity(tf1.transpose(found) if transpose else found, name=name)
 
@@ -175,13 +175,13 @@ def hcom_reduce_scatter(
     value, size = _reduced("reduce_scatter", input, reduction, group, fusion, fusion_id, (0, 2))
     _check_rank_size(rank_size, size)
     if value.shape[0].value is not None and value.shape[0].value % size:
-        raise ValueError("{} rows do not split over {} ranks".format(value.shape[0].value, size))
+        raise ValueError("{} rows cannot be split over {} ranks".format(value.shape[0].value, size))
     whole = _over_equal_ranks(value, reduction, size, name or "HcomReduceScatter")
     return tf1.split(whole, size)[ranks.rank_in(group)] if size > 1 else whole
 
 
 def hcom_all_gather(input, rank_size, group=WORLD_GROUP, fusion=0, fusion_id=-1, name=None):
-    """The values of all ranks, one below the other."""
+    """The values of all ranks, stacked."""
     value = tf1.convert_to_tensor(input)
     _check_fusion(fusion, fusion_id, (0, 2))
     _check_rank_size(rank_size, len(ranks.group_ranks(group)))

@@ -46,16 +46,16 @@ def create_group(group, rank_num, rank_ids):
     if not isinstance(group, str) or not group or len(group) > 127:
         raise ValueError("the name of a group has 1 to 127 characters, got {!r}".format(group))
     if group == WORLD_GROUP:
-        raise ValueError("{} is there by itself and cannot be created".format(group))
+        raise ValueError("{} always exists and cannot be created".format(group))
     if group in _GROUPS:
-        raise ValueError("group '{}' is there already".format(group))
+        raise ValueError("group '{}' already exists".format(group))
     if not isinstance(rank_ids, list) or len(set(rank_ids)) != len(rank_ids):
         raise ValueError("rank_ids is a list of different ranks, got {!r}".format(rank_ids))
     if rank_num != len(rank_ids):
         raise ValueError("rank_num is {}, rank_ids has {}".format(rank_num, len(rank_ids)))
     outside = [rank for rank in rank_ids if not 0 <= rank < world_size()]
     if outside:
-        raise ValueError("ranks {} of {} are not there".format(outside, world_size()))
+        raise ValueError("ranks {} of {} do not exist".format(outside, world_size()))
     if world_rank() not in rank_ids:
         raise ValueError("rank {} is not in group '{}'".format(world_rank(), group))
     record("hccl", call="create_group", group=group, ranks=list(rank_ids))

@@ -26,7 +26,7 @@ def record(kind, **facts):
 
 
 def say(text):
-    """Write one line to stderr, once a process."""
+    """Write one line to stderr, once per process."""
     if text in _SAID:
         return
     _SAID.add(text)
@@ -38,7 +38,7 @@ def say(text):
 
 
 def ignored_option(key, value, text):
-    """Something that the real adapter passes over without a word."""
+    """Something that the real adapter silently ignores."""
     say(text)
     record("ignored option", key=key, value=value, text=text)
 

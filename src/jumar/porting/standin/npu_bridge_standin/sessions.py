@@ -53,7 +53,7 @@ def npu_session_init(init):
         if not isinstance(config, config_pb2.ConfigProto):
             raise AttributeError(
                 "npu_bridge stand-in: the session's config is {!r}; the real npu_bridge fails "
-                "here too. Leave it away or give a ConfigProto".format(config)
+                "here too. Omit it or give a ConfigProto".format(config)
             )
         kwargs["config"] = with_npu_defaults(config)
         return init(self, *args, **kwargs)

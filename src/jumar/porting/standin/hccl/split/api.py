@@ -1,4 +1,4 @@
-"""Gradient split strategies: checked and recorded, for they change the speed and no number."""
+"""Gradient split strategies: checked and recorded, since they change only the speed."""
 
 from npu_bridge_standin.ranks import WORLD_GROUP, group_ranks
 from npu_bridge_standin.record import record

@@ -10,12 +10,12 @@ npu_aicore_ops = helper.get_gen_ops()
 
 
 def fast_gelu_v2(x, name=None):
-    """The cheap Gaussian error linear unit."""
+    """A cheaper approximation of the Gaussian error linear unit."""
     return npu_aicore_ops.fast_gelu_v2(x, name)
 
 
 def centralization(x, axes, name=None):
-    """Less its mean over some axes."""
+    """The tensor minus its mean over some axes."""
     return npu_aicore_ops.centralization(x, axes, name=name)
 
 

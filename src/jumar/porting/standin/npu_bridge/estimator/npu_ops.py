@@ -96,7 +96,7 @@ def LARSV2(
 
 
 def outfeed_enqueue_op(channel_name, inputs, name=None):
-    """Put tensors into the channel; one that is full drops nothing but waits."""
+    """Put tensors into the channel; a full one drops nothing but waits."""
     values = [tf1.convert_to_tensor(one) for one in inputs]
     queue = _channel(channel_name, [value.dtype for value in values])
     return queue.enqueue(values, name=name)

@@ -1,4 +1,4 @@
-"""Collective operations, as one process sees them whose peers hold what it holds.
+"""Collective operations as seen by one process whose peers hold the same values.
 
 With RANK_SIZE unset or 1 they pass their input on. With more ranks a sum is the multiple, a gather
 the repetition and the rest the identity, so averaged gradients keep their size.
@@ -18,7 +18,7 @@ def allreduce(tensor, reduction, fusion=1, fusion_id=-1, group="hccl_world_group
 
 
 def allgather(tensor, rank_size, group="hccl_world_group", fusion=0, fusion_id=-1):
-    """The tensors of all ranks of a group, one below the other."""
+    """The tensors of all ranks of a group, stacked."""
     return gen_hccl_ops.hcom_all_gather(
         tensor, rank_size, group=group, fusion=fusion, fusion_id=fusion_id
     )

@@ -1,4 +1,4 @@
-"""The handle of the operators; importing it makes every session's options be checked."""
+"""The handle of the operators; importing it has every session's options checked."""
 
 from npu_bridge_standin import device_ops
 from npu_bridge_standin.sessions import check_every_session

@@ -47,7 +47,7 @@ TENSORFLOW_OPTIONS = (
 
 
 class NPURunConfig(run_config_lib.RunConfig):
-    """A `tf.estimator.RunConfig` with the options of the NPU, which may also be given by place."""
+    """A `tf.estimator.RunConfig` with the options of the NPU, also by position."""
 
     @with_signature(__name__, "NPURunConfig")
     def __init__(self, **given):

@@ -1,6 +1,6 @@
 """Recurrent layers that a device runs as one operator; here step by step.
 
-They take time first: time, batch, features. Results are named as the operator's outputs.
+Inputs are time-major: time, batch, features. Results are named as the operator's outputs.
 """
 
 import math
@@ -190,7 +190,7 @@ class DynamicGRUV2(_DynamicBasic):
 
 
 class DynamicAUGRU(DynamicGRUV2):
-    """GRU whose update gate is weakened by attention, which is given for time and batch."""
+    """GRU whose update gate is weakened by attention, which is given per step and sample."""
 
     _variables_prefix = "dynamicaugru"
 
@@ -200,7 +200,7 @@ class DynamicAUGRU(DynamicGRUV2):
 
 
 def _alive(x, seq_length):
-    """1 for the steps of each sequence, 0 behind its end."""
+    """1 for the steps of each sequence, 0 after its end."""
     steps = tf1.shape(x)[0]
     if seq_length is None:
         return tf1.ones_like(x[:, :, :1])

@@ -161,7 +161,7 @@ class NPUOutputTensorHook(basic_session_run_hooks.LoggingTensorHook):
             super().begin()
 
     def before_run(self, run_context):
-        """Ask for them."""
+        """Request them."""
         return tf1.train.SessionRunArgs(self._current_tensors) if self._watches else None
 
     def after_run(self, run_context, run_values):
@@ -174,7 +174,7 @@ class NPUOutputTensorHook(basic_session_run_hooks.LoggingTensorHook):
             self._give_out()
 
     def end(self, session):
-        """Give out what is left."""
+        """Deliver what is left."""
         if self._output_list:
             self._give_out()
 
@@ -184,7 +184,7 @@ class NPUOutputTensorHook(basic_session_run_hooks.LoggingTensorHook):
 
 
 class TellMeStepOrLossHook(session_run_hook.SessionRunHook):
-    """Tells the adapter, through the environment, how far a training is."""
+    """Tells the adapter, through the environment, how far a training has got."""
 
     def __init__(self, step=None, total_step=None, loss=None, final_loss=None):
         super().__init__()
@@ -206,11 +206,11 @@ class TellMeStepOrLossHook(session_run_hook.SessionRunHook):
                 os.environ[name] = str(value)
 
     def before_run(self, run_context):
-        """Ask for step and loss."""
+        """Request step and loss."""
         return tf1.train.SessionRunArgs(fetches=self._fetches)
 
     def after_run(self, run_context, run_values):
-        """Write them down."""
+        """Record them."""
         for name, value in run_values.results.items():
             logging.info("%s: %s", name, value)
             os.environ[name] = str(value)

@@ -1,4 +1,4 @@
-"""Who says by what the loss is multiplied in mixed precision."""
+"""What the loss is multiplied by in mixed precision."""
 
 import tensorflow.compat.v1 as tf1
 
@@ -8,7 +8,7 @@ LARGEST_SCALE = 3.4e38
 
 
 class FixedLossScaleManager:
-    """Always the same number."""
+    """A constant loss scale."""
 
     def __init__(self, loss_scale, enable_overflow_check=True):
         if loss_scale < 1:
@@ -27,7 +27,7 @@ class FixedLossScaleManager:
         return tf1.no_op()
 
     def get_enable_overflow_check(self):
-        """Whether steps whose gradients are not finite are left out."""
+        """Whether steps whose gradients are not finite are skipped."""
         return self._enable_overflow_check
 
 
@@ -64,7 +64,7 @@ class ExponentialUpdateLossScaleManager:
         return self._loss_scale
 
     def update_loss_scale(self, finite_grads):
-        """The operation that takes one step into account."""
+        """The operation that updates the scale after a step."""
         scale, good, bad = self._loss_scale, self._num_good_steps, self._num_bad_steps
         finite = tf1.convert_to_tensor(finite_grads)
         grows = finite & (good + 1 >= self._incr_every_n_steps)
@@ -75,7 +75,7 @@ class ExponentialUpdateLossScaleManager:
         larger = tf1.where(may_grow, scale * self._incr_ratio, scale + 0)
         smaller = tf1.maximum(1.0, scale * self._decr_ratio)
         new_scale = tf1.where(grows, larger, tf1.where(falls, smaller, scale + 0))
-        # Overflows add up until the scale moves: finite steps in between do not forgive them.
+        # Overflows add up until the scale moves: finite steps in between do not reset the count.
         new_good = tf1.where(finite & ~settled, good + 1, tf1.zeros_like(good))
         new_bad = tf1.where(settled, tf1.zeros_like(bad), bad + tf1.cast(~finite, tf1.int32))
         with tf1.control_dependencies([new_scale, new_good, new_bad]):

@@ -10,9 +10,9 @@ from npu_bridge_standin.record import record
 
 
 class NPULossScaleOptimizer(tf1.train.Optimizer):
-    """Scales the loss of another optimizer and leaves out steps that overflow.
+    """Scales the loss of another optimizer and skips steps that overflow.
 
-    A device sees overflows in its status register; here the gradients are looked at.
+    A device sees overflows in its status register; here the gradients are checked.
     """
 
     def __init__(self, opt, loss_scale_manager, is_distributed=False):

@@ -102,7 +102,7 @@ class _Wrapping(tf1.train.Optimizer):
 
 
 class NPUOptimizer(_Wrapping):
-    """Averages gradients over ranks and scales the loss, each where it is asked for."""
+    """Averages gradients over ranks and scales the loss, each if requested."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class NPUOptimizer(_Wrapping):
         colocate_gradients_with_ops=False,
         grad_loss=None,
     ):
-        """Gradients of the loss, averaged over ranks where that was asked for."""
+        """Gradients of the loss, averaged over ranks if requested."""
         scale = self._loss_scale_manager.get_loss_scale() if self._is_loss_scale else None
         grads_and_vars = self._opt.compute_gradients(
             loss if scale is None else scaled_loss(loss, scale),

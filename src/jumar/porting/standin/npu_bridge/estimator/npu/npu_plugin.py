@@ -50,7 +50,7 @@ _CHECKED_MODES = ("precision_mode", "precision_mode_v2")
 
 
 def check_graph_run_mode(graph_run_mode):
-    """Refuse what is neither 0 nor 1."""
+    """Refuse anything but 0 and 1."""
     util.check_nonnegative_integer(graph_run_mode, "graph_run_mode")
     if graph_run_mode > 1:
         raise ValueError("graph_run_mode must be 0 or 1, got {}".format(graph_run_mode))
@@ -86,7 +86,7 @@ def npu_close():
 
 
 def set_device_sat_mode(mode):
-    """What becomes of overflows: 1 makes them infinities and NaN."""
+    """How overflows are handled: 1 turns them into infinities and NaN."""
     _SATURATION["mode"] = mode
 
 

@@ -4,8 +4,8 @@ from tensorflow.python.training.saver import BulkSaverBuilder, Saver
 
 
 class NPUBulkSaverBuilder(BulkSaverBuilder):
-    """TensorFlow's."""
+    """TensorFlow's builder."""
 
 
 class NPUSaver(Saver):
-    """TensorFlow's."""
+    """TensorFlow's saver."""

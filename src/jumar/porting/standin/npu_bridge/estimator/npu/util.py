@@ -30,14 +30,14 @@ def check_not_none(value, name):
 
 
 def check_positive_integer(value, name):
-    """Refuse what is not an integer from 1."""
+    """Refuse anything but an integer of 1 or more."""
     _check_integer(value, name)
     if value <= 0:
         raise ValueError("{} must be positive, got {}".format(name, value))
 
 
 def check_nonnegative_integer(value, name):
-    """Refuse what is not an integer from 0."""
+    """Refuse anything but an integer of 0 or more."""
     _check_integer(value, name)
     if value < 0:
         raise ValueError("{} must be nonnegative, got {}".format(name, value))
@@ -49,7 +49,7 @@ def _check_integer(value, name):
 
 
 def check_bool_type(value, name):
-    """Refuse what is neither True nor False."""
+    """Refuse anything but True and False."""
     if not isinstance(value, bool):
         raise TypeError("{} must be True or False, got {}".format(name, value))
 
@@ -166,7 +166,7 @@ class IterationPerLoop:
         return operation
 
     def load_iteration_per_loop_var(self, sess, iterations_per_loop=1):
-        """Say how many steps it does in this session."""
+        """Set how many steps it does in this session."""
         check_not_none(self._variables, "create_iteration_per_loop_var's result")
         _load(self._variables, sess, iterations_per_loop)
 
@@ -241,7 +241,7 @@ def set_graph_exec_config(
     is_train_graph=False,
     experimental_config=None,
 ):
-    """Mark what is fetched with options for its graph; the same fetch comes back."""
+    """Attach options for its graph to a fetch, and return the fetch."""
     allowed = OPTIONS["dynamic_graph_execute_mode"]["allowed"]
     if dynamic_graph_execute_mode not in allowed:
         raise ValueError("dynamic_graph_execute_mode is one of {}".format(", ".join(allowed)))
@@ -330,16 +330,16 @@ def keep_tensors_dtypes(graph, input_tensors):
 
 
 def set_op_tensor_max_range(tensor, max_shape):
-    """Say the largest shape of a tensor."""
+    """Declare the largest shape of a tensor."""
     _operation(tensor)._set_attr("_op_max_shape", _text(max_shape))
 
 
 def set_op_input_tensor_multi_dims(tensor, input_shape, input_dims):
-    """Say the shapes that an operation's inputs take."""
+    """Declare the shapes that an operation's inputs take."""
     _operation(tensor)._set_attr("_subgraph_multi_dims_input_shape", _text(input_shape))
     _operation(tensor)._set_attr("_subgraph_multi_dims_input_dims", _text(input_dims))
 
 
 def set_op_tensor_max_size(tensor, max_size):
-    """Say the most bytes of a tensor."""
+    """Declare the maximum size of a tensor in bytes."""
     _operation(tensor)._set_attr("_op_max_size", attr_value_pb2.AttrValue(i=max_size))

@@ -142,4 +142,4 @@ def test_frozen_graph_export_needs_a_template_graph(
     weights: Path, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     done = here("weights", "export", weights, *options, cwd=tmp_path, code=2)
-    assert "Write --to frozen --like GRAPH.pb" in done.message
+    assert "Use --to frozen --like GRAPH.pb" in done.message

@@ -224,7 +224,7 @@ def _row(row: "Effect", result: "Found", costs: Mapping[str, float]) -> str:
         return text
     bought = result.bought(name)
     cost = costs[name]
-    notes = [f"costs {cost:.1f} ms per step" if cost >= 0.05 else "costs no time here"]
+    notes = [f"costs {cost:.1f} ms a step" if cost >= 0.05 else "costs no time here"]
     if bought is not None:
         notes.append(f"without it {result.goal.metric} is {bought:.3g} worse")
     return f"{text}: float32, {', '.join(notes)}"

@@ -73,7 +73,7 @@ def data_to_check(
     if exists(expanded(name)) or name not in {row.name for row in list_recipes()}:
         if assignments:
             raise UserError(
-                f"'{name}' is a path, which has no settings", where="--set", todo="Name a recipe."
+                f"'{name}' is a path, which has no settings", where="--set", todo="Give a recipe."
             )
         return CheckedData(path=name, eval_path=eval_path, kind=kind or "")
     recipe: Any = cast(Any, create_recipe(name, assignments))
@@ -82,7 +82,7 @@ def data_to_check(
     if data_kind is None:
         raise UserError(
             f"the data of '{name}' is of a kind that cannot be checked",
-            todo="Name the path of its images or texts instead.",
+            todo="Give the path of its images or texts instead.",
         )
     return CheckedData(
         kind=data_kind,

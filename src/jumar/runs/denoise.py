@@ -156,7 +156,7 @@ class _Denoising:
             if together and shape and frame.pixels.shape != shape:
                 reason = (
                     f"is {frame.pixels.shape[1]} x {frame.pixels.shape[0]} pixels, the frames "
-                    f"before it {shape[1]} x {shape[0]}: they are not from one clip"
+                    f"before it {shape[1]} x {shape[0]}: they are not from the same clip"
                 )
                 self._tally.add([Fault(origin=frame.origin, reason=reason)])
                 continue

@@ -48,7 +48,7 @@ def check_unfinished(request: DenoiseRequest) -> None:
     if is_video(request.to.name) and exists(unfinished) and not request.resume:
         raise already_exists(
             unfinished,
-            "It has the frames of an interrupted call. Continue with --resume, or remove it",
+            "It has the frames of an interrupted call. Continue it with --resume, or remove it",
         )
 
 

@@ -170,7 +170,7 @@ def find_divergence(request: DivergeRequest, say: Callable[[str], None]) -> Dive
         return report
     folder = request.to or next_run_path(_FOLDER, "diverge")
     if exists(folder):
-        raise UserError("exists already", where=str(folder), todo="Choose another --to.")
+        raise UserError("already exists", where=str(folder), todo="Choose another --to.")
     with ExitStack() as stack:
         replayers = [
             stack.enter_context(replayer(name, say, side.ranks))
@@ -258,10 +258,11 @@ def _common_steps(first: Side, second: Side) -> list[int]:
     first_batch, second_batch = (side.checkpoints[common[0]].batch for side in (first, second))
     for name in [name for name in first_batch if first_batch[name] != second_batch.get(name)]:
         raise UserError(
-            f"they take other samples: the {name.replace('_', ' ')} is {first_batch[name]} and "
+            f"they train on different samples: the {name.replace('_', ' ')} is "
+            f"{first_batch[name]} and "
             f"{second_batch.get(name)}",
             where=where,
-            todo="Only runs of the same data, batch and seed can be equal.",
+            todo="Only runs with the same data, batch and seed can be equal.",
         )
     lengths = [_length(side, first_batch) for side in (first, second)]
     if lengths[0] != lengths[1]:

@@ -99,7 +99,7 @@ def dump_script(
     """
     if to is None and announced_ranks().world > 1:
         raise UserError(
-            "several ranks need one folder", where="--to", todo="Name it: --to dumps/mine"
+            "several ranks need a common folder", where="--to", todo="Give it: --to dumps/mine"
         )
     folder = to or next_run_path(_FOLDER, script.stem)
     return run_script(script, arguments, Dumping(folder, steps=steps or (0,), settings=settings))

@@ -1,7 +1,8 @@
 """Trainings whose number of ranks changes: `torchrun --nnodes MIN:MAX --max-restarts N`.
 
 torchrun restarts all ranks when a rank or a machine is lost or comes back. This module keeps the
-run's global batch: as many ranks as divide it train, and the others wait as spares.
+run's global batch: the largest number of ranks that divides it trains, and the others wait as
+spares.
 """
 
 # Torch documents TCPStore under this name but does not export it.

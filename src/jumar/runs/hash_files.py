@@ -50,7 +50,7 @@ def write_hashes(request: HashRequest, say: Callable[[str], None]) -> int:
         UserError: It is not a run, or has no such step; or the file cannot be written.
     """
     if exists(request.file):
-        raise UserError("exists already", where=str(request.file), todo="Choose another name.")
+        raise UserError("already exists", where=str(request.file), todo="Choose another name.")
     side = open_side(request.run, request.assignments, request.imports, request.device)
     checkpoint_steps = sorted(side.checkpoints)
     first = [0, *checkpoint_steps][-2] if request.first is None else request.first

@@ -171,7 +171,7 @@ def _predict(trained: Trained, reader: _Reader, path: Path) -> Prediction:
     chunks: list[torch.Tensor] = []
     with torch.inference_mode():
         for first in range(0, len(starts), _AT_ONCE):
-            batch = _to(trained.device, windows, slice(first, first + _AT_ONCE))
+            batch = _rows_on(trained.device, windows, slice(first, first + _AT_ONCE))
             with trained.policy.forward():
                 logits = reader.logits(trained.model, batch)
             chunks.append(logits.float().softmax(dim=1).cpu())
@@ -188,7 +188,7 @@ def _predict(trained: Trained, reader: _Reader, path: Path) -> Prediction:
     )
 
 
-def _to(device: Device, batch: Batch, rows: slice) -> Batch:
+def _rows_on(device: Device, batch: Batch, rows: slice) -> Batch:
     return {name: tensor[rows].to(device.torch) for name, tensor in batch.items()}
 
 

@@ -121,7 +121,7 @@ def _measured(device: Device, rank: int, world: int) -> list[RankSpeed]:
     _computed(square, device)
     dist.barrier()
     compute_s = median(_computed(square, device) for _ in range(_REPEATS))
-    links = [_there_and_back(numbers, sender, rank, world, device) for sender in range(world)]
+    links = [_round_trip(numbers, sender, rank, world, device) for sender in range(world)]
     own_speed = RankSpeed(
         rank=rank,
         host=platform.node(),
@@ -142,9 +142,7 @@ def _computed(square: torch.Tensor, device: Device) -> float:
     return time.perf_counter() - start
 
 
-def _there_and_back(
-    numbers: torch.Tensor, sender: int, rank: int, world: int, device: Device
-) -> float:
+def _round_trip(numbers: torch.Tensor, sender: int, rank: int, world: int, device: Device) -> float:
     """Seconds of a round trip from a rank to the next; 0 on ranks not involved."""
     receiver = (sender + 1) % world
     dist.barrier()
@@ -183,4 +181,4 @@ def _show(measured: Sequence[RankSpeed], *, is_right: bool, as_json: bool) -> No
     if not slow:
         print_plain(f"no rank and no link takes {SLOW:.0f} times as long as the others")
     if not is_right:
-        print_plain("error: the ranks do not add up to what they should")
+        print_plain("error: the sum over all ranks is wrong")

@@ -228,7 +228,7 @@ def _objective(request: RateRequest, plan: Plan) -> str:
         raise UserError(
             f"'{plan.recipe}' trains {counted(len(names), 'objective')}",
             where="--objective",
-            todo=f"Name the one whose rate rises: {', '.join(names)}.",
+            todo=f"Choose the one whose rate rises: {', '.join(names)}.",
         )
     return names[0]
 

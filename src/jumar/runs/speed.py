@@ -130,7 +130,7 @@ class _TimedBlocks(Observer):
         """Reply at the end of a block, and wait for the next request."""
         del step
         if self._left == _WARM_UP_STEPS and self._block is None:
-            self._prove()
+            self._hash_and_save()
         if self._left == 0:
             if self._block is None:
                 self._reply({"kind": "ready", **self._proof, **self._described()})
@@ -154,7 +154,7 @@ class _TimedBlocks(Observer):
         finally:
             self._waited_s += time.perf_counter() - start
 
-    def _prove(self) -> None:
+    def _hash_and_save(self) -> None:
         """Hash the weights, then evaluate and save, so that peak memory is that of a run."""
         trainer = self.trainer
         assert trainer is not None

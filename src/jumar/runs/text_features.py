@@ -64,7 +64,7 @@ def text_features(
     for path in request.files:
         if path.suffix != PLAIN:
             raise UserError(
-                "vectors are made of files with a text a line",
+                "features need files with one text per line",
                 where=str(path),
                 todo=f"Give a {PLAIN} file; a tab separates the texts of a pair.",
             )

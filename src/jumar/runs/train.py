@@ -105,8 +105,8 @@ def _resolve(request: TrainRequest, ranks: Ranks) -> ChosenRun:
     if request.resume and run is not None and not exists(run.path):
         raise missing(run.path, "run directory", where="--resume")
     if request.resume and (run is None or not run.exists):
-        problem = "--run-dir names no run" if run is None else f"there is no run in '{run}'"
-        raise UserError(f"--resume: {problem}", todo="Name the run with --run-dir DIRECTORY.")
+        problem = "--run-dir was not given" if run is None else f"there is no run in '{run}'"
+        raise UserError(f"--resume: {problem}", todo="Give the run with --run-dir DIRECTORY.")
     if run is not None and run.exists:
         name, imports, stored = stored_recipe(run, request.imports, as_recorded=True)
         if request.recipe not in (None, name):

@@ -69,8 +69,8 @@ class Application:
         if self.is_refused:
             return [
                 f"{self.file} is not applied, since it is stale: {'; '.join(self.differences)}",
-                f"  Measure again: jumar tune speed {self.tuned.validity.recipe}; or apply it all "
-                "the same: --tuned-anyway",
+                f"  Measure again: jumar tune speed {self.tuned.validity.recipe}; or apply it "
+                "anyway: --tuned-anyway",
             ]
         in_place = {
             name: value

@@ -152,7 +152,8 @@ def configuration(
     if isinstance(recipe, ReadingRecipe):
         data = recipe.data
         overlap = max(0, data.max_seq_length - data.max_query_length - 3 - data.doc_stride)
-        # The pipeline's stride is the overlap of two windows, ours the distance of their starts.
+        # The pipeline's stride is the overlap of two windows, ours the distance between their
+        # starts.
         config["task_specific_params"] = {
             "question-answering": {
                 "max_seq_len": data.max_seq_length,

@@ -172,7 +172,7 @@ class Mirror:
         """Bring the store up to date one last time, and release the run.
 
         Returns:
-            Why the store lacks something of the run; None if it has all.
+            Why the store does not have all of the run; None if it has.
         """
         self._stop.set()
         self._thread.join()

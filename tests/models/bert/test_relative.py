@@ -90,5 +90,5 @@ def test_attention_matches_the_papers_formula(is_relative: bool, lengths: tuple[
 
 
 def test_head_count_that_does_not_divide_the_width_is_refused() -> None:
-    with pytest.raises(ValueError, match="10 numbers a token are no multiple of 3 heads"):
+    with pytest.raises(ValueError, match="10 numbers per token are not a multiple of 3 heads"):
         SelfAttention(10, 3, dropout=0.0, relative=False)

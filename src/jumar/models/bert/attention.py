@@ -27,7 +27,9 @@ class SelfAttention(nn.Module):
     def __init__(self, hidden_size: int, num_heads: int, *, dropout: float, relative: bool) -> None:
         super().__init__()
         if hidden_size % num_heads:
-            raise ValueError(f"{hidden_size} numbers a token are no multiple of {num_heads} heads")
+            raise ValueError(
+                f"{hidden_size} numbers per token are not a multiple of {num_heads} heads"
+            )
         self.num_heads = num_heads
         self.head_size = hidden_size // num_heads
         self.relative = relative

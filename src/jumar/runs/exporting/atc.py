@@ -92,7 +92,7 @@ def atc_script(
     lines = [
         "#!/bin/sh",
         f"# Makes {stem}.om of {stem}.onnx with atc of CANN 7.0 or newer. Written from atc's",
-        "# documentation and not tried: where it was written there was no CANN.",
+        "# documentation and not tried, for lack of a machine with CANN.",
         "set -eu",
         'cd -- "$(dirname -- "$0")"',
         chip,

@@ -47,7 +47,7 @@ def listener(trained: Trained) -> Exportable:
             Port(
                 name="audio",
                 shape=("batch", samples),
-                meaning=f"{data.sample_rate} samples a second from -1 to 1; the cepstral "
+                meaning=f"{data.sample_rate} samples per second from -1 to 1; the cepstral "
                 "coefficients are computed within the network",
             )
         ],

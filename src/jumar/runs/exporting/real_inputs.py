@@ -39,7 +39,7 @@ def real_inputs(exportable: Exportable, recipe: Recipe) -> tuple[Tensor, ...]:
         # Training batches of detectors and denoisers lack what scoring needs.
         data, run = task.train_data, task.objectives[0].sums
     batch = data.fetch([SampleKey(0, index) for index in range(min(_COUNT, len(data)))]).batch
-    inputs = _seen(task.model, exportable.entrance(task), run, batch) if batch else ()
+    inputs = _received_inputs(task.model, exportable.entrance(task), run, batch) if batch else ()
     inputs = tuple(
         _cut(tensor[:_COUNT].contiguous(), port.shape)
         for tensor, port in zip(inputs, exportable.inputs, strict=False)
@@ -49,7 +49,7 @@ def real_inputs(exportable: Exportable, recipe: Recipe) -> tuple[Tensor, ...]:
     return inputs
 
 
-def _seen(
+def _received_inputs(
     model: nn.Module, entrance: nn.Module, run: Callable[[Batch], object], batch: Batch
 ) -> tuple[Tensor, ...]:
     """The inputs that a module receives for a batch; nothing after it is computed."""

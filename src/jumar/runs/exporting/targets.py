@@ -11,7 +11,7 @@ Kind = Literal["onnx", "pt2", "safetensors", "folder", "tf"]
 _KINDS: dict[str, Kind] = {".onnx": "onnx", ".pt2": "pt2", ".safetensors": "safetensors"}
 _HOWEVER = {
     ".om": "CANN's atc makes it from an ONNX file: --to {stem}.onnx, with the script next to it.",
-    ".pb": "A frozen graph is a copy of one that has the original's front end and outputs: "
+    ".pb": "A frozen graph is written as a copy of one with the original's front end and outputs: "
     "jumar weights export {run} --to frozen --like GRAPH.pb --out {to}",
     ".ckpt": "A TensorFlow checkpoint is several files: --to tf",
     ".pt": "That is a pickle, which runs code when it is read: --to {stem}.pt2",

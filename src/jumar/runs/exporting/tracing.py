@@ -67,8 +67,8 @@ def calling_exporter() -> Generator[None]:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise UserError(
             f"PyTorch {torch.__version__} cannot export this network: {reason[:300]}",
-            todo="Its weights can be: --to FILE.safetensors. A network of your own must not decide "
-            "by values or sizes what it computes.",
+            todo="Its weights can be: --to FILE.safetensors. In a network of your own, what is "
+            "computed must not depend on values or sizes.",
         ) from error
     finally:
         logging.disable(before)

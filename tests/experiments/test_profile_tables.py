@@ -34,7 +34,7 @@ def test_profile_shows_recommendations_and_where_the_time_went(tmp_path: Path) -
     assert "TopK runs on the AI CPU" in str(todo.rows)
     assert all(row[3] for row in todo.rows)
     assert todo.notes == [
-        f"All of it: jumar profile show {tmp_path / 'run' / 'profile'} --view todo --top 0"
+        f"The whole table: jumar profile show {tmp_path / 'run' / 'profile'} --view todo --top 0"
     ]
     types = others[-1]
     assert [row[0] for row in types.rows] == ["Add", "TopK"]

@@ -45,7 +45,7 @@ def test_time_breakdown_adds_up_to_the_total(tmp_path: Path) -> None:
     rows = time_table(run).rows
     assert [row[0] for row in rows] == [
         "200 steps of 160 ms",
-        "of these, waiting for data",
+        "of which waiting for data",
         "2 evaluations",
         "first steps, checkpoints, log lines",
     ]

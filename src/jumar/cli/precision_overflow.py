@@ -103,7 +103,7 @@ def _lines(report: "OverflowReport", top: int) -> Iterator[str]:
     if len(rows) < len(report.head_room):
         yield f"  {counted(len(report.head_room) - len(rows), 'op')} in float32 not listed"
     if report.vanishing:
-        yield "gradients below float16's range: share lost, share with few bits left, layer"
+        yield "gradients too small for 16 bits: share lost, share with few bits left, layer"
         for row in report.vanishing[:top]:
             coarse = row.coarse / row.elements
             yield f"  {row.share_lost:7.2%}  {coarse:7.2%}  {row.layer or 'outside all layers'}"

@@ -34,8 +34,8 @@ def with_means_over_folds(table: Table) -> Table:
             sentences.append(f"{where}: {means_text}.")
     if sentences:
         sentences.append(
-            "Each fold scores other samples: a difference between rows of different folds says "
-            "nothing about settings, the means are the result."
+            "Each fold scores different samples, so a difference between rows of different folds "
+            "says nothing about settings; the means are the result."
         )
     return replace(table, explanations=(*sentences, *table.explanations))
 

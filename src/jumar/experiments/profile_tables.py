@@ -44,7 +44,7 @@ def _read(folder: Path, command: str) -> list[PageTable]:
     result = answers(read([folder]), [VIEWS[name] for name in _SHOWN], Options(top=_ROWS))
     tables: list[PageTable] = []
     for name, table in result.tables.items():
-        notes = [f"All of it: {command} --view {name} --top 0"]
+        notes = [f"The whole table: {command} --view {name} --top 0"]
         if name == "todo":
             table = table.select("win_ms", "share_%", "what", "change")
         listing = VIEWS[name].listing(table.head(_ROWS))

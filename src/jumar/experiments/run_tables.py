@@ -64,7 +64,7 @@ def time_table(run: Run) -> PageTable:
         evaluations_s = sum(each.seconds or 0.0 for each in run.evaluations)
         parts = [
             (f"{counted(steps, 'step')} of {mean:.4g} ms", steps_s),
-            ("of these, waiting for data", steps_s * waiting_share),
+            ("of which waiting for data", steps_s * waiting_share),
             (counted(len(run.evaluations), "evaluation"), evaluations_s),
         ]
         if elapsed_s is not None and elapsed_s > steps_s + evaluations_s:

@@ -150,7 +150,7 @@ class Search:
         request = self._request
         self._check_directory()
         if is_folder(request.to):
-            raise UserError("is a folder", where=str(request.to), todo="Name a file with --to.")
+            raise UserError("is a folder", where=str(request.to), todo="Give a file with --to.")
         make_writable(request.to.absolute().parent)
         with RunDirectory(request.directory).locked():
             rows = self._ranking()
@@ -250,7 +250,7 @@ class Search:
             f"at most {counted(self._request.most, 'training')} of {self._request.length}, each "
             f"with its output in {self._request.directory}"
         )
-        runs = self._made([Trial(kept=None, seed=seed) for seed in self._seeds])
+        runs = self._train([Trial(kept=None, seed=seed) for seed in self._seeds])
         self._scale: Scale = scale_of(goal, runs[0])
         values = [value_of(goal, run) for run in runs]
         for run, value in zip(runs, values, strict=True):
@@ -266,14 +266,14 @@ class Search:
         self._say(f"float32: {goal.metric} {values_text}")
         if self._limits.chance > self._limits.asked:
             self._say(
-                f"its seeds differ by {spread(self._reference):.3g} (standard deviation): what is "
-                f"{self._limits.asked:.3g} to {self._limits.chance:.3g} worse may be chance, and "
+                f"its seeds differ by {spread(self._reference):.3g} (standard deviation): "
+                f"{self._limits.asked:.3g} to {self._limits.chance:.3g} worse may be chance, so "
                 "all seeds decide"
             )
 
-    def _made(self, trials: Sequence[Trial]) -> list[Run]:
+    def _train(self, trials: Sequence[Trial]) -> list[Run]:
         new_trials = [trial for trial in trials if trial not in self._trials.finished]
-        runs = self._trials.made(trials)
+        runs = self._trials.train(trials)
         for trial in new_trials:
             run = self._trials.finished[trial]
             if trial.kept is not None:
@@ -304,7 +304,7 @@ class Search:
         is_new = trial not in self._trials.finished
         if is_new and len(self._trials.finished) + 1 + num_reserved > self._request.most:
             raise NoTrialsLeft
-        self._made([trial])
+        self._train([trial])
         worse = self._judged[trial].worse
         passes = worse <= self._limits.asked
         if self._limits.asked < worse <= self._limits.chance:
@@ -312,7 +312,7 @@ class Search:
             num_new = sum(each not in self._trials.finished for each in trials)
             if len(self._trials.finished) + num_new + num_reserved > self._request.most:
                 raise NoTrialsLeft
-            self._made(trials)
+            self._train(trials)
             passes = self._limits.passes([self._judged[each].worse for each in trials])
         self._has_passed |= passes
         return passes
@@ -324,7 +324,7 @@ class Search:
         while True:
             trials = [Trial(kept=kept, seed=seed) for seed in self._seeds]
             try:
-                self._made(trials)
+                self._train(trials)
             except NoTrialsLeft:
                 return kept, self._mean(trials)
             worse = self._mean(trials)
@@ -360,7 +360,7 @@ class Search:
             return None
         trials = [Trial(kept=types, seed=seed, layers=layers) for seed in self._seeds]
         try:
-            self._made(trials)
+            self._train(trials)
         except NoTrialsLeft:
             return None
         differences = [self._judged[trial].worse for trial in trials]

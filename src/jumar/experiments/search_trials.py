@@ -73,7 +73,7 @@ class Trials:
     place: Place
     finished: dict[Trial, Run] = field(default_factory=dict[Trial, Run])
 
-    def made(self, trials: Sequence[Trial]) -> list[Run]:
+    def train(self, trials: Sequence[Trial]) -> list[Run]:
         """Train what is not finished yet.
 
         Raises:

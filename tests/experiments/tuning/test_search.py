@@ -229,7 +229,7 @@ def test_candidate_that_dies_is_reported_and_the_search_resumes(
     assert reason == (
         "there is no such thing here"
         if moment == "start"
-        else "killed by SIGKILL, most likely for want of memory"
+        else "killed by SIGKILL, most likely for lack of memory"
     )
 
 

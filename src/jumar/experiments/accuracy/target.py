@@ -60,7 +60,7 @@ def parse_target(text: str) -> Target:
         raise UserError(
             f"'{text}' is not a target",
             where="--target",
-            todo="Name a score and what it must reach: top1=95, psnr=33.6 or loss=0.3.",
+            todo="Give a score and what it must reach: top1=95, psnr=33.6 or loss=0.3.",
         )
     return Target(metric=match[1], value=float(match[2]))
 

@@ -152,7 +152,7 @@ class _Tuning:
             return
         reference = next((e for e in self._measured if e.name in ORIGIN_MODES), None)
         if reference is None or reference.judged.margin <= 0:
-            self._not_tried.append("op list: float32 itself was not seen to reach the target")
+            self._not_tried.append("op list: float32 itself was not shown to reach the target")
             return
         mode, target = promising[0].name, self._request.target
         # The search compares a score with float32's; the target is an absolute value.
@@ -166,7 +166,7 @@ class _Tuning:
 
     def _try_loss_scale(self) -> None:
         if self._request.has_loss_scale:
-            self._not_tried.append("loss scale: the recipe has one, which every mode was given")
+            self._not_tried.append("loss scale: the recipe has one, which every mode used")
             return
         # A loss scale is for the range of fp16; other types do not need it.
         promising = [

@@ -150,7 +150,8 @@ def _interval(field: str, text: str, resolved_value: Any) -> Interval:
         raise UserError(
             f"'{field}={text}' is not an interval of {kind}",
             where=OPTION,
-            todo=f"For instance: {field}={'8:64' if is_whole else '0.1:0.9'}, or with :log behind.",
+            todo=f"For instance: {field}={'8:64' if is_whole else '0.1:0.9'}, or with :log at "
+            "the end.",
         ) from None
     if len(parts) > 2 and not is_log:
         raise UserError(

@@ -146,7 +146,7 @@ class RayCluster(Place):
         except _errors.RayTaskError:
             raise
         except _errors.RayError as error:
-            return self._lost(placed, type(error).__name__)
+            return self._after_loss(placed, type(error).__name__)
         self._idle.append(placed.actor)
         if returned.code is None:
             raise UserError(
@@ -159,10 +159,10 @@ class RayCluster(Place):
         is_interrupted = stopping_signal(returned.code) and not placed.is_stopped
         # The lock of a run directory may outlive a lost worker for a moment, which is exit code 2.
         if is_interrupted or (placed.losses and returned.code == 2):
-            return self._lost(placed, f"{returned.node} ended it")
+            return self._after_loss(placed, f"{returned.node} ended it")
         return Ended(job=placed.job, code=returned.code)
 
-    def _lost(self, placed: _Placed, reason: str) -> Ended | None:
+    def _after_loss(self, placed: _Placed, reason: str) -> Ended | None:
         job = placed.job
         if read_run(job.directory).state == "finished":
             return Ended(job=job, code=0)

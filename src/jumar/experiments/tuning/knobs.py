@@ -1,6 +1,6 @@
 """Settings that can make a step faster, and their declared effect on the weights.
 
-Three classes. `identical`: the weights stay the same bits. `rounding`: sums are added in another
+Three classes. `identical`: the weights stay bit-identical. `rounding`: sums are added in another
 order, or other kernels round differently. `mathematics` (precision, batch size): a different
 training, which is never tried here. A choice's declaration is checked against the hash of the
 weights.

@@ -153,6 +153,6 @@ class MeasuredProcess:
         lines = " ".join(line.strip() for line in text.splitlines()[-_LINES_SHOWN:])
         if code < 0:
             name = signal.Signals(-code).name
-            cause = ", most likely for want of memory" if name == "SIGKILL" else ""
+            cause = ", most likely for lack of memory" if name == "SIGKILL" else ""
             return f"killed by {name}{cause}"
         return lines.removeprefix("jumar: ") or f"ended with exit code {code}"

@@ -70,7 +70,7 @@ def tune_speed(tuning: SpeedTuning, say: Callable[[str], None]) -> Found | None:
     if earlier is not None and not earlier.measured.get("unfinished"):
         say(f"tuned before on {earlier.measured.get('date')}: {tuning.folder / FILE}")
         say(f"  {_result_text(earlier)}")
-        say(f"nothing is measured again; to do so, remove {tuning.folder} or name another --to")
+        say(f"nothing is measured again; to do so, remove {tuning.folder} or give another --to")
         return None
     key = {"validity": asdict(tuning.validity), "rounding": tuning.allow_rounding}
     journal = Journal(tuning.folder, key)
@@ -147,13 +147,13 @@ def _end_lines(result: Found) -> list[str]:
     lines: list[str] = []
     if result.left_out:
         labels = ", ".join(each.label for each in result.left_out)
-        continuation = "the same command goes on with them"
+        continuation = "the same command continues with them"
         if result.least_s:
             minutes = math.ceil(result.least_s / 60)
             continuation = (
-                f"the first of them needs --minutes {minutes} here, its confirmation included"
+                f"the first of them needs --minutes {minutes} here, including its confirmation"
             )
-        lines.append(f"not tried for want of time: {labels}; {continuation}")
+        lines.append(f"not tried for lack of time: {labels}; {continuation}")
     if result.interrupted:
         return lines
     if result.best.choices and result.confirmed is None:
@@ -162,7 +162,7 @@ def _end_lines(result: Found) -> list[str]:
             "not confirmed: the settings stay as they are; the same command tries again",
         ]
     if result.confirmed is None:
-        return [*lines, "nothing was measured as faster: the settings stay as they are"]
+        return [*lines, "no setting was measured as faster: the settings stay as they are"]
     confirmed_text = (
         f"{result.confirmed.text()} in {result.confirmed.pairs} pairs of fresh processes"
     )
@@ -188,7 +188,7 @@ def _write(tuning: SpeedTuning, result: Found, clock: Clock, say: Callable[[str]
     path = tuning.folder / FILE
     is_partial = result.interrupted
     if is_partial and not result.best.choices:
-        say("stopped: nothing was measured as faster yet; the same command goes on from here")
+        say("stopped: no setting was measured as faster yet; the same command continues from here")
         return
     applies = result.is_faster or is_partial
     Tuned(
@@ -200,7 +200,7 @@ def _write(tuning: SpeedTuning, result: Found, clock: Clock, say: Callable[[str]
         measured=_measured(tuning, result, clock),
     ).write(path)
     if is_partial:
-        say("stopped before the confirmation; the same command goes on from here")
+        say("stopped before the confirmation; the same command continues from here")
         say(f"written: {path}, with what won its races so far: {', '.join(result.best.labels)}")
     else:
         say(f"written: {path}")

@@ -421,6 +421,20 @@ def test_ops_without_steps_get_marks_from_other_files_by_launch_time() -> None:
     assert _gathered(untimed, steps).ops["step"].to_list() == [None, None, 7, None]
 
 
+def test_ops_launched_before_the_recording_get_no_step_from_marks() -> None:
+    marks = _part("step_trace", steps=_table({"step": 1, "start_ns": 0, "end_ns": 90}))
+    place = {"name": "a", "duration_ns": 1, "device": 0, "stream": "7"}
+    ops = _table(
+        {**place, "start_ns": 5, "launch_ns": None, "step": None},
+        {**place, "start_ns": 6, "launch_ns": None, "step": 4},
+        {**place, "start_ns": 20, "launch_ns": 9, "step": None},
+        {**place, "start_ns": 30, "launch_ns": None, "step": None},
+    )
+    assert _gathered(_part("op_summary", ops=ops), marks).ops["step"].to_list() == [None, 4, 1, 1]
+    bare = _gathered(_part("op_summary", ops=ops.drop("stream")), marks)
+    assert bare.ops["step"].to_list() == [1, 4, 1, 1]
+
+
 def test_steps_get_bounds_from_sibling_marks() -> None:
     table = _part("step_trace_time", steps=_table({"step": 2, "free_ns": 1}, {"step": 9}))
     marks = [

@@ -113,6 +113,28 @@ def test_steps_follow_the_device_ops_without_overlap() -> None:
 
 
 @pytest.mark.parametrize(
+    ("others", "begin"),
+    [
+        # What ran before the first op of the first step ends, at the latest, where that begins.
+        ([_op(20, 30), _op(40, 30), _op(60, None)], 80),
+        ([_op(20, 65), _op(10, 5)], 85),
+        ([_op(20, 500)], 100),
+        ([_op(99, None, rank=None)], 99),
+        # Neither what starts later nor what ran on another rank is of a step before.
+        ([_op(100, 5), _op(130, 5), _op(20, 70, rank=1), _op(None, 90)], 80),
+    ],
+)
+def test_first_step_begins_when_ops_before_it_have_ended(
+    others: list[dict[str, Any]], begin: int
+) -> None:
+    ops = [_op(100, 20, step=3), _op(200, 20, step=4)]
+    profile = profile_of([*ops, *others], steps=[_mark(3, 80, 150), _mark(4, 150, 300)])
+    assert _windows(profile) == [(0, 3, begin, 100, 120), (0, 4, 120, 200, 220)]
+    unmarked = profile_of([*ops, *others])
+    assert _windows(unmarked)[0] == (0, 3, 100, 100, 120)
+
+
+@pytest.mark.parametrize(
     ("kind", "ops", "expected"),
     [
         # On a CPU and where ops name no step, the marks count; a wrong one is left out.

@@ -20,7 +20,7 @@ from jumar.profiling.reading.clocks import brought_beside, lag_of, on_one_clock
 from jumar.profiling.reading.mindspore.timeline import since_start
 from jumar.profiling.reading.part import Part
 from jumar.profiling.reading.traces.kineto import NOT_READ
-from jumar.profiling.reading.traces.nesting import step_at
+from jumar.profiling.reading.traces.nesting import launched_earlier, step_at
 
 _OPS_FROM: Final = (
     "kernel_details",
@@ -259,6 +259,8 @@ def _stepped(ops: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     if "launch_ns" in ops.columns:
         moment = ops["launch_ns"].zip_with(ops["launch_ns"].is_not_null(), moment)
     step = step_at(moment, marks)
+    if {"device", "stream", "launch_ns"} <= set(ops.columns):
+        step = step.set(launched_earlier(ops), None)
     return ops.with_columns(known.cast(pl.Int64).zip_with(known.is_not_null(), step).alias("step"))
 
 

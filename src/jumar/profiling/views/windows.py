@@ -99,7 +99,7 @@ def step_windows(profile: Profile) -> pl.DataFrame:
             .agg(pl.col("start_ns").min(), end.max().alias("end_ns"))
             .with_columns(pl.lit(0, dtype=pl.Int64).alias("step"))
         )
-    return _in_order(windows, marks)
+    return _in_order(windows, marks, ops.filter(pl.col("step").is_null()))
 
 
 def names_steps(profile: Profile) -> bool:
@@ -108,10 +108,16 @@ def names_steps(profile: Profile) -> bool:
     return marked or profile.ops["step"].null_count() < profile.ops.height
 
 
-def _in_order(windows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
+def _in_order(windows: pl.DataFrame, marks: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
     """Windows that do not overlap: a step ends at the latest where the next one starts.
 
-    What precedes the first step of a rank is known only if the producer marked its start.
+    What precedes the first step of a rank is known only if the producer marked its start; what the
+    device still did of a step before is not part of it.
+
+    Args:
+        windows: Start and end of each step.
+        marks: The producer's.
+        others: The ops without a step.
     """
     first = marks.select("rank", "step", pl.col("start_ns").alias("mark_ns"))
     windows = windows.filter(pl.col("end_ns") > pl.col("start_ns")).sort("rank", "start_ns", "step")
@@ -120,9 +126,22 @@ def _in_order(windows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
         pl.col("end_ns") > pl.col("start_ns")
     )
     before = pl.col("end_ns").shift(1).over("rank")
-    marked = pl.min_horizontal("mark_ns", "start_ns")
+    earlier = (
+        others.join(
+            windows.group_by("rank").agg(pl.col("start_ns").min().alias("first_ns")), on="rank"
+        )
+        .filter(pl.col("start_ns") < pl.col("first_ns"))
+        .group_by("rank")
+        .agg((pl.col("start_ns") + pl.col("duration_ns").fill_null(0)).max().alias("earlier_ns"))
+    )
+    marked = (
+        pl.when(pl.col("mark_ns").is_not_null())
+        .then(pl.min_horizontal(pl.max_horizontal("mark_ns", "earlier_ns"), "start_ns"))
+        .otherwise("start_ns")
+    )
     return (
         windows.join(first.unique(["rank", "step"], keep="first"), on=["rank", "step"], how="left")
+        .join(earlier, on="rank", how="left")
         .sort("rank", "start_ns")
         .with_columns(before.fill_null(marked).alias("begin_ns"))
         .select(pl.col(name).cast(kind) for name, kind in WINDOWS.items())

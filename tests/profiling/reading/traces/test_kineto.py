@@ -16,6 +16,7 @@ from jumar.profiling.profile import Missing
 from jumar.profiling.reading.part import Part
 from jumar.profiling.reading.traces import kineto, longest
 from jumar.profiling.reading.traces.trace import read_trace
+from jumar.profiling.views.step_split import step_split
 
 
 def _captured(path: Path) -> dict[str, tuple[int, float]]:
@@ -341,6 +342,35 @@ def test_every_column_of_a_cuda_trace_follows_from_its_events(tmp_path: Path) ->
         ("1", "runtime", "cudaLaunchKernel", 801_000, 5_000, 5),
         ("1", "runtime", "cudaLaunchKernel", 91_000, 2_000, 6),
         ("1", "python", "train.py(3): step", 2_000, 9_000, None),
+    ]
+
+
+def test_kernels_of_the_step_before_the_recording_belong_to_no_step(tmp_path: Path) -> None:
+    """The device is behind: its first three kernels were launched before anything was recorded."""
+
+    def kernel(start: float, stream: int, correlation: int) -> dict[str, Any]:
+        where = {"device": 0, "stream": stream, "correlation": correlation}
+        return _slice("kernel", "gemm", start, 10, pid=0, args=where)
+
+    path = _written(
+        tmp_path / "x.json",
+        _slice("user_annotation", "ProfilerStep#3", 100, 100),
+        _slice("user_annotation", "ProfilerStep#4", 200, 100),
+        _slice("cuda_runtime", "cudaLaunchKernel", 110, 1, args={"correlation": 8}),
+        _slice("cuda_runtime", "cudaLaunchKernel", 210, 1, args={"correlation": 9}),
+        *(kernel(110, 7, 1), kernel(120, 7, 2), kernel(102, 8, 3)),
+        *(kernel(150, 7, 8), kernel(160, 7, 5), kernel(170, 8, 6), kernel(250, 7, 9)),
+    )
+    profile = read(path)
+    assert profile.ops.select("start_ns", "step").rows() == [
+        *((102_000, None), (110_000, None), (120_000, None)),
+        *((150_000, 3), (160_000, 3), (170_000, 3), (250_000, 4)),
+    ]
+    split = step_split(profile).select("step", "start_ns", "end_ns", "computing_ns", "preparing_ns")
+    assert split.rows() == [
+        # It begins when the device is done with what was left: at 130, after the mark.
+        (3, 150_000, 180_000, 30_000, 20_000),
+        (4, 250_000, 260_000, 10_000, 70_000),
     ]
 
 

@@ -10,7 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jumar.profiling import read
-from jumar.profiling.reading.traces.nesting import Sweep, innermost, step_at, with_waits
+from jumar.profiling.reading.traces.nesting import (
+    Sweep,
+    innermost,
+    launched_earlier,
+    step_at,
+    with_waits,
+)
 
 
 def _laid_out(tree: list, start: int, rows: list[tuple[int, int, int]], parent: int) -> int:
@@ -153,3 +159,33 @@ def test_rows_without_a_time_have_no_step() -> None:
         1,
         None,
     ]
+
+
+@pytest.mark.parametrize(
+    ("ops", "earlier"),
+    [
+        # On a stream whose first launched op starts at 30, whenever that was launched.
+        (
+            [(0, "7", 10, None), (0, "7", 29, None), (0, "7", 30, 5), (0, "7", 31, None)],
+            [1, 1, 0, 0],
+        ),
+        ([(0, "7", 30, None), (0, "7", 30, 5)], [0, 0]),
+        # Each stream and each device for itself.
+        ([(0, "7", 20, None), (0, "7", 30, 5), (0, "8", 10, 5), (0, "8", 20, None)], [1, 0, 0, 0]),
+        ([(0, "7", 20, None), (1, "7", 30, 5)], [0, 0]),
+        ([(None, "7", 20, None), (None, "7", 30, 5), (0, "7", 20, None)], [1, 0, 0]),
+        # On a stream without launches, the first launch for the device decides.
+        ([(0, "9", 4, None), (0, "9", 5, None), (0, "7", 30, 5), (0, "7", 40, 3)], [0, 0, 0, 0]),
+        ([(0, "9", 4, None), (0, "9", 5, None), (0, "7", 30, 5)], [1, 0, 0]),
+        # Without a launch, or a start, nothing is known.
+        ([(0, "7", 10, None), (0, "7", 20, None)], [0, 0]),
+        ([(0, "7", None, None), (0, "7", 20, 1)], [0, 0]),
+        ([], []),
+    ],
+)
+def test_op_that_no_recorded_call_launched_is_of_earlier_where_it_precedes_the_launched_ones(
+    ops: list[tuple[int | None, str, int | None, int | None]], earlier: list[int]
+) -> None:
+    schema = {"device": pl.Int32, "stream": pl.String, "start_ns": pl.Int64, "launch_ns": pl.Int64}
+    table = pl.DataFrame(ops, schema=schema, orient="row")
+    assert launched_earlier(table).cast(pl.Int8).to_list() == earlier

@@ -13,7 +13,7 @@ from jumar.profiling.reading.exact import nanoseconds_of
 from jumar.profiling.reading.part import Part
 from jumar.profiling.reading.traces.categories import DEVICE, RUNTIME, device_category
 from jumar.profiling.reading.traces.longest import longest_calls
-from jumar.profiling.reading.traces.nesting import step_at, with_waits
+from jumar.profiling.reading.traces.nesting import launched_earlier, step_at, with_waits
 from jumar.profiling.reading.traces.spilling import Texts
 from jumar.profiling.reading.traces.sweeping import (
     STEP,
@@ -204,7 +204,8 @@ def _linked(trace: Trace, steps: pl.DataFrame, base: int) -> pl.DataFrame:
             for name in ("shapes", "types", "module", "op")
         ).drop("op_by_id", "shapes_by_id", "types_by_id", "module_by_id")
     moment = kernels["launch_ns"].fill_null(kernels["start_ns"])
-    return kernels.drop("external").with_columns(step_at(moment, steps).alias("step"))
+    step = step_at(moment, steps).set(launched_earlier(kernels), None)
+    return kernels.drop("external").with_columns(step.alias("step"))
 
 
 def _family() -> pl.Expr:

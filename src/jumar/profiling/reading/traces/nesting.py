@@ -107,6 +107,24 @@ def with_waits(ops: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def launched_earlier(ops: pl.DataFrame) -> pl.Series:
+    """Which ops were launched before the recording began, and so belong to a step before.
+
+    A stream works in order, and the device runs behind the host: what no recorded call launched, on
+    a stream whose first launched op is yet to start, was waiting there. On a stream without any
+    launch, only what starts before the first launch for its device was; without one of these
+    nothing is known.
+
+    Args:
+        ops: `device`, `stream`, `start_ns`, `launch_ns`.
+    """
+    launch = pl.col("launch_ns")
+    known = pl.when(launch.is_not_null()).then(pl.col("start_ns"))
+    first = pl.coalesce(known.min().over("device", "stream"), launch.min().over("device"))
+    earlier = launch.is_null() & (pl.col("start_ns") < first)
+    return ops.select(earlier.fill_null(False).alias("earlier"))["earlier"]
+
+
 def step_at(moment: pl.Series, steps: pl.DataFrame) -> pl.Series:
     """The step that contains each moment; null outside all steps."""
     if not steps.height:

@@ -375,6 +375,36 @@ def test_kernels_of_the_step_before_the_recording_belong_to_no_step(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
+    ("kernel", "talks"),
+    [
+        ("ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)", True),
+        ("rcclGenericKernel<1, false>", True),
+        ("void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>(int*)", True),
+        ("void vllm::cross_device_reduce_2stage<c10::Half, 8>(vllm::RankData*, int)", True),
+        ("void tensorrt_llm::kernels::twoShotAllReduceKernel<float>(int)", True),
+        ("reduce_scatter_cross_device_store", True),
+        ("void at::native::reduce_kernel<512, 1, allreduce_op>(int)", False),
+        ("void softmax_warp_all_reduce<float>(float*)", False),
+        ("void blockAllReduceSum<float>(float*)", False),
+        ("not_nccl_kernel", False),
+    ],
+)
+def test_collectives_outside_nccl_are_communication(
+    tmp_path: Path, kernel: str, talks: bool
+) -> None:
+    where = {"device": 0, "stream": 7, "correlation": 8}
+    found = _part(
+        tmp_path / "x.json",
+        _slice("cpu_op", "symm_mem::reduce_", 5, 20),
+        _slice("cuda_runtime", "cudaLaunchKernel", 10, 1, args={"correlation": 8}),
+        _slice("kernel", kernel, 50, 10, pid=0, args=where),
+    )
+    assert found.ops is not None
+    kind = kernel.partition("(")[0] if kernel.startswith("nccl") else "symm_mem::reduce_"
+    assert found.ops.select("core", "type").rows() == [("COMMUNICATION" if talks else "CUDA", kind)]
+
+
+@pytest.mark.parametrize(
     ("kernel", "family"),
     [
         *(("cudnn_x", "conv"), ("WINOGRAD", "conv"), ("cutlass_80", "gemm")),

@@ -48,6 +48,15 @@ _FAMILIES: Final = (
     ("^Memset", "Memset"),
 )
 
+_FUNCTION: Final = r"^(?:void )?(?:\(anonymous namespace\)::|\w+::)*(\w+)"
+"""The name of a kernel's function, without its namespaces and template arguments."""
+_COLLECTIVE: Final = (
+    "^[nr]ccl|cross_device_reduce|(?i:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all)"
+)
+"""Functions of collectives, those outside NCCL included: symmetric memory, vLLM, TensorRT-LLM."""
+_WITHIN: Final = "(?i)(?:warp|block|thread|lane)_?all_?reduce"
+"""Reductions within one kernel."""
+
 
 def part_of(trace: Trace, shown: str) -> Part:
     """The tables of a Kineto trace."""
@@ -223,12 +232,13 @@ def _family() -> pl.Expr:
 def _types(texts: Texts, kernels: pl.DataFrame) -> pl.DataFrame:
     """The type of each kernel, from its own name and its op's; computed once per pair."""
     pairs = kernels.select("name", "op").unique()
-    collective = pl.col("kernel").str.contains("^nccl")
+    function = pl.col("kernel").str.extract(_FUNCTION)
+    collective = function.str.contains(_COLLECTIVE) & ~function.str.contains(_WITHIN)
     kind = pl.coalesce(pl.col("parent").str.strip_prefix("aten::"), _family())
     typed = pairs.select(
         "name", "op", texts.of(pairs["name"]).alias("kernel"), texts.of(pairs["op"]).alias("parent")
     ).with_columns(
-        pl.when(collective)
+        pl.when(pl.col("kernel").str.contains("^nccl"))
         .then(pl.col("kernel").str.extract(r"^(\w+?)(?:\(|$)"))
         .otherwise(kind)
         .alias("type"),

@@ -363,6 +363,43 @@ def test_ranks_are_named_ones_or_devices_or_the_next_free() -> None:
     ]
     steps = Part(file="g", kind="step_trace", steps=_table({"step": 1, "device": 6}))
     assert gathered("s", {"g": [steps]}).steps["rank"].to_list() == [6]
+    # msprof's settings tell the device where the ops do not.
+    settings = Part(file="h", kind="msprof_info", statistics={"device": _table({"device": 0})})
+    both = {"h": [settings, *capture("h")], "i": capture("i")}
+    assert gathered("s", both).ops.select("rank", "name").rows() == [(0, "h"), (1, "i")]
+    assert gathered("s", {"i": capture("i"), "h": both["h"]}).ranks == (0, 1)
+
+
+def test_renamed_folders_of_two_devices_have_their_ranks_and_cores(tmp_path: Path) -> None:
+    for device in (1, 2):
+        folder = tmp_path / f"node{device}" / f"device_{device}"
+        (folder / "timeline").mkdir(parents=True)
+        facts = {"id": device, "ai_core_num": 30 + device}
+        (folder / f"info.json.{device}").write_text(json.dumps({"DeviceInfo": [facts]}))
+        named = {"ph": "M", "name": "process_name", "pid": 3, "args": {"name": "Ascend Hardware"}}
+        op = {"ph": "X", "name": "Add", "pid": 3, "tid": 2, "ts": 5, "dur": 10 * device}
+        trace = [named, {**op, "args": {"Task Type": "AI_CORE"}}]
+        (folder / "timeline" / f"msprof_{device}_0_1.json").write_text(json.dumps(trace))
+    profile = read(tmp_path)
+    assert profile.ops.select("rank", "duration_ns").rows() == [(1, 10_000), (2, 20_000)]
+    cores = profile.statistics["device"].select("rank", "ai_core_num")
+    assert sorted(cores.rows()) == [(1, 31), (2, 32)]
+    assert read(tmp_path / "node2" / "device_2").ranks == (2,)
+
+
+def test_settings_apart_from_the_tables_of_a_device_take_no_rank(tmp_path: Path) -> None:
+    (tmp_path / "PROF_1" / "device_0").mkdir(parents=True)
+    settings = {"DeviceInfo": [{"id": 0, "ai_core_num": 32}]}
+    (tmp_path / "PROF_1" / "device_0" / "info.json.0").write_text(json.dumps(settings))
+    tables = tmp_path / "PROF_1" / "mindstudio_profiler_output"
+    tables.mkdir()
+    (tables / "op_summary_1.csv").write_text(
+        "Device_id,Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us)\n"
+        "0,a,Add,AI_CORE,5,1\n"
+    )
+    profile = read(tmp_path)
+    assert profile.ranks == (0,)
+    assert profile.statistics["device"]["rank"].to_list() == [0]
 
 
 def test_rows_naming_a_rank_or_one_of_several_devices_keep_it() -> None:

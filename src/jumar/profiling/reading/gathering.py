@@ -101,6 +101,9 @@ def _gaps(part: Part, parts: Sequence[Part]) -> Sequence[Missing]:
     return () if timeline and part.kind == "mindspore_op_detail" else part.missing
 
 
+_SETTINGS: Final = "msprof_info"
+
+
 def _ranked(captures: Mapping[str, Sequence[Part]]) -> list[tuple[int, Sequence[Part]]]:
     """Each capture with its rank: the one it names, its device, else the next free one."""
     known: dict[str, int] = {}
@@ -111,6 +114,10 @@ def _ranked(captures: Mapping[str, Sequence[Part]]) -> list[tuple[int, Sequence[
     result: list[tuple[int, Sequence[Part]]] = []
     for name, parts in captures.items():
         rank = known[name]
+        if rank >= 0 and all(part.kind == _SETTINGS for part in parts):
+            # msprof's tables of a device may lie in another folder than its settings.
+            result.append((rank, parts))
+            continue
         if rank < 0 or rank in taken:
             rank = next(free for free in range(len(captures) + len(taken) + 1) if free not in taken)
         taken.add(rank)
@@ -119,10 +126,10 @@ def _ranked(captures: Mapping[str, Sequence[Part]]) -> list[tuple[int, Sequence[
 
 
 def _device(parts: Iterable[Part]) -> int:
-    """The one device of a capture's ops, or -1."""
+    """The one device of a capture's ops or settings, or -1."""
     devices: set[int] = set()
     for part in parts:
-        for table in (part.ops, part.steps):
+        for table in (part.ops, part.steps, part.statistics.get("device")):
             if table is not None and "device" in table.columns:
                 devices.update(int(device) for device in table["device"].drop_nulls().unique())
     return devices.pop() if len(devices) == 1 else -1

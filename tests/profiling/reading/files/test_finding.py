@@ -34,7 +34,7 @@ def test_explicitly_given_file_is_read_whatever_its_name(tmp_path: Path) -> None
 def test_tables_below_a_folder_are_found_in_order_without_raw_data(tmp_path: Path) -> None:
     written(
         tmp_path,
-        *("b/2.csv", "b/1.CSV", "a/x.txt", "odd.csv", "readme.md", "a/info.json.0", "z.csv.gz"),
+        *("b/2.csv", "b/1.CSV", "a/x.txt", "odd.csv", "readme.md", "a/info.json.11", "z.csv.gz"),
         *("FRAMEWORK/x.csv", "logs/x.csv", "log/x.csv", "sqlite/x.csv"),
         *("device_0/data/x.csv", "data/y.csv", "device_x/data/z.csv"),
     )
@@ -42,7 +42,7 @@ def test_tables_below_a_folder_are_found_in_order_without_raw_data(tmp_path: Pat
     (tmp_path / "unknown.json").write_text("{}")
     found = [source.shown for source in sources_of(tmp_path, "top/")]
     assert found == [
-        *("top/odd.csv", "top/z.csv.gz", "top/a/info.json.0", "top/a/x.txt", "top/b/1.CSV"),
+        *("top/odd.csv", "top/z.csv.gz", "top/a/info.json.11", "top/a/x.txt", "top/b/1.CSV"),
         *("top/b/2.csv", "top/data/y.csv", "top/device_x/data/z.csv"),
     ]
     assert {one.shown: one.kind for one in sources_of(tmp_path, "top")}["top/odd.csv"] == ""
@@ -74,6 +74,12 @@ def test_folder_with_too_many_files_is_refused(
         ("PROF_000001_x/host/x.csv", "PROF_000001_x/"),
         ("PROF_000001_x/x.csv", "PROF_000001_x/"),
         ("PROF_x/device_3/x.csv", "PROF_x/device_3"),
+        # Under another name than msprof's, or alone.
+        ("renamed/device_3/timeline/x.csv", "renamed/device_3"),
+        ("renamed/device_3/summary/x.csv", "renamed/device_3"),
+        ("renamed/device_3/x.csv", "renamed/device_3"),
+        ("renamed/device_3/run_1/x.csv", "renamed/device_3/run_1"),
+        ("renamed/node_3/timeline/x.csv", "renamed/node_3/timeline"),
         ("plain/deep/x.csv", "plain/deep"),
     ],
 )

@@ -12,11 +12,17 @@ from jumar.profiling.reading.files.recognition import recognised
 from jumar.profiling.reading.part import Source
 
 MOST_FILES: Final = 20_000
-ENDINGS: Final = (".csv", ".json", ".gz", ".db", ".txt", ".json.0")
+_MOST_DEVICES: Final = 64
+ENDINGS: Final = (
+    *(".csv", ".json", ".gz", ".db", ".txt"),
+    *(f".json.{device}" for device in range(_MOST_DEVICES)),
+)
+"""Of files that may be tables; msprof's `info.json.<device>` included."""
 TOP: Final = re.compile(r"_ascend_(pt|ms)$")
 _OUTPUT: Final = "ASCEND_PROFILER_OUTPUT"
 MSPROF: Final = re.compile(r"^PROF_\d")
 _DEVICE: Final = re.compile(r"^device_\d+$")
+_BELOW_DEVICE: Final = ("timeline", "summary")
 
 
 def sources_of(path: Path, shown: str) -> list[Source]:
@@ -86,4 +92,7 @@ def _capture(file: Path) -> str:
         if MSPROF.match(parent.name):
             inner = parents[place - 1] if place else parent
             return str(inner if _DEVICE.match(inner.name) else parent)
+    # A device's folder alone, or below another name than msprof's.
+    if file.parent.name in _BELOW_DEVICE and _DEVICE.match(file.parent.parent.name):
+        return str(file.parent.parent)
     return str(file.parent)

@@ -46,7 +46,7 @@ def _trace(path: Path, *, longest: float = 20.0) -> Path:
 _KERNELS = """Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Stream ID
 4,a_1,MatMul,AI_CORE,1736408883704643.212\t,53.741,0,2
 4,a_2,MatMul,AI_CORE,1736408883704699.2\t,10,0,2
-4,cut,MatMul,AI_CORE
+4,cut,MatMul,AI_CORE,1736408883704650,5
 4,hcom_allReduce__1,hcom_allReduce_,COMMUNICATION,1736408883704705\t,20.5,0,3
 5,a_3,Cast,AI_VECTOR_CORE,1736408883704800\t,1.001,0,2
 """

@@ -202,13 +202,14 @@ def test_call_that_waits_for_the_device_is_not_a_launch(layer: str, name: str, k
 
 def test_host_op_is_work_and_not_a_slow_launch() -> None:
     told = _profile(layer="op", name="aten::upsample_bilinear2d")
-    # One step, so that no op lasts half of it; all was launched before the holes.
+    # One step, so that no op lasts half of it; all was launched just before the holes.
     steps = frame(
         [{"rank": 0, "step": 0, "start_ns": 0, "end_ns": 4 * STEP}],
         STEPS_SCHEMA,
     )
-    ops = told.ops.with_columns(
-        pl.lit(0, pl.Int64).alias("step"), (pl.col("start_ns") // STEP * STEP).alias("launch_ns")
+    before = (pl.col("start_ns") + pl.col("duration_ns")).shift(1) - 10_000
+    ops = told.ops.sort("start_ns").with_columns(
+        pl.lit(0, pl.Int64).alias("step"), before.fill_null(0).alias("launch_ns")
     )
     resized = replace(told, ops=ops, steps=steps)
     first = todo_table(resized).row(0, named=True)

@@ -21,6 +21,7 @@ from jumar.profiling.views.intervals import (
     spans,
     union,
 )
+from jumar.profiling.views.queued import queued_gaps
 from jumar.profiling.views.view import Options
 from jumar.profiling.views.windows import (
     as_spans,
@@ -238,6 +239,11 @@ class Case:
         return difference(self.inside, pl.concat([self.computes, self.communicating]))
 
     @cached_property
+    def queued(self) -> pl.DataFrame:
+        """When this rank's device is idle although its next op was launched long before."""
+        return queued_gaps(self.profile).filter(pl.col("rank") == self.rank)
+
+    @cached_property
     def copying(self) -> pl.DataFrame:
         """When this rank copies memory."""
         return copying_union(self.profile).filter(pl.col("rank") == self.rank)
@@ -257,7 +263,10 @@ class Case:
 
     @cached_property
     def blames(self) -> tuple[list[Blame], pl.DataFrame]:
-        """The idle time that each cause on the host explains, and what remains."""
+        """The idle time that each cause on the host explains, and what remains.
+
+        While the next op waits on the device, the host is not to blame, whatever it does.
+        """
         if self.profile.kind == "cpu":
             # Nothing is idle while the loader works; its calls count as waiting.
             loading = [cause for cause in self.causes if cause.kind == "data"]
@@ -267,10 +276,12 @@ class Case:
         left = self.free
         if not self.augmenting.is_empty():
             left = difference(left, self.augmenting)
+        kept = intersection(left, self.queued)
+        left = difference(left, kept)
         blames: list[Blame] = []
         for cause in self.causes:
             host = intersection(cause.host, self.inside)
             free = intersection(left, cause.alone)
             left = difference(left, cause.alone)
             blames.append(Blame(cause, host, free, length(intersection(host, self.uncovered))))
-        return blames, left
+        return blames, union(pl.concat([left, kept]))

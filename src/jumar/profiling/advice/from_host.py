@@ -125,8 +125,23 @@ def unexplained(case: Case) -> Iterator[Claim]:
         yield Claim(
             values={"free": ms(length(left) / case.steps), "record": _not_recorded(case)},
             spans=left,
-            evidence=(_beside(case, left),),
+            evidence=tuple(_where(case, left)),
         )
+
+
+def _where(case: Case, left: pl.DataFrame) -> Iterator[Text]:
+    """What is known of free time that no cause explains."""
+    waits = intersection(left, case.queued)
+    if waits.height:
+        kept = ms(length(waits) / case.steps)
+        yield Text(
+            en=f"in {kept} of it the next op had been launched long before: it waits on the "
+            "device, for another stream or another program",
+            zh=f"其中 {kept} 内下一个算子早已下发：它在设备上等待其他流或其他程序",
+        )
+        left = difference(left, waits)
+    if length(left):
+        yield _beside(case, left)
 
 
 def _not_recorded(case: Case) -> Text:

@@ -9,6 +9,7 @@ from jumar.profiling.columns import RANK, column, milliseconds, ms, percent
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.host_calls import Cause, causes, free_time
 from jumar.profiling.views.intervals import difference, intersection, length, union
+from jumar.profiling.views.queued import queued_gaps
 from jumar.profiling.views.view import VIEWS, Impossible, Options, View, require
 from jumar.profiling.views.windows import (
     as_spans,
@@ -19,6 +20,10 @@ from jumar.profiling.views.windows import (
 )
 
 _REST = Text(en="none of these, or no call recorded", zh="其他，或没有记录到调用")
+_QUEUED = Text(
+    en="none on the host: the next op waits on the device",
+    zh="非 host 原因：下一个算子在设备上等待",
+)
 _COPIES = Text(en="memory copies", zh="内存拷贝")
 _HOW = "record with activities CPU and NPU (or CUDA), and export the trace"
 
@@ -27,7 +32,8 @@ def host_bound(profile: Profile, options: Options) -> pl.DataFrame:
     """One row per cause: time on the host, and how much of the device's idle time it explains.
 
     Each moment of idle time goes to the first cause that fits: data loading, a call that blocks,
-    launching ops, calls that are mostly such time; the rest overlaps none of these.
+    launching ops, calls that are mostly such time; the rest overlaps none of these. While the next
+    op waits on the device, no call is the cause.
     """
     if profile.kind == "cpu":
         raise Impossible("ops of a device beside those of the host")
@@ -42,7 +48,7 @@ def host_bound(profile: Profile, options: Options) -> pl.DataFrame:
     blamed = causes(profile)
     for rank in windows["rank"].unique().sort().to_list():
         only = pl.col("rank") == rank
-        tables = (windows, free, waiting, copying_union(profile))
+        tables = (windows, free, waiting, copying_union(profile), queued_gaps(profile))
         cut = _Times(*(table.filter(only) for table in tables))
         rows += _of_rank(int(rank), blamed, cut, options.language)
     order = ("rank", "free_ms", "host_ms")
@@ -50,12 +56,13 @@ def host_bound(profile: Profile, options: Options) -> pl.DataFrame:
 
 
 class _Times(NamedTuple):
-    """When a rank is in a step, is idle, communicates uncovered, and copies memory."""
+    """When a rank is in a step, idle, communicates uncovered, copies memory, has ops queued."""
 
     windows: pl.DataFrame
     free: pl.DataFrame
     waiting: pl.DataFrame
     copying: pl.DataFrame
+    queued: pl.DataFrame
 
 
 def _of_rank(
@@ -64,13 +71,14 @@ def _of_rank(
     """The rows of one rank."""
     only = pl.col("rank") == rank
     total = max(length(times.free), 1)
-    left = times.free
+    kept = intersection(times.free, times.queued)
+    free = left = difference(times.free, kept)
     rows: list[dict[str, object]] = []
     for cause in causes:
         host = cause.host.filter(only)
         if host.is_empty():
             continue
-        explained = length(intersection(cause.alone.filter(only), times.free))
+        explained = length(intersection(cause.alone.filter(only), free))
         left = difference(left, cause.alone.filter(only))
         rows.append(
             {
@@ -83,10 +91,12 @@ def _of_rank(
                 "uncovered_communication_ms": length(intersection(host, times.waiting)) / 1e6,
             }
         )
-    copied = intersection(left, times.copying)
+    copied = intersection(union(pl.concat([left, kept])), times.copying)
     if copied.height:
-        left = difference(left, copied)
+        left, kept = difference(left, copied), difference(kept, copied)
         rows.append(_row(rank, _COPIES.in_language(language), length(copied), total))
+    if kept.height:
+        rows.append(_row(rank, _QUEUED.in_language(language), length(kept), total))
     rows.append(_row(rank, _REST.in_language(language), length(left), total))
     return rows
 

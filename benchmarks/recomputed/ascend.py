@@ -221,12 +221,12 @@ def _collectives(file: Path) -> Iterator[tuple[str, Any]]:
                     nanoseconds(transport.get("Transit Time(ms)"), "ms") or 0
                     for transport in facts.get("Communication Bandwidth Info", {}).values()
                 ]
-                if spent["transit_ns"] == 0:
+                if spent["transit_ns"] == 0 and max(sent, default=0):
                     # It says that nothing was transferred, beside a table of what was.
-                    spent["transit_ns"] = min(max(sent, default=0), spent["elapse_ns"])
-                rest = spent["elapse_ns"] - spent["transit_ns"]
-                spent["wait_ns"] = min(spent["wait_ns"], rest)
-                spent["idle_ns"] = min(spent["idle_ns"], rest - spent["wait_ns"])
+                    spent["transit_ns"] = min(max(sent), spent["elapse_ns"])
+                    rest = spent["elapse_ns"] - spent["transit_ns"]
+                    spent["wait_ns"] = min(spent["wait_ns"], rest)
+                    spent["idle_ns"] = min(spent["idle_ns"], rest - spent["wait_ns"])
                 yield from spent.items()
 
 

@@ -342,6 +342,16 @@ def test_collectives_of_several_files_are_merged_and_database_links_have_lower_p
     assert _gathered(database, _part("z")).links["source"].to_list() == [1]
 
 
+def test_collective_of_a_database_does_not_hide_the_one_of_the_text_beside_it() -> None:
+    """A database keeps the transit time of 0 that is corrected where the transfers are known."""
+    place = {"rank": 0, "step": 1, "name": "all", "group": "7"}
+    database = _part("sqlite", collectives=_table({**place, "transit_ns": 0, "idle_ns": 9}))
+    text = _part("communication", collectives=_table({**place, "transit_ns": 8, "wait_ns": None}))
+    for parts in ((database, text), (text, database)):
+        found = _gathered(*parts).collectives.select("transit_ns", "idle_ns")
+        assert found.rows() == [(8, 9)]
+
+
 def test_ranks_are_named_ones_or_devices_or_the_next_free() -> None:
     def capture(name: str, **more: Any) -> list[Part]:
         table = _ops(name, **({"device": more.pop("device")} if "device" in more else {}))

@@ -180,10 +180,10 @@ def _tables(parts: Sequence[Part]) -> tuple[dict[str, pl.DataFrame], list[Missin
             if len(host) > 1
             else host[0]
         )
-    # A table missing from a broken database has no columns either.
+    # A table missing from a broken database has no columns, and one has no times of transfers.
     collectives = [
         part.collectives
-        for part in parts
+        for part in sorted(parts, key=lambda part: part.kind == "sqlite")
         if part.collectives is not None and part.collectives.height
     ]
     if collectives:

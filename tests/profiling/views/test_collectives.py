@@ -206,6 +206,14 @@ def test_ops_on_several_streams_cover_no_more_than_the_delay() -> None:
     assert _did(_late(*ops)) == "0.100 ms of it computing Add"
 
 
+@pytest.mark.filterwarnings("error")
+def test_collective_outside_any_step_is_not_explained_by_a_step() -> None:
+    rows = [_all(0, 1_000, 500, step=None), _all(1, 1_100, 400, step=None)]
+    steps = [{"rank": rank, "step": None, "start_ns": rank * 100 * _US} for rank in (0, 1)]
+    profile = profile_of([_op(0, 0, 1), _op(1, 1_000, 30)], collectives=rows, steps=steps)
+    assert _did(profile) == "0.030 ms of it computing Add"
+
+
 def test_highest_of_equally_late_ranks_is_named() -> None:
     rows = [_all(0, 0, 90), _all(2, 10, 80), _all(1, 10, 80)]
     table = collectives(profile_of([_op(0, 0, 1)], collectives=rows), Options())

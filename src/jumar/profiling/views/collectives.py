@@ -132,6 +132,8 @@ def collectives(profile: Profile, options: Options) -> pl.DataFrame:
 
 def _entered_late(profile: Profile, step: int | None, rank: int) -> int:
     """How much later than the first rank a rank started a step, by their marks."""
+    if step is None:
+        return 0
     marks = profile.steps.filter((pl.col("step") == step) & pl.col("start_ns").is_not_null())
     own = marks.filter(pl.col("rank").fill_null(0) == rank)["start_ns"].min()
     return int(str(own)) - int(str(marks["start_ns"].min())) if own is not None else 0

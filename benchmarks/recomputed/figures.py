@@ -153,7 +153,8 @@ def of_steps(raw: Raw) -> dict[tuple[int, int], dict[str, int]]:
     """Where the time of each step goes, by rank and step.
 
     A step lasts from its first op to the end of its last, but not beyond the first op of the next;
-    a capture without steps is one step, 0.
+    a copy made ahead, while the step before runs, begins none. A capture without steps is one
+    step, 0.
     """
     result: dict[tuple[int, int], dict[str, int]] = {}
     for rank in sorted({op.rank for op in raw.ops}):
@@ -195,7 +196,7 @@ def _windows(
         spans = {
             step or 0: _span(list(some)) for step, some in groupby(known, key=lambda op: op.step)
         }
-        spans = spans or dict(marks) or {0: _span(ops)}
+        spans = _without_copies_ahead(spans, known) or dict(marks) or {0: _span(ops)}
     ordered = sorted((span, step) for step, span in spans.items() if span[1] > span[0])
     following = [span[0] for span, _ in ordered[1:]]
     cut = [
@@ -203,6 +204,21 @@ def _windows(
         for place, (span, step) in enumerate(ordered)
     ]
     return [(step, span) for step, span in cut if span[1] > span[0]]
+
+
+def _without_copies_ahead(
+    spans: Mapping[int, tuple[int, int]], ops: Sequence[Op]
+) -> dict[int, tuple[int, int]]:
+    """Later starts for steps that would begin with a copy while the step before still runs."""
+    result: dict[int, tuple[int, int]] = {}
+    until = None
+    for step, (start, end) in sorted(spans.items(), key=lambda item: (item[1][0], item[0])):
+        if until is not None and start < until:
+            work = [op.start for op in ops if (op.step or 0) == step and op.work not in COPIES]
+            start = min([until, *work])
+        until = max(end, until or end)
+        result[step] = (start, end)
+    return result
 
 
 def _span(ops: Sequence[Op]) -> tuple[int, int]:

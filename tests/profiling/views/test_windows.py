@@ -113,6 +113,44 @@ def test_steps_follow_the_device_ops_without_overlap() -> None:
 
 
 @pytest.mark.parametrize(
+    ("copied", "computed", "expected"),
+    [
+        # Copied ahead while the step before runs, beside its ops or overlapping its end.
+        (150, 210, [(0, 0, 100, 100, 200), (0, 1, 200, 200, 310)]),
+        (199, 210, [(0, 0, 100, 100, 200), (0, 1, 200, 200, 310)]),
+        # Its own op starts before the step before has ended.
+        (150, 190, [(0, 0, 100, 100, 190), (0, 1, 190, 190, 290)]),
+        # Copied after it: the step waits for its batch.
+        (200, 240, [(0, 0, 100, 100, 200), (0, 1, 200, 200, 340)]),
+        (205, 240, [(0, 0, 100, 100, 200), (0, 1, 200, 205, 340)]),
+    ],
+)
+@pytest.mark.parametrize("core", ["CUDA_MEMCPY", "CUDA_MEMSET"])
+def test_batch_copied_ahead_does_not_cut_the_step_before(
+    copied: int, computed: int, expected: list[tuple[int, ...]], core: str
+) -> None:
+    ops = [_op(100, 100, step=0), _op(copied, 20, step=1, core=core)]
+    ops.append(_op(computed, 100, step=1))
+    beside = [_op(150, 5, step=1, core=core, rank=1), _op(160, 5, step=1, rank=1)]
+    windows = [*expected, (1, 1, 150, 150, 165)]
+    assert _windows(profile_of([*ops, *beside], kind="cuda")) == windows
+
+
+def test_batch_copied_ahead_of_a_step_that_outlasts_the_next_begins_no_step() -> None:
+    ops = [_op(100, 200, step=0), _op(200, 50, step=1)]
+    ops += [_op(260, 20, step=2, core="CUDA_MEMCPY"), _op(310, 50, step=2)]
+    assert _windows(profile_of(ops, kind="cuda"))[1:] == [
+        (0, 1, 200, 200, 250),
+        (0, 2, 250, 300, 360),
+    ]
+
+
+def test_step_of_nothing_but_copies_made_ahead_has_no_time() -> None:
+    ops = [_op(100, 100, step=0), _op(150, 20, step=1, core="CUDA_MEMCPY")]
+    assert _windows(profile_of(ops, kind="cuda")) == [(0, 0, 100, 100, 200)]
+
+
+@pytest.mark.parametrize(
     ("others", "begin"),
     [
         # What ran before the first op of the first step ends, at the latest, where that begins.

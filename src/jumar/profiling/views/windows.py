@@ -74,7 +74,7 @@ def step_windows(profile: Profile) -> pl.DataFrame:
     else what the producer gives; else everything is one step, 0.
     """
     ops = (
-        profile.ops.select("rank", "step", "start_ns", "duration_ns")
+        profile.ops.select("rank", "step", "core", "start_ns", "duration_ns")
         .with_columns(pl.col("rank").fill_null(0))
         .filter(pl.col("start_ns").is_not_null())
     )
@@ -84,8 +84,13 @@ def step_windows(profile: Profile) -> pl.DataFrame:
         pl.col("rank").fill_null(0)
     )
     if known.height and profile.kind != "cpu":
-        windows = known.group_by("rank", "step").agg(
-            pl.col("start_ns").min(), end.max().alias("end_ns")
+        copies = pl.col("core").is_in(MEMORY_COPIES).fill_null(False)
+        windows = _apart_from_copies_ahead(
+            known.group_by("rank", "step").agg(
+                pl.col("start_ns").min(),
+                end.max().alias("end_ns"),
+                pl.col("start_ns").filter(~copies).min().alias("work_ns"),
+            )
         )
     elif marks.height:
         windows = marks.select("rank", "step", "start_ns", "end_ns")
@@ -100,6 +105,21 @@ def step_windows(profile: Profile) -> pl.DataFrame:
             .with_columns(pl.lit(0, dtype=pl.Int64).alias("step"))
         )
     return _in_order(windows, marks, ops.filter(pl.col("step").is_null()))
+
+
+def _apart_from_copies_ahead(windows: pl.DataFrame) -> pl.DataFrame:
+    """Windows that do not start with a copy made during the step before.
+
+    Loaders copy the next batch on a stream of its own while the device computes; a step that began
+    there would cut the one before by as much.
+
+    Args:
+        windows: Steps, with `work_ns`, when the first op that is no copy starts.
+    """
+    before = pl.col("end_ns").cum_max().shift(1).over("rank")
+    ahead = pl.col("start_ns") < before
+    start = pl.when(ahead).then(pl.min_horizontal("work_ns", before)).otherwise("start_ns")
+    return windows.sort("rank", "start_ns", "step").with_columns(start.alias("start_ns"))
 
 
 def names_steps(profile: Profile) -> bool:

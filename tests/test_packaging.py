@@ -84,14 +84,18 @@ def test_sdist_is_a_testable_checkout(released: dict[str, Path]) -> None:
 
 
 def test_no_reference_data_is_released(released: dict[str, Path], shared: Path) -> None:
-    data = {
-        (path.name, path.stat().st_size)
-        for path in (shared / "data").rglob("*")
-        if path.is_file() and path.stat().st_size
-    }
+    by_size: dict[int, list[Path]] = {}
+    for path in (shared / "data").rglob("*"):
+        if path.is_file() and path.stat().st_size:
+            by_size.setdefault(path.stat().st_size, []).append(path)
     with tarfile.open(released["sdist"]) as sdist:
-        packed = {(Path(member.name).name, member.size) for member in sdist.getmembers()}
-    assert not packed & data
+        copies = [
+            (member.name, path.name)
+            for member in sdist.getmembers()
+            for path in by_size.get(member.size, ())
+            if (packed := sdist.extractfile(member)) and packed.read() == path.read_bytes()
+        ]
+    assert not copies
 
 
 def requirements(wheel: Path) -> list[Requirement]:

@@ -207,7 +207,7 @@ def test_requests_at_the_limits_are_accepted(tmp_path: Path) -> None:
             write_tfrecords(source, tmp_path, shards=shards, split_prefix="validation")
         assert (caught.value.what, caught.value.where) == (what, "--shards")
     for offset in (-1, 2):
-        with pytest.raises(UserError, match=f"a label offset of {offset}"):
+        with pytest.raises(UserError, match=f"the label offset cannot be {offset}"):
             write_tfrecords(
                 source, tmp_path, shards=1, split_prefix="validation", label_offset=offset
             )

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from recomputed import ascend, kineto, mindspore
 from recomputed.figures import COMMUNICATION, COPIES, Raw, largest, of_ops, of_steps
-from recomputed.jumar_says import Said, Unusable
+from recomputed.reported import Reported, Unusable
 
 READERS = {"kineto": kineto.read, "ascend": ascend.read, "mindspore": mindspore.read}
 STEPS = 5
@@ -51,30 +51,30 @@ def kind_of(path: Path) -> str:
     return "ascend" if ascend.is_capture(path) else "kineto"
 
 
-def compared(raw: Raw, said: Said) -> Iterator[Compared]:
+def compared(raw: Raw, reported: Reported) -> Iterator[Compared]:
     """All figures of a capture."""
     if raw.ops:
-        ours = of_ops(said.ops)
+        ours = of_ops(reported.ops)
         theirs = of_ops(raw.ops)
-        by_name = largest("name", said.ops, lambda op: op.name, most=0)
+        by_name = largest("name", reported.ops, lambda op: op.name, most=0)
         for name, value in theirs.items():
             if name in raw.unknown or (raw.marked and name.startswith("name ")):
                 continue
             yield Compared(name, value, by_name.get(name, ours.get(name)), 0)
-        yield from _of_types(raw, said)
+        yield from _of_types(raw, reported)
         steps = of_steps(raw)
-        yield Compared("steps", len(steps), len(said.steps), 0)
+        yield Compared("steps", len(steps), len(reported.steps), 0)
         for place, (key, parts) in enumerate(steps.items()):
-            known = said.steps.get(key, {})
+            known = reported.steps.get(key, {})
             for part in [name for name in parts if name not in raw.unknown]:
                 name = f"rank {key[0]} step {key[1]}: {part}"
                 yield Compared(name, parts[part], known.get(part), place)
     for name, value in raw.recorded.items():
-        known = said.collectives if name in said.collectives else said.recorded
+        known = reported.collectives if name in reported.collectives else reported.recorded
         yield Compared(name, value, known.get(name), 0)
 
 
-def _of_types(raw: Raw, said: Said) -> Iterator[Compared]:
+def _of_types(raw: Raw, reported: Reported) -> Iterator[Compared]:
     """The types that take longest, of ops that compute and of copies."""
     cores = {COMMUNICATION: "COMMUNICATION", "memcpy": "CUDA_MEMCPY", "memset": "CUDA_MEMSET"}
     for work in ("compute", *COPIES):
@@ -83,7 +83,7 @@ def _of_types(raw: Raw, said: Said) -> Iterator[Compared]:
             kind = name.removeprefix(" ").removesuffix(", count and time")
             found = [
                 pair
-                for (other, core), pair in said.kinds.items()
+                for (other, core), pair in reported.kinds.items()
                 if other == kind
                 and (core == cores.get(work) or work == "compute")
                 and (work != "compute" or core not in cores.values())
@@ -99,7 +99,7 @@ def check(capture: Path, kind: str, other: Path | None, *, brief: bool) -> bool:
     raw = READERS[kind or kind_of(capture)](capture)
     if not raw.ops and not raw.recorded:
         raise Unusable("no op and no figure was found in it")
-    figures = list(compared(raw, Said(other or capture)))
+    figures = list(compared(raw, Reported(other or capture)))
     differ = [figure for figure in figures if not figure.equal]
     shown = differ if brief else [f for f in figures if f.step < STEPS or not f.equal]
     print(f"\n{capture}: {len(figures)} figures, {len(differ)} differ")

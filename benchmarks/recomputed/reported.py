@@ -56,7 +56,7 @@ class Unusable(Exception):
     """jumar gives no figures for a capture."""
 
 
-class Said:
+class Reported:
     """What jumar says about a capture.
 
     Attributes:

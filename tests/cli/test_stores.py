@@ -100,7 +100,7 @@ def test_failing_mirror_does_not_stop_the_training_but_is_reported_at_the_end(
     place: str, store_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUMAR_STORE_PATIENCE", "0.1")
-    with proxy(store_server, Dies(10)) as dying:
+    with proxy(store_server, Dies(9)) as dying:
         point_at(dying, monkeypatch, tmp_path)
         with pytest.raises(AssertionError, match="the store does not have all"):
             # The harness wants a message alone, where the training has been through before it.

@@ -145,7 +145,8 @@ def test_uploads_of_a_job_lost_before_its_manifest_are_deleted_with_the_next(
     hashed = "@0123456789abcdef"
     leftovers = ("checkpoints/step-00000007/model.safetensors", f"metrics.jsonl{hashed}")
     elsewhere = (f"sub/metrics.jsonl{hashed}", "sub/checkpoints/step-00000001/model.safetensors")
-    others = dict.fromkeys(("notes.txt", "me@home", *elsewhere), "theirs")
+    beside = ("notes.txt", "me@home", "checkpoints/best.ckpt", "checkpoints/step-1/mine.ckpt")
+    others = dict.fromkeys((*beside, *elsewhere), "theirs")
     for name in (*leftovers, *others):
         client_of(run).write(run.below(name), b"theirs")
     mirror = opened(run)
@@ -153,6 +154,14 @@ def test_uploads_of_a_job_lost_before_its_manifest_are_deleted_with_the_next(
     write(local_run(run), {"metrics.jsonl": "2\n"})
     assert mirror.close() is None
     assert stored(run) == RUN | {"metrics.jsonl": "2\n"} | others
+
+
+def test_checkpoints_in_a_store_without_a_manifest_are_not_touched(run: Location) -> None:
+    theirs = "checkpoints/step-00000500/weights.ckpt"
+    client_of(run).write(run.below(theirs), b"theirs")
+    write(local_run(run), RUN)
+    assert opened(run).close() is None
+    assert stored(run) == RUN | {theirs: "theirs"}
 
 
 def test_upload_that_the_lost_job_also_made_is_kept(run: Location) -> None:

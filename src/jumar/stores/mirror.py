@@ -32,8 +32,8 @@ STATE = ".mirror.json"
 """The store's run that a local directory is a copy of."""
 _PERIOD_S = 5.0
 _LONGEST_PERIOD_S = 60.0
-_UPLOADED = re.compile(r"checkpoints/.+|[^/]+@[0-9a-f]{16}")
-"""Keys that only this run's mirror writes: others may be a user's files, or runs in subfolders."""
+_UPLOADED = re.compile(r"checkpoints/step-\d{8,}/.+|[^/]+@[0-9a-f]{16}")
+"""Keys as a mirror writes them; others may be a user's files, or runs in subfolders."""
 _IN_MEMORY = 32 * 2**20
 """Files up to this size are read once, so that what is hashed is what is uploaded."""
 
@@ -157,13 +157,14 @@ class Mirror:
         """
         try:
             self._manifest = read_manifest(self._client, self._run)
+            self._earlier_keys = self._keys_of_earlier_jobs()
         except Absent:
+            # Without a manifest nothing shows that what is here is a run: it may be anybody's.
             self._manifest = Manifest()
-        self._earlier_keys = self._uploaded()
         self._thread.start()
 
-    def _uploaded(self) -> frozenset[str]:
-        """Keys of earlier jobs, also of one that was lost before its manifest named them."""
+    def _keys_of_earlier_jobs(self) -> frozenset[str]:
+        """Keys that earlier jobs uploaded, named by a manifest or not."""
         start = len(self._run.below("").key)
         keys = (stored.location.key[start:] for stored in self._client.list(self._run))
         return frozenset(key for key in keys if _UPLOADED.fullmatch(key))

@@ -80,8 +80,8 @@ class Side:
         steps: Its steady steps.
         has_types: Whether ops have types.
         has_dtypes: Whether ops have dtypes.
-        fingerprint: Count and sums of starts and durations of its ops, equal in copies of a capture
-            and, to the nanosecond, in no other pair.
+        fingerprint: Count and sums of starts and durations of its ops, in nanoseconds: equal in
+            copies of a capture, and in others only by an unlikely chance.
         doubts: What was left out of it, and where its figures contradict each other.
     """
 

@@ -57,6 +57,7 @@ def compared(raw: Raw, reported: Reported) -> Iterator[Compared]:
         ours = of_ops(reported.ops)
         theirs = of_ops(raw.ops)
         by_name = largest("name", reported.ops, lambda op: op.name, most=0)
+        by_name |= largest("layer", reported.ops, lambda op: op.layer, most=0)
         for name, value in theirs.items():
             if name in raw.unknown or (raw.marked and name.startswith("name ")):
                 continue

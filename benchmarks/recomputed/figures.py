@@ -30,6 +30,7 @@ class Op:
         stream: Where it ran, if known.
         size: Bytes it copied.
         launch: When the call began that launched it, if known.
+        layer: The innermost call of a torch.nn module it was launched in, forward or backward.
     """
 
     rank: int
@@ -42,6 +43,7 @@ class Op:
     stream: str = ""
     size: int = 0
     launch: int | None = None
+    layer: str | None = None
 
     @property
     def end(self) -> int:
@@ -132,6 +134,7 @@ def of_ops(ops: Sequence[Op]) -> dict[str, Any]:
         figures[f"{work}, time"] = sum(op.duration for op in some)
     figures["memcpy, bytes"] = sum(op.size for op in ops if op.work == "memcpy")
     figures |= largest("name", ops, lambda op: op.name)
+    figures |= largest("layer", ops, lambda op: op.layer)
     return figures
 
 

@@ -75,7 +75,10 @@ def _read(
 ) -> tuple[list[tuple[int | None, Op]], dict[int, tuple[int, int]], bool]:
     """Ops with their device, marks of steps, and whether the ops are those of a CPU."""
     slices: dict[str, list[Event]] = defaultdict(list)
+    arrows: dict[Any, dict[str, Event]] = defaultdict(dict)
     for event in events:
+        if isinstance(event, dict) and event.get("cat") == "fwdbwd":
+            arrows[event.get("id")].setdefault(str(event.get("ph")), event)
         if isinstance(event, dict) and event.get("ph") == "X" and _is_timed(event):
             slices[str(event.get("cat")).lower()].append(event)
     marks: dict[int, tuple[int, int]] = {}
@@ -91,17 +94,18 @@ def _read(
         for event in slices.get(category, ())
         if not _STEP.fullmatch(str(event.get("name")))
     ]
+    layers = _Layers(slices.get("python_function", ()), calls, arrows.values())
     kernels = [(work, event) for cat, work in _WORKS.items() for event in slices.get(cat, ())]
     if not kernels:
         annotated = slices.get("user_annotation", [])
-        return [(None, op) for op in _of_cpu(calls, annotated, marks, base)], marks, True
+        return [(None, op) for op in _of_cpu(calls, annotated, marks, base, layers)], marks, True
     runtime = [
         event
         for category, some in slices.items()
         if category.endswith(("runtime", "_driver"))
         for event in some
     ]
-    return _of_device(kernels, runtime, calls, marks, base), marks, False
+    return _of_device(kernels, runtime, calls, marks, base, layers), marks, False
 
 
 def _is_timed(event: Event) -> bool:
@@ -126,6 +130,7 @@ def _of_device(
     calls: Sequence[Event],
     marks: Mapping[int, tuple[int, int]],
     base: int,
+    layers: "_Layers",
 ) -> list[tuple[int | None, Op]]:
     launches: dict[Any, Event] = {}
     for call in runtime:
@@ -137,6 +142,7 @@ def _of_device(
         for key in {_argument(event, "correlation") for _, event in kernels} & launches.keys()
     ]
     around = dict(zip(map(id, wanted), _innermost(calls, wanted), strict=True))
+    layer = dict(zip(map(id, wanted), layers.around(wanted), strict=True))
     ids = Counter(_argument(call, "External id", "external id") for call in calls)
     by_id = {_argument(call, "External id", "external id"): call for call in calls}
     result: list[tuple[int | None, Op]] = []
@@ -161,6 +167,7 @@ def _of_device(
             stream=str(event.get("tid") if stream is None else stream),
             size=int(_argument(event, "bytes") or 0),
             launch=moment,
+            layer=layer.get(id(launch)),
         )
         result.append((device if isinstance(device, int) else None, op))
     return list(_without_earlier(result))
@@ -198,6 +205,7 @@ def _of_cpu(
     annotated: Sequence[Event],
     marks: Mapping[int, tuple[int, int]],
     base: int,
+    layers: "_Layers",
 ) -> Iterable[Op]:
     """Ops of a CPU with their own time, and collectives, which are annotations."""
     within: Counter[int] = Counter()
@@ -205,7 +213,8 @@ def _of_cpu(
         if parent is not None:
             within[id(parent)] += _times(call)[1]
     collectives = [event for event in annotated if _GLOO.match(str(event.get("name")))]
-    for place, event in enumerate([*calls, *collectives]):
+    every = [*calls, *collectives]
+    for place, (event, layer) in enumerate(zip(every, layers.around(every), strict=True)):
         start, duration = _times(event)
         talks = place >= len(calls)
         name = str(event.get("name")).removeprefix("aten::")
@@ -218,7 +227,42 @@ def _of_cpu(
             start=base + start,
             duration=max(duration - within[id(event)], 0),
             stream=str(event.get("tid")),
+            layer=layer,
         )
+
+
+class _Layers:
+    """Which torch.nn module runs: forward its call, backward the one that an arrow comes from."""
+
+    def __init__(
+        self,
+        python: Iterable[Event],
+        calls: Iterable[Event],
+        arrows: Iterable[Mapping[str, Event]],
+    ) -> None:
+        modules = [event for event in python if str(event.get("name")).startswith("nn.Module: ")]
+        self._names = {
+            id(event): str(event["name"]).removeprefix("nn.Module: ") for event in modules
+        }
+        nodes = [call for call in calls if "evaluate_function: " in str(call.get("name"))]
+        whole = [arrow for arrow in arrows if {"s", "f"} <= arrow.keys()] if modules else []
+        self._calls = modules
+        ends = _innermost(nodes, [arrow["f"] for arrow in whole])
+        # What backward recomputes has a backward pass of its own.
+        for _ in range(2):
+            starts = self.around([arrow["s"] for arrow in whole])
+            known = [
+                (node, name)
+                for node, name in zip(ends, starts, strict=True)
+                if node is not None and name is not None
+            ]
+            self._names |= {id(node): name for node, name in known}
+            self._calls = [*modules, *(node for node, _ in known)]
+
+    def around(self, events: Sequence[Event]) -> list[str | None]:
+        """The layer in which each event begins."""
+        calls = _innermost(self._calls, events)
+        return [None if call is None else self._names[id(call)] for call in calls]
 
 
 def _innermost(calls: Sequence[Event], inner: Sequence[Event]) -> list[Event | None]:

@@ -131,6 +131,7 @@ def _op(row: Mapping[str, str]) -> Op:
         stream=_known(row["Stream ID"]) or "",
         size=int(_known(row["Size(B)"]) or 0),
         launch=nanoseconds(row["Launch Time(us)"], "us"),
+        layer=(_known(row["Module"]) or "").rpartition(".")[2] or None,
     )
 
 

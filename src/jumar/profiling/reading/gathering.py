@@ -311,7 +311,7 @@ def _detailed(ops: pl.DataFrame, parts: Sequence[Part]) -> pl.DataFrame:
 
 
 def _launched(ops: pl.DataFrame, parts: Sequence[Part], lag: int = 0) -> pl.DataFrame:
-    """The ops with the calls that launched them, known only from a trace next to the table.
+    """The ops with the calls that launched them and their layers, from a trace beside the table.
 
     Both round their times, so an op is found within 2 ns of its start, after the trace's times were
     moved by the lag of its clock.
@@ -321,8 +321,12 @@ def _launched(ops: pl.DataFrame, parts: Sequence[Part], lag: int = 0) -> pl.Data
     ]
     if not traced or "launch_ns" in ops.columns or "start_ns" not in ops.columns:
         return ops
+    layer = () if "module" in ops.columns else ("^module$",)
     calls = (
-        pl.concat([table.select("start_ns", "correlation", "launch_ns") for table in traced])
+        pl.concat(
+            [table.select("start_ns", "correlation", "launch_ns", *layer) for table in traced],
+            how="diagonal",
+        )
         .with_columns(pl.col("start_ns", "launch_ns") - lag)
         .filter(pl.col("launch_ns").is_not_null() | pl.col("correlation").is_not_null())
         .sort("start_ns", maintain_order=True)

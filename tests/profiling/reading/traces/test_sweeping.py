@@ -52,13 +52,13 @@ def test_launch_belongs_to_the_innermost_op_and_first_correlation_counts(
     with trace:
         found = launches(trace, np.array([7, 8, 9, 11, 12]))
         texts = trace.calls.decoded(found.rename({"op": "name"}))
-    names = ["correlation", "launch_ns", "name", "shapes", "types", "module"]
+    names = ["correlation", "thread", "launch_ns", "name", "shapes", "types", "module"]
     assert texts.columns == names
     assert texts.rows() == [
-        (7, 15_000, "inner", "2", "FLOAT", None),
-        (8, 30_000, "outer", "", "", "net"),
-        (9, 100_000, None, None, None, None),
-        (11, 155_000, "of another thread", "", "", None),
+        (7, "1", 15_000, "inner", "2", "FLOAT", None),
+        (8, "1", 30_000, "outer", "", "", "net"),
+        (9, "1", 100_000, None, None, None, None),
+        (11, "2", 155_000, "of another thread", "", "", None),
     ]
 
 

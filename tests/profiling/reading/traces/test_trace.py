@@ -98,7 +98,10 @@ def test_flows_clocks_and_waits_are_kept_and_other_events_counted(tmp_path: Path
     wait = {"ph": "t", "cat": "Data_aug Bound", "name": "Iteration 4"}
     with taken(
         tmp_path / "x.json",
-        {"ph": "s", "cat": "async_npu", "id": "1736408883704643212", "ts": 1.25},
+        {"ph": "s", "cat": "async_npu", "id": "1736408883704643212", "ts": 1.25, "tid": 8},
+        {"ph": "s", "cat": "fwdbwd", "id": 5, "ts": "4.5", "tid": 8},
+        {"ph": "f", "cat": "fwdbwd", "id": 5, "ts": 7, "tid": 9},
+        {"ph": "f", "cat": "fwdbwd", "id": 6, "ts": "never", "tid": 9},
         {"ph": "s", "cat": "ac2g", "id": 3, "ts": 2},
         {"ph": "f", "cat": "async_npu", "id": 3, "ts": 2},
         clock,
@@ -109,7 +112,10 @@ def test_flows_clocks_and_waits_are_kept_and_other_events_counted(tmp_path: Path
         {"ph": "i", "cat": 7},
         schemaVersion=1,
     ) as trace:
-        assert rows(trace.launches) == [{"arrow": 1736408883704643212, "launch_ns": 1250}]
+        launch = {"arrow": 1736408883704643212, "launch_ns": 1250, "thread": "8"}
+        assert rows(trace.launches) == [launch]
+        assert rows(trace.forward) == [{"arrow": 5, "thread": "8", "start_ns": 4500}]
+        assert rows(trace.backward) == [{"arrow": 5, "thread": "9", "start_ns": 7000}]
         assert rows(trace.clocks) == [{"time_ns": 3000, "mhz": 1800}]
         assert rows(trace.waits) == [{"name": "Iteration 4", "data_ns": 2500}]
         unread = {f"of {phase}": 1 for phase in "BbiICO"}

@@ -12,6 +12,7 @@ import polars as pl
 from jumar.profiling.profile import COMMUNICATION, Missing
 from jumar.profiling.reading.databases.database_tables import Columns, shown_tables
 from jumar.profiling.reading.databases.journals import settled
+from jumar.profiling.reading.databases.module_calls import layers_of
 from jumar.profiling.reading.events import BrokenJson
 from jumar.profiling.reading.exact import NO_VALUE
 from jumar.profiling.reading.part import Part
@@ -223,7 +224,7 @@ class _Database:
             for name, dtype in both.schema.items()
             if dtype == pl.String
         )
-        launches = self._launches()
+        launches = layers_of(self.table, self._texts).of_launches(self._launches())
         both = both.join(launches, on="correlation", how="left", maintain_order="left")
         return with_waits(both.with_columns(step_at(both["start_ns"], steps).alias("step")))
 
@@ -257,20 +258,24 @@ class _Database:
 
     def _launches(self) -> pl.DataFrame:
         """When the PyTorch call, else the CANN call, that launched a task started."""
-        calls = self.table("CANN_API", {"connectionId": pl.Int64, "startNs": pl.Int64})
-        lists = self.table("CONNECTION_IDS", {"id": pl.Int64, "connectionId": pl.Int64})
-        torch = self.table("PYTORCH_API", {"connectionId": pl.Int64, "startNs": pl.Int64})
+        columns = _numbers("connectionId", "startNs", "globalTid")
+        known = ("connectionId", "startNs")
+        calls = self.table("CANN_API", columns).drop_nulls(known)
+        lists = self.table("CONNECTION_IDS", _numbers("id", "connectionId"))
+        torch = self.table("PYTORCH_API", columns).drop_nulls(known)
         by_torch = (
-            torch.drop_nulls()
-            .rename({"connectionId": "id"})
+            torch.rename({"connectionId": "id"})
             .join(lists, on="id", how="inner")
-            .group_by("connectionId")
-            .agg(pl.col("startNs").max())
+            .sort("startNs", maintain_order=True)
+            .unique("connectionId", keep="last", maintain_order=True)
+            .select(calls.columns)
         )
-        both = pl.concat([by_torch, calls.drop_nulls()]).unique(
+        both = pl.concat([by_torch, calls]).unique(
             "connectionId", keep="first", maintain_order=True
         )
-        return both.rename({"connectionId": "correlation", "startNs": "launch_ns"})
+        return both.rename(
+            {"connectionId": "correlation", "startNs": "launch_ns", "globalTid": "thread"}
+        )
 
     def _host(self) -> pl.DataFrame:
         columns = _numbers("startNs", "endNs", "globalTid", "connectionId", "name", "type")

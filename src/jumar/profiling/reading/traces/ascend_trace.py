@@ -9,6 +9,7 @@ from jumar.profiling.profile import COMMUNICATION, Missing
 from jumar.profiling.reading.part import Part
 from jumar.profiling.reading.traces.kineto import LAYERS, has_category, steps_of
 from jumar.profiling.reading.traces.longest import longest_calls
+from jumar.profiling.reading.traces.module_calls import layers_of
 from jumar.profiling.reading.traces.nesting import step_at, with_waits
 from jumar.profiling.reading.traces.trace import Trace
 
@@ -174,6 +175,7 @@ def _ops(trace: Trace) -> pl.DataFrame:
         .filter(pl.col("arrow").is_not_null())
         .unique("arrow", keep="first", maintain_order=True)
     )
+    launched = layers_of(trace).of_launches(launched)
     both = both.join(
         launched, left_on="start_ns", right_on="arrow", how="left", maintain_order="left"
     )
@@ -192,6 +194,7 @@ def _ops(trace: Trace) -> pl.DataFrame:
         "wait_ns",
         "correlation",
         "launch_ns",
+        pl.col("^module$"),
     )
 
 

@@ -13,6 +13,7 @@ from jumar.profiling.reading.exact import nanoseconds_of
 from jumar.profiling.reading.part import Part
 from jumar.profiling.reading.traces.categories import DEVICE, RUNTIME, device_category
 from jumar.profiling.reading.traces.longest import longest_calls
+from jumar.profiling.reading.traces.module_calls import layers_of
 from jumar.profiling.reading.traces.nesting import launched_earlier, step_at, with_waits
 from jumar.profiling.reading.traces.spilling import Texts
 from jumar.profiling.reading.traces.sweeping import (
@@ -192,8 +193,10 @@ def _linked(trace: Trace, steps: pl.DataFrame, base: int) -> pl.DataFrame:
     """
     kernels = _kernels(trace, base)
     wanted = kernels["correlation"].drop_nulls().unique().sort().to_numpy()
+    calls = launches(trace, wanted)
+    calls = calls.with_columns(_layers(trace, calls["module"], calls["thread"], calls["launch_ns"]))
     kernels = kernels.join(
-        launches(trace, wanted).with_columns(pl.col("launch_ns") + base),
+        calls.with_columns(pl.col("launch_ns") + base).drop("thread"),
         on="correlation",
         how="left",
         maintain_order="left",
@@ -215,6 +218,15 @@ def _linked(trace: Trace, steps: pl.DataFrame, base: int) -> pl.DataFrame:
     moment = kernels["launch_ns"].fill_null(kernels["start_ns"])
     step = step_at(moment, steps).set(launched_earlier(kernels), None)
     return kernels.drop("external").with_columns(step.alias("step"))
+
+
+def _layers(trace: Trace, written: pl.Series, threads: pl.Series, moments: pl.Series) -> pl.Series:
+    """Numbers of the layers of ops: those written beside them, else by the calls around them."""
+    layers = layers_of(trace).of(threads, moments)
+    known = layers.drop_nulls().unique()
+    numbers = trace.texts.numbers("module", known.to_list())
+    called = layers.replace_strict(known, numbers, default=None, return_dtype=pl.UInt32)
+    return written.zip_with(written.is_not_null(), called).alias("module")
 
 
 def _family() -> pl.Expr:
@@ -299,6 +311,7 @@ def _cpu_ops(trace: Trace, steps: pl.DataFrame, base: int) -> pl.DataFrame:
     # column take half of the memory of one by two.
     ops = pl.concat(_cpu_rows(trace)).sort("row").drop("row")
     ops = ops.sort("start_ns", maintain_order=True)
+    ops = ops.with_columns(_layers(trace, ops["module"], ops["thread"], ops["start_ns"]))
     ops = ops.with_columns(pl.col("start_ns") + base)
     ops = ops.select(
         step_at(ops["start_ns"], steps).alias("step"),

@@ -69,7 +69,8 @@ def launches(trace: Trace, correlations: np.ndarray) -> pl.DataFrame:
         correlations: Of what was launched, in order.
 
     Returns:
-        `correlation`, `launch_ns`, and `op`, `shapes`, `types`, `module` as numbers of texts.
+        `correlation`, `launch_ns`, and `op`, `shapes`, `types`, `module`, `thread` as numbers of
+        texts.
     """
     ops, swept = is_op(trace), _Swept()
     runtime = pl.col("category").is_in([trace.texts.number(name) for name in RUNTIME])
@@ -88,6 +89,7 @@ def launches(trace: Trace, correlations: np.ndarray) -> pl.DataFrame:
             moments.select(
                 "row",
                 "correlation",
+                "thread",
                 pl.col("start_ns").alias("launch_ns"),
                 *(known[name].gather(place).alias(_renamed(name)) for name in _NAMES),
             )
@@ -96,6 +98,7 @@ def launches(trace: Trace, correlations: np.ndarray) -> pl.DataFrame:
     if not frames:
         return trace.calls.joined(()).select(
             "correlation",
+            "thread",
             pl.col("start_ns").alias("launch_ns"),
             *(pl.col(name).alias(_renamed(name)) for name in _NAMES),
         )

@@ -47,7 +47,8 @@ _KERNELS: Final[Mapping[str, Kind]] = {
     "block_num": "whole",
     "bytes": "whole",
 }
-_LAUNCHES: Final[Mapping[str, Kind]] = {"arrow": "digits", "launch_ns": "whole"}
+_LAUNCHES: Final[Mapping[str, Kind]] = {"arrow": "digits", "launch_ns": "whole", "thread": "text"}
+_GRADIENTS: Final[Mapping[str, Kind]] = {"arrow": "digits", "thread": "text", "start_ns": "whole"}
 _CLOCKS: Final[Mapping[str, Kind]] = {"time_ns": "whole", "mhz": "whole"}
 _WAITS: Final[Mapping[str, Kind]] = {"name": "text", "data_ns": "whole"}
 
@@ -65,6 +66,8 @@ class Trace:
         python: Functions of Python.
         kernels: Events on a device, and all others that name no category.
         launches: Where arrows to an NPU start, by the start of the op that they point at.
+        forward: Where autograd's arrows start: at an op of the forward pass.
+        backward: Where they end: in the node that computes the op's gradient.
         clocks: Frequencies of the cores.
         waits: How long each iteration of graph mode waited for data.
         processes: Names by process.
@@ -83,6 +86,8 @@ class Trace:
         self.python = Table(_CALLS, self.texts)
         self.kernels = Table(_KERNELS, self.texts)
         self.launches = Table(_LAUNCHES, self.texts)
+        self.forward = Table(_GRADIENTS, self.texts)
+        self.backward = Table(_GRADIENTS, self.texts)
         self.clocks = Table(_CLOCKS, self.texts)
         self.waits = Table(_WAITS, self.texts)
         self.processes: dict[str, str] = {}
@@ -95,7 +100,10 @@ class Trace:
 
     @property
     def _tables(self) -> tuple[Table, ...]:
-        return self.calls, self.python, self.kernels, self.launches, self.clocks, self.waits
+        return (
+            *(self.calls, self.python, self.kernels, self.launches),
+            *(self.forward, self.backward, self.clocks, self.waits),
+        )
 
     def pack(self) -> None:
         """Turn the last rows into columns: only then all texts have a number."""
@@ -125,9 +133,8 @@ class Trace:
         phase = event.get("ph")
         if phase == "X":
             self._take_slice(event)
-        elif phase == "s":
-            if event.get("cat") == "async_npu":
-                self.launches.add((event.get("id"), nanoseconds_of(event.get("ts"))))
+        elif phase in ("s", "f"):
+            self._take_arrow(event, phase)
         elif phase == "M":
             self._take_name(event)
         elif phase == "t" and event.get("cat") == "Data_aug Bound":
@@ -172,6 +179,13 @@ class Trace:
                 arguments.get("Module Hierarchy") or None,
             )
         )
+
+    def _take_arrow(self, event: Mapping[str, Any], phase: str) -> None:
+        arrow, time = event.get("id"), nanoseconds_of(event.get("ts"))
+        if event.get("cat") == "async_npu" and phase == "s":
+            self.launches.add((arrow, time, event.get("tid")))
+        elif event.get("cat") == "fwdbwd" and time is not None:
+            (self.forward if phase == "s" else self.backward).add((arrow, event.get("tid"), time))
 
     def _category(self, written: object) -> str | None:
         """The category of a slice in current terms, cached."""

@@ -35,6 +35,9 @@ from jumar.profiling.showing import inside_script, short_types, shown
         ("ab\n", {"longest": 3}, "ab…"),
         ("ab\n", {"longest": 4}, "ab\\n"),
         ("\u200b" * 3, {"longest": 8}, "\\u200b\\…"),
+        ("net.layer.fc", {"longest": 12, "keeps_end": True}, "net.layer.fc"),
+        ("net.layer.fc", {"longest": 6, "keeps_end": True}, "…er.fc"),
+        ("a\n\nb", {"longest": 4, "keeps_end": True}, "…\\nb"),
     ],
 )
 def test_values_are_shown_on_one_line_of_limited_length(

@@ -16,12 +16,14 @@ class Column:
         title: Its content, without the unit.
         unit: The unit as people write it; empty if there is none.
         digits: Most decimal places to show.
+        keeps_end: Whether a text too long to show loses its beginning, as a path should.
     """
 
     name: str
     title: Text
     unit: str = ""
     digits: int = 3
+    keeps_end: bool = False
 
     def head(self, language: Language) -> str:
         """The column's display heading."""
@@ -36,10 +38,13 @@ class Column:
         return milliseconds(raw).alias(self.name) if raw in table.columns else None
 
 
-def column(name: str, zh: str, en: str = "", *, unit: str = "", digits: int = 3) -> Column:
+def column(
+    name: str, zh: str, en: str = "", *, unit: str = "", digits: int = 3, keeps_end: bool = False
+) -> Column:
     """A column; its English title is its name without the unit, unless another is given."""
     plain = name.removesuffix(f"_{unit.lower()}").replace("_", " ")
-    return Column(name=name, title=Text(en=en or plain, zh=zh), unit=unit, digits=digits)
+    title = Text(en=en or plain, zh=zh)
+    return Column(name=name, title=title, unit=unit, digits=digits, keeps_end=keeps_end)
 
 
 def ms(name: str, zh: str, en: str = "") -> Column:
@@ -73,7 +78,7 @@ DTYPES = column("input_types", "输入数据类型", "input dtypes")
 OUTPUT_DTYPES = column("output_types", "输出数据类型", "output dtypes")
 INPUT_FORMATS = column("input_formats", "输入格式")
 OUTPUT_FORMATS = column("output_formats", "输出格式")
-MODULE = column("module", "网络层", "layer")
+MODULE = column("module", "网络层", "layer", keeps_end=True)
 VERDICT = column("verdict", "判断")
 TRANSPORT = column("transport", "传输方式")
 SIZE = column("size_mb", "数据量", unit="MB")

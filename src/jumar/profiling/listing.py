@@ -51,7 +51,7 @@ class Listing:
         kept = self.kept
         return [
             [
-                shown(value, longest, column.digits, is_fixed=is_fixed)
+                shown(value, longest, column.digits, is_fixed=is_fixed, keeps_end=column.keeps_end)
                 for value, column in zip(row, kept, strict=True)
             ]
             for row in self.table.select(column.name for column in kept).iter_rows()

@@ -11,7 +11,14 @@ LONGEST = 200
 """Most characters in a text; names of kernels and lists of shapes have thousands."""
 
 
-def shown(value: object, longest: int = LONGEST, digits: int = 3, *, is_fixed: bool = False) -> str:
+def shown(
+    value: object,
+    longest: int = LONGEST,
+    digits: int = 3,
+    *,
+    is_fixed: bool = False,
+    keeps_end: bool = False,
+) -> str:
     """A value as text on one line; characters that move or hide others are escaped.
 
     Args:
@@ -19,6 +26,7 @@ def shown(value: object, longest: int = LONGEST, digits: int = 3, *, is_fixed: b
         longest: Letters of the text at most.
         digits: Most decimal places to show.
         is_fixed: Whether a fraction has all of them, zeros included.
+        keeps_end: Whether a longer text loses its beginning.
     """
     if value is None:
         return ""
@@ -29,8 +37,10 @@ def shown(value: object, longest: int = LONGEST, digits: int = 3, *, is_fixed: b
     if isinstance(value, list):
         value = " | ".join(map(str, value))  # pyright: ignore[reportUnknownArgumentType]
     whole = str(value)
-    text = plain_text(whole[: longest + 1])
-    return text if len(text) <= longest and len(whole) <= longest else f"{text[: longest - 1]}…"
+    text = plain_text(whole[-longest - 1 :] if keeps_end else whole[: longest + 1])
+    if len(text) <= longest and len(whole) <= longest:
+        return text
+    return f"…{text[1 - longest :]}" if keeps_end else f"{text[: longest - 1]}…"
 
 
 def short_types(types: str | None) -> str:

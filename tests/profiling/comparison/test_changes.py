@@ -117,6 +117,14 @@ def test_ops_pair_despite_a_new_version_module_or_unknown_dtype() -> None:
     ]
 
 
+def test_layers_that_only_one_side_names_part_no_ops() -> None:
+    before = _profile(("Add", 5, {"module": "a"}), ("Mul", 9, {}), ("Exp", 9, {}))
+    for layer in (None, "renamed"):
+        after = _profile(("Mul", 9, {}), ("Exp", 9, {}), ("Add", 5, {"module": layer}))
+        changes = compare(before, after).changes
+        assert changes["part"].to_list() == ["kernel"] * 3
+
+
 def test_at_most_six_replaced_types_are_named() -> None:
     names = "ABCDEFGH"
     anchor = ("Anchor", 1, {})

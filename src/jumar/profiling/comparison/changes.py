@@ -87,6 +87,8 @@ def changes_of(before: Side, after: Side) -> pl.DataFrame:
     """The groups of ops of two sides with as many steps (`CHANGES`), the largest change first."""
     groups = _Groups()
     numbers: dict[Hashable, int] = {}
+    # A capture without stacks has no layers, and a class that was renamed has others.
+    layers = {op.module for op in before.ops} & {op.module for op in after.ops}
     sides: list[tuple[_Rows, Tokens]] = []
     for place, side in enumerate((before, after)):
         rows = _rows(side)
@@ -94,7 +96,15 @@ def changes_of(before: Side, after: Side) -> pl.DataFrame:
         _add_beside(rows.some(np.flatnonzero(~computes)), place, groups)
         _add_waits(side, place, groups)
         computing = rows.some(np.flatnonzero(computes))
-        keys = [Key(op.type, op.input_shapes, op.module, base_type(op.type)) for op in side.ops]
+        keys = [
+            Key(
+                op.type,
+                op.input_shapes,
+                op.module if op.module in layers else "",
+                base_type(op.type),
+            )
+            for op in side.ops
+        ]
         columns = token_columns(keys, numbers)
         sides.append(
             (computing, Tokens(computing.step, *(column[computing.which] for column in columns)))

@@ -6,7 +6,7 @@ outside of these calls, mostly on another thread; autograd's arrows lead from an
 node that computes its gradient.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 import polars as pl
@@ -21,8 +21,8 @@ NODE: Final = "^autograd::engine::evaluate_function: "
 _LONGEST: Final = 1000
 """Characters of a path; modules that call themselves would make it as long as their depth."""
 
-_Row = tuple[int | str, int, int, str]
-"""A call: its thread, start and end, and its layer: a path, or a name after a tab."""
+_Change = tuple[int | str, int, str | None]
+"""A thread, a time, and the layer that runs on the thread from then on."""
 
 
 class Backward(NamedTuple):
@@ -50,16 +50,28 @@ class Layers:
             (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns"),
             ("\t" + pl.col("name").str.replace(MODULE, "")).alias("name"),
         )
-        self._changes = _changes(calls)
-        # A second time: what backward recomputes (checkpointing) has a backward pass of its own.
-        for _ in range(2 if backward.nodes.height else 0):
-            nodes = backward.nodes.select(
-                "thread",
-                "start_ns",
-                (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns"),
-                self.of(backward.forward["thread"], backward.forward["start_ns"]).alias("name"),
-            )
-            self._changes = _changes(pl.concat([calls, nodes.drop_nulls()]))
+        self._homes: dict[str, str] = {}
+        for _, _, path in sorted(_swept(calls, {}), key=lambda change: len(change[2] or "")):
+            if path is not None:
+                self._homes[path.rpartition(".")[2]] = path
+        self._changes = self._swept_in_time(calls)
+        nodes = backward.nodes.select(
+            "thread",
+            "start_ns",
+            (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns"),
+            self.of(backward.forward["thread"], backward.forward["start_ns"]).alias("name"),
+        )
+        self._changes = self._swept_in_time(pl.concat([calls, nodes.drop_nulls()]))
+
+    def _swept_in_time(self, calls: pl.DataFrame) -> pl.DataFrame:
+        """From when on each layer runs: `thread`, `at_ns`, `module`, in order of time."""
+        schema = {"thread": calls.schema["thread"], "at_ns": pl.Int64(), "module": pl.String()}
+        return (
+            pl.DataFrame(list(_swept(calls, self._homes)), schema=schema, orient="row")
+            # Of several changes at one time the last one holds.
+            .unique(["thread", "at_ns"], keep="last", maintain_order=True)
+            .sort("at_ns", maintain_order=True)
+        )
 
     def of(self, threads: pl.Series, moments: pl.Series) -> pl.Series:
         """The layer that runs on each thread at each moment; null where there is none."""
@@ -99,40 +111,36 @@ def nodes_around(nodes: pl.DataFrame, moments: pl.DataFrame) -> pl.Series:
     )
 
 
-def _changes(calls: pl.DataFrame) -> pl.DataFrame:
-    """From when on each layer runs: `thread`, `at_ns`, `module`, in order of time."""
+def _swept(calls: pl.DataFrame, homes: Mapping[str, str]) -> Iterator[_Change]:
+    """When the layer of a thread changes, one thread after the other.
+
+    Args:
+        calls: `thread`, `start_ns`, `end_ns`, and as `name` the layer of a node of autograd, or the
+            name of a module after a tab.
+        homes: The path of a module that is called outside of all others: what a checkpoint
+            recomputes runs in a node of autograd.
+    """
     ordered = calls.drop_nulls().sort(
         "thread", "start_ns", "end_ns", descending=[False, False, True], maintain_order=True
     )
-    rows = list(_swept(ordered.iter_rows()))
-    schema = {"thread": calls.schema["thread"], "at_ns": pl.Int64(), "module": pl.String()}
-    return (
-        pl.DataFrame(rows, schema=schema, orient="row")
-        # Of several changes at one time the last one holds.
-        .unique(["thread", "at_ns"], keep="last", maintain_order=True)
-        .sort("at_ns", maintain_order=True)
-    )
+    thread: int | str = ""
+    stack: list[tuple[int, str, bool]] = []
 
-
-def _swept(calls: Iterator[_Row]) -> Iterator[tuple[int | str, int, str | None]]:
-    """The changes of layer of calls that are sorted by thread and start, outer ones first."""
-    thread: int | str | None = None
-    stack: list[tuple[int, str]] = []
-
-    def ended(until: int | None) -> Iterator[tuple[int | str, int, str | None]]:
+    def ended(until: int | None) -> Iterator[_Change]:
         while stack and (until is None or stack[-1][0] <= until):
-            end, _ = stack.pop()
-            assert thread is not None
+            end, _, _ = stack.pop()
             yield thread, end, stack[-1][1] if stack else None
 
-    for of, start, end, name in calls:
+    for of, start, end, name in ordered.iter_rows():
         yield from ended(start if of == thread else None)
         thread = of
-        path = name
-        if name.startswith("\t"):
-            path = f"{stack[-1][1]}.{name[1:]}" if stack else name[1:]
-            path = path if len(path) <= _LONGEST else stack[-1][1] if stack else path[:_LONGEST]
+        path, is_module = name.removeprefix("\t"), name.startswith("\t")
+        if is_module and stack and stack[-1][2]:
+            longer = f"{stack[-1][1]}.{path}"
+            path = longer if len(longer) <= _LONGEST else stack[-1][1]
+        elif is_module:
+            path = homes.get(path, path)[:_LONGEST]
         # A call that outlasts the one around it is cut: clocks of Python and C++ differ a little.
-        stack.append((min(end, stack[-1][0]) if stack else end, path))
+        stack.append((min(end, stack[-1][0]) if stack else end, path, is_module))
         yield thread, start, path
     yield from ended(None)

@@ -1,0 +1,80 @@
+"""Layers with everything inside them, and layers that repeat as one."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import polars as pl
+
+from jumar.ground.text import Text
+from jumar.profiling.columns import COUNT, SHARE, TOTAL, column, ms
+from jumar.profiling.profile import Profile
+from jumar.profiling.views.view import VIEWS, Options, View, require
+
+_HOW: Final = (
+    "record by `jumar profile`, which notes the layer, or by torch.profiler or torch_npu with "
+    "with_stack=True"
+)
+_NUMBER: Final = re.compile(r"(?<=.)_\d+$")
+"""The number of one of several equal layers: `layer_3`, `BertLayer_3`."""
+
+
+def layers(profile: Profile, _: Options) -> pl.DataFrame:
+    """Time by layer, including all layers inside it; those that differ by their number are one."""
+    ops = require(profile.ops, "ops with their layer", "module", how=_HOW)
+    sums = (
+        ops.filter(pl.col("module").str.len_chars() > 0)
+        .group_by("module")
+        .agg(pl.len().alias("count"), pl.col("duration_ns").sum())
+    )
+    rows = [
+        (layer, instance, count, lasted, lasted if is_own else 0)
+        for module, count, lasted in sums.iter_rows()
+        for layer, instance, is_own in _around(module)
+    ]
+    schema = {"layer": pl.String, "instance": pl.String}
+    schema |= dict.fromkeys(("count", "total_ns", "own_ns"), pl.Int64)
+    whole = max(int(ops["duration_ns"].sum()), 1)
+    return (
+        pl.DataFrame(rows, schema=schema, orient="row")
+        .group_by("layer")
+        .agg(
+            pl.col("instance").n_unique().alias("layers"),
+            pl.col("count", "total_ns", "own_ns").sum(),
+        )
+        .with_columns((pl.col("total_ns") * 100 / whole).round(2).alias("share_%"))
+        .sort("total_ns", pl.col("layer").str.len_chars(), "layer", descending=[True, False, False])
+    )
+
+
+def _around(module: str) -> Iterator[tuple[str, str, bool]]:
+    """A layer and all around it: without numbers, with them, and whether it is the innermost."""
+    separator = "/" if "/" in module else "."
+    names = module.split(separator)
+    merged = ["*" if name.isdecimal() else _NUMBER.sub("", name) for name in names]
+    for length in range(1, len(names) + 1):
+        layer, instance = (separator.join(some[:length]) for some in (merged, names))
+        yield layer, instance, length == len(names)
+
+
+VIEWS.add(
+    View(
+        name="layers",
+        title=Text(en="Layers with everything inside them", zh="各层耗时（含其内部所有子层）"),
+        question=Text(
+            en="What does each part of the network cost, forward and backward? Layers that differ "
+            "only by a number are added up; `own` is what runs in no layer inside.",
+            zh="网络各部分前向加反向共耗时多少？仅编号不同的层合并统计；“自身”指不属于任何子层的部分。",
+        ),
+        columns=(
+            column("layer", "网络层", keeps_end=True),
+            column("layers", "层数"),
+            COUNT,
+            TOTAL,
+            ms("own", "自身"),
+            SHARE,
+        ),
+        compute=layers,
+        place=64,
+    )
+)

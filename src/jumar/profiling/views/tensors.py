@@ -1,0 +1,86 @@
+"""What each tensor costs over all types of ops that read or write it."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Final, TypeVar
+
+import polars as pl
+
+from jumar.ground.text import Text
+from jumar.profiling.columns import COUNT, SHARE, TOTAL, column
+from jumar.profiling.profile import Profile
+from jumar.profiling.views.alike import kinds
+from jumar.profiling.views.shapes import Shape, shapes_of, volume
+from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View, require
+
+_Key = TypeVar("_Key", str, Shape)
+_SHOWN: Final = 3
+"""Shapes and types of ops that are named, those with the most time."""
+
+
+def by_tensor(profile: Profile, _: Options) -> pl.DataFrame:
+    """Time of ops by the size of the largest tensor they read or write.
+
+    A tensor is known by its number of elements: a view of it has another shape. So different
+    tensors of one size are one row.
+    """
+    require(profile.ops, "ops with their shapes", "input_shapes", "type", how=LEVEL_1)
+    columns = ("type", "input_shapes", "output_shapes", "count", "total_ns")
+    sums: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])
+    by_shape: defaultdict[int, defaultdict[Shape, int]] = defaultdict(lambda: defaultdict(int))
+    by_type: defaultdict[int, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for kind, inputs, outputs, count, lasted in kinds(profile).table.select(columns).iter_rows():
+        largest = max((*shapes_of(inputs), *shapes_of(outputs)), key=volume, default=())
+        elements = volume(largest)
+        if elements > 1:
+            sums[elements][0] += count
+            sums[elements][1] += lasted
+            by_shape[elements][largest] += lasted
+            by_type[elements][str(kind or "-")] += lasted
+    if not sums:
+        raise Impossible("ops with tensors of known shape", LEVEL_1)
+    whole = max(int(profile.ops["duration_ns"].sum()), 1)
+    rows = [
+        {
+            "elements": elements,
+            "shapes": "; ".join(
+                ",".join(map(str, shape)) for shape in _longest(by_shape[elements])
+            ),
+            "types": len(by_type[elements]),
+            "op_types": ", ".join(_longest(by_type[elements])),
+            "count": count,
+            "total_ns": lasted,
+            "share_%": round(100 * lasted / whole, 2),
+        }
+        for elements, (count, lasted) in sums.items()
+    ]
+    return pl.DataFrame(rows).sort("total_ns", "elements", descending=True)
+
+
+def _longest(times: Mapping[_Key, int]) -> list[_Key]:
+    """The keys with the most time."""
+    return sorted(times, key=lambda key: (-times[key], key))[:_SHOWN]
+
+
+VIEWS.add(
+    View(
+        name="by-tensor",
+        title=Text(en="Ops by the largest tensor they touch", zh="按所涉最大张量统计算子"),
+        question=Text(
+            en="What does a tensor cost over all op types that read or write it? Tensors with the "
+            "same number of elements are one row.",
+            zh="一个张量在所有读写它的算子类型中共耗时多少？元素个数相同的张量合并为一行。",
+        ),
+        columns=(
+            column("shapes", "形状"),
+            column("elements", "元素个数"),
+            column("types", "算子类型数", "op types"),
+            column("op_types", "主要算子类型", "mostly"),
+            COUNT,
+            TOTAL,
+            SHARE,
+        ),
+        compute=by_tensor,
+        place=65,
+    )
+)

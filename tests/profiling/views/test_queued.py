@@ -55,6 +55,34 @@ def test_queue_is_unknown_where_launches_may_wait_on_the_host(kind: Kind) -> Non
     assert queued_gaps(profile_of([_op(100, 100, 0), _op(300, 9, 150)], kind=kind)).is_empty()
 
 
+def _cann(name: str, correlation: int, at: int, **more: Any) -> dict[str, Any]:
+    row = {"rank": 0, "layer": "cann", "name": name, "correlation": correlation}
+    return row | {"start_ns": at * _US, "duration_ns": _US} | more
+
+
+@pytest.mark.parametrize(
+    ("calls", "is_queued"),
+    [
+        ([_cann("Node@launch", 7, 150)], True),
+        ([_cann("launch", 7, 150)], True),
+        ([_cann("launch", 7, 151)], False),
+        # Of several calls the last one counts.
+        ([_cann("launch", 7, 20), _cann("launch", 7, 190)], False),
+        ([_cann("aclrtLaunchKernel", 7, 150)], False),
+        ([_cann("launch", 8, 150)], False),
+        ([_cann("launch", 7, 150, rank=1)], False),
+        ([_cann("launch", 7, 150, rank=None)], True),
+        ([_cann("launch", 7, 150, layer="op")], False),
+        ([], False),
+    ],
+)
+def test_launch_on_an_npu_is_the_call_of_cann(calls: list[dict[str, Any]], is_queued: bool) -> None:
+    # PyTorch put the second op into its own queue long before.
+    ops = [_op(100, 100, 0, core="AI_CORE"), _op(300, 9, 10, core="AI_CORE", correlation=7)]
+    gaps = queued_gaps(profile_of(ops, kind="npu", host=calls)).rows()
+    assert gaps == ([(0, 200 * _US, 300 * _US)] if is_queued else [])
+
+
 _CALLS = [
     {"rank": 0, "layer": "op", "name": "aten::add", "start_ns": at, "duration_ns": 100 * _US}
     for at in range(0, 1500 * _US, 100 * _US)

@@ -11,14 +11,16 @@ from jumar.profiling.views.windows import busy_union, computes, is_communication
 _AHEAD_NS: Final = 50_000
 """How long before a gap an op has to be launched to count as waiting; a launch itself takes 5 to
 20 us from the call to the start."""
+_LAUNCH: Final = "(?:^|@)launch$"
+"""The call of CANN that puts an op in the device's queue, in databases and in traces."""
 
 
 def queued_gaps(profile: Profile) -> pl.DataFrame:
     """Gaps between ops of which the next one had been launched well before the gap began.
 
     The op waits for something on the device: for a memory copy, for another stream, for another
-    program. Known for CUDA and ROCm, where a launch is a call of the runtime; torch_npu's
-    launches may wait in a queue on the host.
+    program. On CUDA and ROCm a launch is the runtime's call. What PyTorch launches on an NPU may
+    wait in a queue on the host, so that there the call of CANN counts, if it is recorded.
     """
     if "queued" not in profile.memo:
         profile.memo["queued"] = _queued(profile)
@@ -26,11 +28,13 @@ def queued_gaps(profile: Profile) -> pl.DataFrame:
 
 
 def _queued(profile: Profile) -> pl.DataFrame:
-    if profile.kind != "cuda" or profile.ops["launch_ns"].null_count() == profile.ops.height:
+    ops = profile.ops.filter(computes(profile.ops) | is_communication())
+    if profile.kind == "npu":
+        ops = _launched_by_cann(ops, profile.host)
+    if profile.kind == "cpu" or ops["launch_ns"].null_count() == ops.height:
         return pl.DataFrame(schema=SPAN)
     starting = (
-        profile.ops.filter(computes(profile.ops) | is_communication())
-        .group_by(pl.col("rank").fill_null(0).cast(pl.Int32), "start_ns")
+        ops.group_by(pl.col("rank").fill_null(0).cast(pl.Int32), "start_ns")
         # Where one of them has no known launch, or a late one, the host may have been the cause.
         .agg(
             pl.when(pl.col("launch_ns").null_count() == 0)
@@ -46,3 +50,16 @@ def _queued(profile: Profile) -> pl.DataFrame:
         .select("rank", pl.col("begin_ns").alias("start_ns"), pl.col("start_ns").alias("end_ns"))
         .select(pl.col(name).cast(kind) for name, kind in SPAN.items())
     )
+
+
+def _launched_by_cann(ops: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
+    """The ops with the time of the CANN call that launched each as `launch_ns`."""
+    rank = pl.col("rank").fill_null(0)
+    calls = (
+        host.filter((pl.col("layer") == "cann") & pl.col("name").str.contains(_LAUNCH))
+        .group_by(rank, "correlation")
+        .agg(pl.col("start_ns").max().alias("launch_ns"))
+        .drop_nulls()
+    )
+    own = ops.select(rank, "correlation", "start_ns", "duration_ns", "core")
+    return own.join(calls, on=["rank", "correlation"], how="left")

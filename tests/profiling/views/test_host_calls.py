@@ -261,6 +261,24 @@ def _causes(profile: Profile) -> list[tuple[Any, ...]]:
     ]
 
 
+def test_calls_a_step_are_the_outermost_ones_in_steady_steps() -> None:
+    calls = (
+        _call("op", "aten::item", 150, 100, thread="main"),
+        _call("op", "aten::_local_scalar_dense", 150, 100, thread="main"),
+        _call("op", "aten::_local_scalar_dense", 160, 50, thread="other"),
+        _call("op", "aten::item", 240, 50, thread="main"),
+        _call("op", "aten::item", 1_990, 20, thread="main"),
+        _call("op", "aten::item", 2_000, 700, thread="main"),
+    )
+    (item,) = (cause for cause in causes(_idle(*calls)) if cause.label.en == "aten::item")
+    assert (item.calls, item.steady_calls, item.longest_ns) == ({0: 5}, {0: 4}, {0: 100 * US})
+    # Three steps, of which the first is warm-up.
+    warm = [_op(2, 2_000 * US, 100 * US), _op(2, 2_600 * US, 100 * US)]
+    more = _idle(*calls, more=(*warm, _op(0, -5_000 * US, 100 * US)))
+    (item,) = (cause for cause in causes(more) if cause.label.en == "aten::item")
+    assert item.steady_calls == {0: 2}
+
+
 def test_each_host_moment_has_its_most_specific_cause() -> None:
     copy = _op(0, 500 * US, 1, core="CUDA_MEMCPY", kernel="Memcpy (Pageable -> Device)")
     profile = _idle(
@@ -282,7 +300,7 @@ def test_each_host_moment_has_its_most_specific_cause() -> None:
     assert _causes(profile) == [
         ("waiting for data", "data", {0: 2}, {0: 110}, [(0, 100, 260)], [(0, 100, 260)]),
         (
-            *("aten::item", "blocking", {0: 2, 1: 1}, {0: 100, 1: 7}),
+            *("aten::item", "blocking", {0: 1, 1: 1}, {0: 100, 1: 7}),
             *([(0, 250, 350), (1, 1_500, 1_507)], [(0, 260, 350), (1, 1_500, 1_507)]),
         ),
         ("copies of pageable memory", "copy", {0: 1}, {0: 60}, [(0, 340, 400)], [(0, 350, 400)]),
@@ -291,7 +309,7 @@ def test_each_host_moment_has_its_most_specific_cause() -> None:
         ("garbage collection", "collector", {0: 1}, {0: 30}, [(0, 470, 500)], [(0, 480, 500)]),
         # Whatever is called lies under one that launches, those with a cause included.
         (
-            *("launching ops", "launching", {0: 8, 1: 1}, {0: 100, 1: 7}),
+            *("launching ops", "launching", {0: 7, 1: 1}, {0: 100, 1: 7}),
             *(
                 [(0, 100, 200), (0, 250, 480), (0, 490, 600), (1, 1_500, 1_507)],
                 [(0, 500, 600)],

@@ -39,7 +39,7 @@ def _claim(case: Case, blame: Blame) -> Claim:
 
 def _calls(case: Case, blame: Blame) -> Text:
     """How often a cause was called, and how much of it the device was idle."""
-    calls = blame.cause.calls.get(case.rank, 0) / case.steps
+    calls = blame.cause.steady_calls.get(case.rank, 0) / case.steps
     longest = ms(blame.cause.longest_ns.get(case.rank, 0))
     free = ms(length(blame.free) / case.steps)
     return Text(

@@ -19,6 +19,7 @@ from jumar.profiling.views.windows import (
     as_spans,
     communication_spans,
     computing_spans,
+    steady,
     step_windows,
 )
 
@@ -55,11 +56,17 @@ _MOST_COVERING = 4
 
 
 class Cause(NamedTuple):
-    """One reason for a device without work: its intervals are disjoint from those before it."""
+    """One reason for a device without work.
+
+    `calls` is how many calls each rank made, without those inside another one; `steady_calls` and
+    `longest_ns` are about its steady steps. `host` is when they ran, `alone` the part of it that no
+    earlier cause has.
+    """
 
     label: Text
     kind: str
     calls: Mapping[int, int]
+    steady_calls: Mapping[int, int]
     longest_ns: Mapping[int, int]
     host: pl.DataFrame
     alone: pl.DataFrame
@@ -75,6 +82,8 @@ def causes(profile: Profile) -> list[Cause]:
 def _causes(profile: Profile) -> list[Cause]:
     host = profile.host.filter(pl.col("duration_ns") > 0)
     known = host.filter(pl.col("layer").is_in(["op", "cann", "runtime", "mark"]))
+    windows = step_windows(profile)
+    steps = steady(windows)
     asked = [("data", _named(LOADING), Text(en="waiting for data", zh="等待数据"))]
     asked += [("blocking", _named(pattern), Text(en=name, zh=name)) for name, pattern in BLOCKING]
     asked += [
@@ -97,25 +106,23 @@ def _causes(profile: Profile) -> list[Cause]:
         rows = known.filter(is_cause)
         if rows.is_empty():
             continue
-        own = union(spans(rows))
-        result.append(Cause(label, kind, *_counted(rows), own, difference(own, before)))
-        before = union(pl.concat([before, own]))
+        result.append(_cause(label, kind, rows, steps, before))
+        before = union(pl.concat([before, result[-1].host]))
     # A call that lasts for half a step is not a launch: it runs a whole graph, or the training.
-    windows = step_windows(profile)
     lasted = windows.select(pl.col("end_ns") - pl.col("begin_ns")).to_series()
     long = float(str(lasted.median() or 0)) / 2
     short = (pl.col("duration_ns") < long) | pl.lit(long == 0)
     rest = host.filter(pl.col("layer").is_in(_CALLS) & short)
     rest = rest.filter(~_computes_itself(profile, rest))
     if rest.height:
-        own = union(spans(rest))
         label = Text(en="launching ops", zh="下发算子")
-        result.append(Cause(label, "launching", *_counted(rest), own, difference(own, before)))
-        before = union(pl.concat([before, own]))
+        result.append(_cause(label, "launching", rest, steps, before))
+        before = union(pl.concat([before, result[-1].host]))
     if profile.kind != "cpu":
         inside = as_spans(windows, start="begin_ns")
         left = difference(free_time(profile, inside), before)
-        result += _covering(host, left, before, 0.9 * float(str(lasted.max() or 0)))
+        longest = 0.9 * float(str(lasted.max() or 0))
+        result += _covering(host, left, before, longest, steps)
     return result
 
 
@@ -158,7 +165,11 @@ def _copies_pageable(profile: Profile) -> pl.Expr:
 
 
 def _covering(
-    host: pl.DataFrame, left: pl.DataFrame, before: pl.DataFrame, longest: float
+    host: pl.DataFrame,
+    left: pl.DataFrame,
+    before: pl.DataFrame,
+    longest: float,
+    steps: pl.DataFrame,
 ) -> list[Cause]:
     """Calls, Python frames and annotations that overlap otherwise unexplained idle time.
 
@@ -178,8 +189,8 @@ def _covering(
             break
         name = str(most.sort("duration_ns", "name")["name"][0])
         rows = calls.filter(pl.col("name") == name)
-        own, label = union(spans(rows)), Text(en=name, zh=name)
-        result.append(Cause(label, "covering", *_counted(rows), own, difference(own, before)))
+        result.append(_cause(Text(en=name, zh=name), "covering", rows, steps, before))
+        own = result[-1].host
         before, left = union(pl.concat([before, own])), difference(left, own)
         calls = calls.filter(pl.col("name") != name)
     return result
@@ -207,11 +218,42 @@ def _until(idle: pl.DataFrame, moments: np.ndarray) -> np.ndarray:
     return sums[place] - np.clip(beyond, 0, None)
 
 
-def _counted(rows: pl.DataFrame) -> tuple[dict[int, int], dict[int, int]]:
-    """How many calls each rank made, and its longest."""
-    table = rows.group_by(pl.col("rank").fill_null(0)).agg(pl.len(), pl.col("duration_ns").max())
-    counts = {int(rank): int(count) for rank, count, _ in table.iter_rows()}
-    return counts, {int(rank): int(longest) for rank, _, longest in table.iter_rows()}
+def _cause(
+    label: Text, kind: str, calls: pl.DataFrame, steps: pl.DataFrame, before: pl.DataFrame
+) -> Cause:
+    """A cause from its calls, the steady steps, and the time of the causes before it."""
+    by_thread = ("rank", "thread")
+    bounds = steps.group_by("rank").agg(pl.col("begin_ns").min(), pl.col("end_ns").max())
+    until = pl.col("start_ns") + pl.col("duration_ns")
+    # `aten::item` calls `aten::_local_scalar_dense`: that is one call.
+    is_outer = pl.col("until_ns") > pl.col("until_ns").cum_max().shift(1).over(by_thread)
+    is_steady = (pl.col("until_ns") > pl.col("begin_ns")) & (pl.col("start_ns") < pl.col("end_ns"))
+    counts = (
+        calls.lazy()
+        .select(
+            pl.col("rank").fill_null(0),
+            pl.col("thread").fill_null(""),
+            *("start_ns", "duration_ns"),
+            until.alias("until_ns"),
+        )
+        .sort(*by_thread, "start_ns", "until_ns", descending=[False, False, False, True])
+        .filter(is_outer.fill_null(True))
+        .join(bounds.lazy(), on="rank", how="left")
+        .with_columns(is_steady.fill_null(True).alias("is_steady"))
+        .group_by("rank")
+        .agg(
+            pl.len(),
+            pl.col("is_steady").sum(),
+            pl.col("duration_ns").filter("is_steady").max().fill_null(0),
+        )
+        .collect()
+    )
+    made, steady_ones, longest = (
+        {int(rank): int(value) for rank, value in counts.select("rank", name).iter_rows()}
+        for name in ("len", "is_steady", "duration_ns")
+    )
+    host = union(spans(calls))
+    return Cause(label, kind, made, steady_ones, longest, host, difference(host, before))
 
 
 def free_time(profile: Profile, windows: pl.DataFrame) -> pl.DataFrame:

@@ -277,7 +277,7 @@ class Case:
         if not self.augmenting.is_empty():
             left = difference(left, self.augmenting)
         kept = intersection(left, self.queued)
-        left = difference(left, kept)
+        left = difference(left, kept) if kept.height else left
         blames: list[Blame] = []
         for cause in self.causes:
             host = intersection(cause.host, self.inside)

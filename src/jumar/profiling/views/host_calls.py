@@ -81,6 +81,8 @@ def causes(profile: Profile) -> list[Cause]:
 
 def _causes(profile: Profile) -> list[Cause]:
     host = profile.host.filter(pl.col("duration_ns") > 0)
+    if host.is_empty():
+        return []
     known = host.filter(pl.col("layer").is_in(["op", "cann", "runtime", "mark"]))
     windows = step_windows(profile)
     steps = steady(windows)

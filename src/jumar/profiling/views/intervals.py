@@ -121,6 +121,8 @@ def length(table: pl.DataFrame) -> int:
 
 def intersection(first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
     """The intersection of two sets."""
+    if first.is_empty() or second.is_empty():
+        return first.clear().select(list(SPAN))
     cut = segments({"a": first, "b": second})
     return cut.filter((pl.col("a") > 0) & (pl.col("b") > 0)).select(list(SPAN))
 

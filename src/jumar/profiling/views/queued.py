@@ -28,11 +28,13 @@ def queued_gaps(profile: Profile) -> pl.DataFrame:
 
 
 def _queued(profile: Profile) -> pl.DataFrame:
-    ops = profile.ops.filter(computes(profile.ops) | is_communication())
-    if profile.kind == "npu":
-        ops = _launched_by_cann(ops, profile.host)
-    if profile.kind == "cpu" or ops["launch_ns"].null_count() == ops.height:
+    is_npu = profile.kind == "npu"
+    known = profile.host["correlation"] if is_npu else profile.ops["launch_ns"]
+    if profile.kind == "cpu" or known.null_count() == len(known):
         return pl.DataFrame(schema=SPAN)
+    ops = profile.ops.filter(computes(profile.ops) | is_communication())
+    if is_npu:
+        ops = _launched_by_cann(ops, profile.host)
     starting = (
         ops.group_by(pl.col("rank").fill_null(0).cast(pl.Int32), "start_ns")
         # Where one of them has no known launch, or a late one, the host may have been the cause.

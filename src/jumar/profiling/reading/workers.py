@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Final
 
+import polars as pl
+
 from jumar.profiling.profile import Missing
 from jumar.profiling.reading.part import Part
 
@@ -41,7 +43,45 @@ def one_of_each_worker(captures: Mapping[str, list[Part]]) -> dict[str, list[Par
             file = parts[0].file
             what = f"not read: {apart[kept][0].file} is a newer capture of the same worker"
             result.setdefault(kept, []).append(_unread(file, what))
-    return _of_one_time(result)
+    return _of_one_time(_without_copies(result))
+
+
+def _without_copies(captures: Mapping[str, list[Part]]) -> dict[str, list[Part]]:
+    """Each recording once: one with the same ops at the same times is a copy, not another rank.
+
+    Where a capture names its rank, that counts.
+    """
+    result: dict[str, list[Part]] = {}
+    originals: dict[tuple[int, int, int], str] = {}
+    for name, parts in captures.items():
+        sums = _sums(parts) if all(part.rank is None for part in parts) else None
+        original = originals.setdefault(sums, name) if sums else name
+        if original == name:
+            result.setdefault(name, []).extend(parts)
+        else:
+            what = f"not read: a copy of {captures[original][0].file}, with the same ops"
+            result[original].append(_unread(parts[0].file, what))
+    return result
+
+
+_TELLING: Final = 8
+"""So many ops of two ranks do not agree to the nanosecond by chance."""
+
+
+def _sums(parts: Sequence[Part]) -> tuple[int, int, int] | None:
+    """Number of a capture's ops, and the sums of their starts and durations in nanoseconds."""
+    tables = [
+        part.ops.select("start_ns", "duration_ns").drop_nulls()
+        for part in parts
+        if part.ops is not None and {"start_ns", "duration_ns"} <= set(part.ops.columns)
+    ]
+    count = sum(table.height for table in tables)
+    starts, durations = (
+        # The sum of a million times since 1970 does not fit into 64 bits.
+        sum(int(table[name].cast(pl.Int128).sum()) for table in tables)
+        for name in ("start_ns", "duration_ns")
+    )
+    return (count, starts, durations) if count >= _TELLING else None
 
 
 def _unread(file: str, what: str) -> Part:

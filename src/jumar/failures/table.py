@@ -89,6 +89,7 @@ class Fault:
         blames: Text before and after a number that names the rank to blame.
         sources: Where it is documented or was seen.
         example: A real line.
+        quoted: Whether the words of the line are shown too, because the entry is wider than they.
     """
 
     id: str
@@ -101,6 +102,7 @@ class Fault:
     blames: tuple[str, str] | None = None
     sources: tuple[str, ...] = ()
     example: str = ""
+    quoted: bool = False
 
     @property
     def believed(self) -> int:
@@ -211,4 +213,5 @@ def _fault(entry: dict[str, Any]) -> Fault:
         blames=(before, after) if before else None,
         sources=tuple(entry["sources"]),
         example=entry["example"],
+        quoted=entry["role"] == "general" or entry.get("quote", False),
     )

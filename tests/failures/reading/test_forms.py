@@ -4,7 +4,15 @@ from datetime import datetime
 
 import pytest
 
-from jumar.failures.reading.forms import YEARLESS, complete, place_of, rank_in_name, time_in
+from jumar.failures.reading.forms import (
+    YEARLESS,
+    complete,
+    goes_on,
+    is_warning,
+    place_of,
+    rank_in_name,
+    time_in,
+)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +38,13 @@ from jumar.failures.reading.forms import YEARLESS, complete, place_of, rank_in_n
         ("data/0 is a folder", None, "data/0 is a folder"),
         (" 111  [rank1]: KeyError: 'a'", 1, "KeyError: 'a'"),
         ("125:[rank1]: KeyError: 'a'", 1, "KeyError: 'a'"),
+        ("(VllmWorker TP1 pid=961) ERROR 09-07 01:11:09 [a.py:596] x", 1, "x"),
+        ("[rank: 1] ValueError: x", 1, "ValueError: x"),
+        ("Rank 2: ValueError: x", 2, "ValueError: x"),
+        ("[3]:ValueError: x", 3, "ValueError: x"),
+        ("[3]:", None, "[3]:"),
+        ("[pod/job-worker-0/pytorch] [rank4]: x", 4, "x"),
+        ("2024-06-17T13:18:29.3716228Z [rank2]: x", 2, "x"),
         ("plain text", None, "plain text"),
     ],
 )
@@ -86,3 +101,38 @@ def test_timestamps_of_all_formats_are_parsed(line: str, time: datetime | None) 
 )
 def test_rank_is_parsed_from_a_file_name(name: str, rank: int | None) -> None:
     assert rank_in_name(name) == rank
+
+
+@pytest.mark.parametrize(
+    ("line", "is_one"),
+    [
+        ("INFO 08-17 13:45:10 [__init__.py:243] No platform detected", True),
+        ("2024-01-01 10:00:00,123 - root - INFO - out of memory, smaller batch", True),
+        ("2024-01-01 10:00:00.123 | INFO     | main:run:95 - No module named 'apex'", True),
+        ("INFO:root:No module named 'apex'", True),
+        ("I0725 19:18:06.995957 1 init.cc:235] Load failed", True),
+        ("2023-01-01 10:00:00.1: I tensorflow/a.cc:29] Ignore above dlerror", True),
+        ("wandb: ERROR Error while calling the API: permission denied", True),
+        ("n1:2:3 [0] NCCL INFO NET/Plugin : Plugin load returned 2 : cannot open", True),
+        ("n1:2:3 [0] NCCL INFO misc/socket.cc:64 -> 3", False),
+        ("ValueError: no INFO here", False),
+        ("E0725 19:18:06.995957 1 init.cc:235] Load failed", False),
+        ("vec error info: 0xa1, mte error info: 0x3", False),
+    ],
+)
+def test_line_that_informs_only(line: str, is_one: bool) -> None:
+    assert is_warning(line) == is_one
+
+
+@pytest.mark.parametrize(
+    ("line", "is_one"),
+    [
+        ("No module named 'flash_attn', falling back to sdpa", True),
+        ("Apex not installed: No module named 'apex'", True),
+        ("out of memory, skipping batch", True),
+        ("librdmacm.so.1: cannot open shared object file (ignored)", True),
+        ("No module named 'apex'", False),
+    ],
+)
+def test_program_that_goes_on_without_something(line: str, is_one: bool) -> None:
+    assert goes_on(line) == is_one

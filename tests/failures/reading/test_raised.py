@@ -4,7 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from jumar.failures.reading.raised import cann_message_in, is_exception, saying
+from jumar.failures.reading.raised import (
+    cann_message_in,
+    exception_in,
+    fault_of_exit,
+    is_error,
+    is_error_line,
+    is_exception,
+    is_handled,
+    message_of,
+    saying,
+)
 from jumar.failures.wording import lines_of
 from tests.failures.explaining import explain_text, named
 
@@ -229,3 +239,188 @@ def test_condition_of_a_native_check_is_quoted(tmp_path: Path) -> None:
     assert named(explain_text(tmp_path, log=f"Segmentation fault\n{line}\n"))[0] == (
         "process-segfault"
     )
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "",
+        "    ",
+        "> ",
+        "- ",
+        "│ ",
+        "E   ",
+        "10.0.0.1: ",
+        "c000001: ",
+        "pytorch-job-worker-0: ",
+        "[0]:",
+        "[stderr] ",
+        "(pid=1234) ",
+        "(VllmWorker TP1 pid=961) ERROR 09-07 01:11:09 [multiproc_executor.py:596] ",
+        "t=114.62 | stderr | ",
+        "train_1  | ",
+        "2024-06-17T13:18:29.371622Z ERROR shard-manager: text_generation_launcher: ",
+        "2024-01-01 10:00:00,123 - mmdet - ERROR - ",
+        "2024-01-01 10:00:00.123 | ERROR    | main:run:95 - ",
+        "2024-01-01 10:00:00,123 [ERROR] main: ",
+        "[2024-04-18 10:46:28,089] [ERROR] [launch.py:321:main] ",
+        "[2024-08-09 19:22:36 TP0] ",
+        "ERROR:root:",
+        "!!! Exception during processing !!! ",
+        "E0106 03:23:01.677000 37645 site-packages/torch/_subclasses/fake_tensor.py:2721] [0/0] ",
+        "    raise RuntimeError(message)",
+    ],
+)
+def test_exception_is_found_behind_what_a_launcher_or_logger_wrote(prefix: str) -> None:
+    assert exception_in(f"{prefix}RuntimeError: no mode") == "RuntimeError: no mode"
+
+
+@pytest.mark.parametrize(
+    ("line", "exception"),
+    [
+        ("│ ValueError: no mode                    │", "ValueError: no mode"),
+        ("`ValueError: no mode`", "ValueError: no mode"),
+        ('{"log":"ValueError: no mode\\n","stream":"stderr","time":"2"}', "ValueError: no mode"),
+    ],
+)
+def test_exception_is_quoted_without_what_encloses_it(line: str, exception: str) -> None:
+    assert exception_in(line) == exception
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "caught RuntimeError: no mode, trying again",
+        "    except ValueError:",
+        'raise ValueError("no mode")',
+        "An Error: is told of",
+        "IndexError: Caught IndexError in DataLoader worker process 25.",
+        "# ValueError: no mode",
+    ],
+)
+def test_exception_that_is_only_told_of_is_none(line: str) -> None:
+    assert exception_in(line) == ""
+
+
+def test_exception_behind_an_unknown_prefix_is_quoted_with_its_place(tmp_path: Path) -> None:
+    log = """\
+c000001: Traceback (most recent call last):
+c000001:   File "/job/train.py", line 7, in <module>
+c000001:     raise RuntimeError("no mode")
+c000001: RuntimeError: no mode
+"""
+    first = explain_text(tmp_path, log=log).candidates[0].first
+    assert (first.line, first.frame) == (4, "/job/train.py:7")
+    assert first.says == "RuntimeError: no mode"
+
+
+def test_exception_split_by_two_processes_is_put_together(tmp_path: Path) -> None:
+    """Two processes that write at once: the name of the exception ends the line of the other."""
+    log = """\
+    run(args)raise ValueError("Undefined dataset {}.".format(name))ValueError
+: Undefined dataset alpaca in dataset_info.json.
+"""
+    assert message_of(*reversed(log.splitlines())).startswith("ValueError: Undefined dataset")
+    first = explain_text(tmp_path, log=log).candidates[0].first
+    assert first.says == "ValueError: Undefined dataset alpaca in dataset_info.json."
+    assert message_of(": a colon", "no name above") == ""
+    assert message_of("no colon", "ValueError") == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("Container rank 0 status failed, exit code -9", "process-killed"),
+        ("worker 3 exited with status 137", "process-killed"),
+        ("job step returned 139", "process-segfault"),
+        ("task finished, exit code: 135", "process-bus-error"),
+        ("rc=134", "process-aborted"),
+        ("process 7 exited with code -4", "illegal-instruction"),
+        ("exit code = 143", "process-ended"),
+        ("worker 3 exited with status 1", ""),
+        ("exit code 0", ""),
+        ("error code 137", ""),
+        ("returned 137.5 items", ""),
+        ("loss 137", ""),
+    ],
+)
+def test_exit_code_of_any_launcher_tells_the_signal(line: str, fault: str) -> None:
+    assert fault_of_exit(line) == fault
+
+
+def test_process_that_an_unknown_launcher_reports_as_killed(tmp_path: Path) -> None:
+    assert named(explain_text(tmp_path, log="worker 3 exited with status 137\n")) == [
+        "process-killed"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "is_one"),
+    [
+        ("train.py: error: argument --lr: invalid value", True),
+        ("Error: No such option: --epoch", True),
+        ("错误：找不到数据", True),
+        ("2024-01-01 10:00:00 | ERROR | no such data", True),
+        ('time="2024-02-21T09:31:59Z" level=error msg="no such data"', True),
+        ("no error: all is well", False),
+        ("mean error 0.1", False),
+        ("2024-01-01 10:00:00 | INFO | no such data", False),
+    ],
+)
+def test_line_that_calls_itself_an_error(line: str, is_one: bool) -> None:
+    assert is_error_line(line) == is_one
+
+
+def test_line_that_calls_itself_an_error_is_quoted_if_nothing_better_is_there(
+    tmp_path: Path,
+) -> None:
+    line = "train.py: error: argument --lr: not a rate\n"
+    explanation = explain_text(tmp_path, log=line)
+    assert named(explanation) == ["error-line"]
+    assert explanation.candidates[0].first.says == line.strip()
+    assert named(explain_text(tmp_path, log=line + "RuntimeError: no\n")) == ["python-exception"]
+
+
+@pytest.mark.parametrize(
+    ("line", "is_one"),
+    [
+        ("EZ9999: Inner Error!", True),
+        ("  what():  out of memory", True),
+        ("n1:12:12 [0] init.cc:28 NCCL WARN failed", True),
+        ("failed to infer[FUNC:Infer][FILE:a.cc][LINE:119]", True),
+        ("ImportError: no apex", True),
+        ("Could not import apex, continuing", False),
+    ],
+)
+def test_line_that_is_an_error_itself(line: str, is_one: bool) -> None:
+    assert is_error(line) == is_one
+
+
+def test_exception_of_a_look_up_is_handled() -> None:
+    handled = "During handling of the above exception, another exception occurred:"
+    assert is_handled(handled, "KeyError: 'a'")
+    assert is_handled(f"[rank0]: {handled}", "AttributeError: no a")
+    assert not is_handled(handled, "RuntimeError: file write failed")
+    assert not is_handled("The above exception was the direct cause", "KeyError: 'a'")
+
+
+@pytest.mark.parametrize(
+    ("link", "first"),
+    [
+        ("During handling of the above exception, another exception occurred:", "OddError: no"),
+        ("The above exception was the direct cause of the following exception:", "KeyError: 'a'"),
+    ],
+)
+def test_exception_that_follows_a_look_up_is_first(tmp_path: Path, link: str, first: str) -> None:
+    log = f"[rank0]: KeyError: 'a'\n[rank0]: \n[rank0]: {link}\n[rank0]: OddError: no\n"
+    assert explain_text(tmp_path, log=log).candidates[0].first.says == first
+
+
+def test_pipe_to_a_process_that_is_gone_is_not_the_cause(tmp_path: Path) -> None:
+    assert named(explain_text(tmp_path, log="EOFError\nKeyError: 'a'\n"))[0] == "key-missing"
+    assert named(explain_text(tmp_path, log="EOFError\n")) == ["exception-elsewhere"]
+
+
+def test_entry_wider_than_the_words_of_a_line_shows_them(tmp_path: Path) -> None:
+    line = "RuntimeError: The size of tensor a (2) must match the size of tensor b (3)"
+    assert explain_text(tmp_path, log=line).candidates[0].first.says == line

@@ -140,3 +140,9 @@ KeyError: 0
 """
     first = explain_text(tmp_path, log=log).candidates[0].first
     assert (first.says, first.frame) == ("KeyError: 0", "/job/datasets.py:67")
+
+
+def test_source_line_behind_a_prefix_is_no_exception_of_its_own() -> None:
+    frame = 'node-07:   File "/job/train.py", line 7, in main'
+    assert is_source_in("node-07:     raise KeyError: x", frame)
+    assert not is_source_in("node-07: KeyError: x", frame)

@@ -16,12 +16,15 @@ YEARLESS: Final = 1904
 _PREFIX: Final = re.compile(
     "|".join(
         (
-            r"\d{4}-\d\d-\d\dT[\d:.]{8,20}(?:Z|[+-]\d\d:\d\d) (?:stdout|stderr) [FP] ",
+            r"\d{4}-\d\d-\d\dT[\d:.]{8,20}(?:Z|[+-]\d\d:\d\d) (?:(?:stdout|stderr) [FP] )?",
             r"\[\d{1,6},(?P<rank_mpi>\d{1,6})\]<(?:stdout|stderr)>: ?",
             r" ?(?P<rank_srun>\d{1,4}): (?=\S)",
             r":? ?\[\d{3,8}\] (?=\[)",
-            r":? ?\[(?:rank ?|default|RANK )(?P<rank_torch>\d{1,6})\]:? ?",
-            r"\((?P<worker>\w{1,60})(?: rank=(?P<rank_vllm>\d{1,6}))?"
+            r":? ?\[(?:[Rr]ank:? ?|default|RANK )(?P<rank_torch>\d{1,6})\]:? ?",
+            r"[Rr]ank ?(?P<rank_named>\d{1,6}): (?=\S)",
+            r"\[(?P<rank_alone>\d{1,4})\]:(?=\S)",
+            r"\[pod/[\w./-]{1,160}\] ?",
+            r"\((?P<worker>\w{1,60})(?: (?:rank=|TP)(?P<rank_vllm>\d{1,6}))?"
             r" pid=(?P<pid>\d{1,9})(?:, ip=(?P<host>[\w.:-]{1,60}))?\) ?",
             r"(?:ERROR|INFO|WARNING|CRITICAL) \d\d-\d\d [\d:]{8} \[[\w./]{1,80}:\d{1,6}\] ?",
             r"(?:ERROR|INFO|WARNING|CRITICAL) \d\d-\d\d [\d:]{8} [\w./]{1,80}:\d{1,6}\] ?",
@@ -84,10 +87,16 @@ _LOG_TIME: Final = re.compile(r"^(?:ERROR|INFO|WARNING) (\d\d)-(\d\d) (\d\d):(\d
 
 _HEAD: Final = 200
 _WARNING: Final = re.compile(
-    r"Warning: |(?<!NCCL )\b(?:WARN|WARNING|Warning|warning)\b[\]:)]? |(?:^|\[| )W\d{3,4} |"
-    r"\[W \w{1,40}\.cpp|(?:^|: )W tensorflow/|\[(?:INFO|DEBUG|EVENT)\] "
+    r"Warning: |(?<!NCCL )\b(?:WARN|WARNING|Warning|warning)\b[\]:)]? |(?:^|\[| )[WI]\d{3,4} |"
+    r"\[W \w{1,40}\.cpp|(?:^|: )[WI] tensorflow/|\[(?:INFO|DEBUG|EVENT)\] |^wandb: |"
+    r"\b(?:INFO|DEBUG)(?= {0,8}[|:-]| {1,8}\d\d-\d\d )|NET/Plugin"
 )
 """Prefixes of lines that only warn or inform; NCCL also logs errors as warnings."""
+_GOES_ON: Final = re.compile(
+    r"\b(?:fall(?:ing|s)? ?back|retrying|skip(?:ping|ped)|(?:is )?not installed)\b|\(ignored\)",
+    re.IGNORECASE,
+)
+"""Words of a program that meets an obstacle and goes on."""
 
 
 @dataclass(kw_only=True)
@@ -163,6 +172,11 @@ def rank_in_name(shown: str) -> int | None:
 def is_warning(line: str) -> bool:
     """Whether a program only warned or informed; that ranks after raised errors."""
     return _WARNING.search(line[:_HEAD]) is not None
+
+
+def goes_on(line: str) -> bool:
+    """Whether a line that is no exception says that the program goes on without what it names."""
+    return _GOES_ON.search(line[:_HEAD]) is not None
 
 
 def time_in(line: str) -> datetime | None:

@@ -14,7 +14,7 @@ from typing import Final
 from jumar.failures.reading import forms, raised
 from jumar.failures.reading.lines import Line, lines_of, unescaped
 from jumar.failures.reading.sources import DAMAGED, Source, sources_of
-from jumar.failures.reading.tracebacks import Tracebacks, is_source_in
+from jumar.failures.reading.tracebacks import Stream, Tracebacks, is_source_in
 from jumar.failures.table import Fault, Sieve, Table, codes_in
 from jumar.failures.waiting import CONCERNED, Waits
 from jumar.ground.errors import UserError
@@ -56,6 +56,10 @@ _TELLING: Final = (
         'File "',
         "│ /",
         "Cell In",
+        "During handling of",
+        "exit",
+        "returned",
+        "rc=",
         "File /",
         "File ~",
         "Killed",
@@ -88,6 +92,7 @@ class Sighting:
         blamed: The rank that the line itself blames.
         says: The message of the exception or of CANN, where only that explains the fault.
         survived: Whether the program only warned of it, or Python ignored the exception.
+        raised: Whether the line is an exception or an error, not another message that mentions it.
         count: Number of lines that report it.
     """
 
@@ -106,6 +111,7 @@ class Sighting:
     blamed: int | None = None
     says: str = ""
     survived: bool = False
+    raised: bool = True
     count: int = 1
 
 
@@ -167,6 +173,8 @@ class _Reader:
         self._source = -1
         self._shown = ""
         self._last = self._before = ""
+        self._raised_at = -raised.CONTINUED
+        self._last_raised: dict[Stream, Sighting] = {}
         self._file_rank: int | None = None
         self._block_rank: int | None = None
         self._time: datetime | None = None
@@ -203,6 +211,7 @@ class _Reader:
                 if (
                     fault is not None
                     or any(word in line.text for word in telling_words)
+                    or line.text.startswith(": ")
                     or (sieve.codes and any(codes_in(line.text)))
                 ):
                     self._job.lines = first + count
@@ -232,6 +241,11 @@ class _Reader:
         if place.rank is not None and place.rank <= forms.LARGEST_RANK:
             self._job.ranks.add(place.rank)
         self._tracebacks.note(stream, text)
+        last = self._last_raised.get(stream)
+        if last is not None and raised.is_handled(text, forms.place_of(last.text).text):
+            last.survived = True
+        if raised.exception_in(text):
+            self._raised_at = self._job.lines
         if fault is not None:
             self._note(fault, place, line)
         elif len(self._job.errors) < FIRST_ERRORS and _FAILING.search(text):
@@ -249,10 +263,18 @@ class _Reader:
             return self._table.faults.get(raised.MESSAGE, fault)
         in_traceback = self._tracebacks.has_frames((self._source, place.rank, place.pid))
         in_traceback = in_traceback and before.startswith("    ")
-        if fault is None and raised.is_exception(place.text, in_traceback=in_traceback):
+        if fault is None and (
+            raised.is_exception(place.text, in_traceback=in_traceback)
+            or (raised.exception_in(place.text) and not is_source_in(place.text, before))
+            or raised.message_of(place.text, before)
+        ):
             return self._table.faults.get(raised.kind_of(place.text))
         if fault is None and raised.is_logged_error(place.text):
             return self._table.faults.get(raised.LOGGED)
+        if fault is None and (of_exit := raised.fault_of_exit(place.text)):
+            return self._table.faults.get(of_exit)
+        if fault is None and raised.is_error_line(place.text):
+            return self._table.faults.get(raised.ERROR_LINE)
         return fault
 
     def _note_wait(self, place: forms.Place, text: str) -> None:
@@ -288,17 +310,19 @@ class _Reader:
         key = (fault.id, self._source, rank, None if rank is not None else place.pid)
         earlier = self._seen.get(key)
         stream = (self._source, place.rank, place.pid)
+        is_raised = raised.is_error(place.text) or self._continues_exception()
         survived = self._tracebacks.ended_nothing(stream) or forms.is_warning(line.text)
+        survived = survived or (not is_raised and forms.goes_on(line.text))
         if earlier is not None:
             earlier.count += 1
             if earlier.blamed is None:
                 earlier.blamed = _blamed(fault, place.text)
-            if survived or not earlier.survived:
+            if (survived, not is_raised) >= (earlier.survived, not earlier.raised):
                 return
         elif len(self._seen) >= MOST_SIGHTINGS:
             return
-        # An exception that was raised stands for the fault, not a warning before it.
-        self._seen[key] = Sighting(
+        # An exception that was raised stands for the fault, not a warning or mention before it.
+        self._seen[key] = sighting = Sighting(
             fault=fault,
             file=self._shown,
             source=self._source,
@@ -314,13 +338,19 @@ class _Reader:
             blamed=_blamed(fault, place.text) if earlier is None else earlier.blamed,
             says=self._saying(fault, place.text),
             survived=survived,
+            raised=is_raised,
             count=1 if earlier is None else earlier.count,
         )
+        if len(self._last_raised) < MOST_PROCESSES or stream in self._last_raised:
+            self._last_raised[stream] = sighting
+
+    def _continues_exception(self) -> bool:
+        """Whether an exception is so near above that its message may still go on."""
+        return self._job.lines - self._raised_at < raised.CONTINUED
 
     def _saying(self, fault: Fault, text: str) -> str:
         before = forms.place_of(self._before).text
-        is_quoted = fault.role == "general" or fault.id in raised.QUOTED
-        return raised.saying(text, before) if is_quoted else ""
+        return raised.saying(text, before) if fault.quoted else ""
 
     def finished(self) -> Job:
         """The job, with later information applied to earlier lines."""

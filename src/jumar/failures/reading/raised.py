@@ -16,17 +16,72 @@ KILLED: Final = "process-killed"
 """The fault of a process that the shell reports as killed, by that word alone."""
 LOGGED: Final = "logged-error"
 """The fault of an error in a native library's log that the table does not know."""
-QUOTED: Final = frozenset({LOGGED, "native-assert"})
-"""Faults that only the words of their line explain, besides the general ones."""
+ELSEWHERE: Final = "exception-elsewhere"
+"""The fault of an exception that only tells that another process ended."""
+ERROR_LINE: Final = "error-line"
+"""The fault of a line that calls itself an error, if nothing else explains the job."""
 VAGUE: Final = frozenset({"npu-inner-error", "ge-failed"})
 """Faults of codes that may precede any message."""
 LONGEST_SAYING: Final = 400
+CONTINUED: Final = 4
+"""Lines over which the message of an exception may go on."""
 _NAME: Final = r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Za-z_]\w{0,60}"
 _RAISED: Final = re.compile(
     r"(?:[A-Za-z_]\w{0,60}\.){0,8}_?[A-Z]\w{0,60}"
     r"(?:Error|Exception|Interrupt|Exit|Expired|Timeout)(?:: |:?$)"
     r"|(?:[A-Za-z_]\w{0,60}\.){0,8}(?:Exception|StopIteration|Empty)(?:: |:?$)"
 )
+_WORDS: Final = ("Error", "Exception", "Interrupt", "Exit", "Expired", "Timeout")
+_PREFIX: Final = re.compile(
+    r"\s{1,60}"
+    r"|(?:[>`|│*-]|E(?= {3}))\s{1,8}|`"
+    r"|\[?\d{2,4}[-/]\d\d[-/]?\d{0,2}[T _-]\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?"
+    r"(?:Z|[+-]\d\d:?\d\d)?(?: [A-Z]{2}\d{1,4}){0,3}\]?[:\s]{0,3}"
+    r"|\d\d:\d\d:\d\d(?:[.,]\d{1,9})? "
+    r"|[EF]\d{3,4} [\d:.]{8,18} {1,6}(?:\d{1,9} )?"
+    r"|\[[^\][]{1,80}\][:\s]{0,3}"
+    r"|\([A-Za-z_][^()]{0,80}\)[:\s]{0,3}"
+    r"|(?:ERROR|CRITICAL|FATAL)\b[:\s|-]{0,4}"
+    r"|[\w./-]{1,120}:\d{1,6}[\]:)]{0,2} {1,3}(?:- )?"
+    r"|!{2,4} [^!]{1,60} !{2,4} "
+    r"|[\w.@-]{1,60}(?: {0,20}\| {0,3}| {1,8}-{1,3} |:{1,2} {0,3}|=t?)(?=\S)"
+    r"|\d{1,9} {1,3}"
+    r"|msg=\"|\{\"log\":\""
+)
+"""What programs, launchers and log collectors write in front of a line."""
+_MOST_PREFIXES: Final = 8
+_MOST_GLUED: Final = 1000
+_SUFFIX: Final = re.compile(r"(?:\\n)?\",\"stream\".{0,80}$|\s{0,200}[│`|]\s{0,9}$")
+"""The end of what encloses a line: JSON of a container's log, a frame, a quotation."""
+_GLUED: Final = re.compile(r"\)(?=(?:[a-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception): \S)")
+"""The end of another process's line, with no line break between it and the exception."""
+_ENDED: Final = re.compile(
+    r"\b(?:exit(?:ed|s|ing)?|return(?:ed|s|ing)?|terminated|failed|rc|ret|status)\b"
+    r"[ \w]{0,20}?(?:[ _-]?(?:code|status))?[\s:=(]{1,4}(-?\d{1,3})(?![\w.])",
+    re.IGNORECASE,
+)
+_BY_SIGNAL: Final = {
+    4: "illegal-instruction",
+    6: "process-aborted",
+    7: "process-bus-error",
+    9: KILLED,
+    11: "process-segfault",
+    15: "process-ended",
+}
+_ERROR_LINE: Final = re.compile(
+    r"(?:[\w./@-]{1,80}: ){0,3}(?:fatal |internal |critical |runtime )?(?:error|fatal|错误)"
+    r"(?:[ \[(]{1,2}\w{1,20}[)\]]?)?[:：] ?(?=\S)",
+    re.IGNORECASE,
+)
+_ERROR_LEVEL: Final = re.compile(
+    r".{7,80}[^\w.](?:ERROR|FATAL|CRITICAL)[\]:|) -]{1,8}(?=\S)|.{0,80}level=(?:error|fatal) "
+)
+_ERROR: Final = re.compile(
+    r"\b(?:error|ERROR|Error|fatal|FATAL|Fatal|E[A-Z0-9]\d{4})\b|^\s{0,9}what\(\): |NCCL WARN"
+    r"|\[(?:FUNC|FILE):"
+)
+_NAME_ALONE: Final = re.compile(rf"(?:.{{0,400}}[)\"' ])?({_NAME}(?:Error|Exception))$")
+_MESSAGE_ALONE: Final = re.compile(r":{1,4} (?=\S)")
 _AFTER_TRACEBACK: Final = re.compile(rf"{_NAME}(?:: \S|$)")
 """Any name of an exception, if the frames of a traceback are above it."""
 _BARE: Final = re.compile(rf"{_NAME}:?\s*$")
@@ -48,6 +103,11 @@ _WRAPPED: Final = re.compile(rf"{_NAME}: (?:Caught \w{{1,60}} in |\d{{1,6}} root
 """A line above the exception itself: of another process (PyTorch), or of a graph (TensorFlow)."""
 _ROOT_ERROR: Final = re.compile(r"\s{1,4}\(0\) [A-Z][\w ]{2,30}: +(?=\S)")
 """TensorFlow's first one of several exceptions of a graph."""
+_HANDLED: Final = "During handling of the above exception"
+_LOOKED_UP: Final = re.compile(
+    r"(?:\w{1,60}\.){0,8}(?:KeyError|AttributeError|StopIteration|StopAsyncIteration)\b"
+)
+"""Exceptions by which a program finds out that something is not there yet, such as in a cache."""
 _CODE_ALONE: Final = re.compile(r"\(E\w{5}\):$")
 _WHERE_IN_CANN: Final = re.compile(r"\[(?:FUNC|FILE|LINE|THREAD):")
 
@@ -56,6 +116,8 @@ def kind_of(text: str) -> str:
     """The fault of a line that is not in the table, but looks like the end of a process."""
     if text.strip() == "Killed":
         return KILLED
+    if exception_in(text).strip() in ("EOFError", "EOFError:"):  # a pipe to a process that is gone
+        return ELSEWHERE
     is_call_error = " function error:" in text and "error code is " in text
     return CALL if is_call_error else EXCEPTION
 
@@ -70,15 +132,58 @@ def is_exception(text: str, *, in_traceback: bool) -> bool:
     return (pattern.match(text) or _RAISED.match(text)) is not None
 
 
+def exception_in(text: str) -> str:
+    """The exception that ends a line, without any prefix; empty if there is none."""
+    if not any(word in text for word in _WORDS):
+        return ""
+    for _ in range(_MOST_PREFIXES):
+        if _RAISED.match(text):
+            return "" if _WRAPPED.match(text) else _SUFFIX.sub("", text)
+        prefix = _PREFIX.match(text)
+        if prefix is None:
+            break
+        text = text[prefix.end() :]
+    glued = _GLUED.search(text[:_MOST_GLUED])
+    return text[glued.end() :] if glued else ""
+
+
+def is_error(text: str) -> bool:
+    """Whether a line is an exception or calls itself an error, in Python or native code."""
+    return bool(exception_in(text)) or _ERROR.search(text[:_MOST_GLUED]) is not None
+
+
+def message_of(text: str, before: str) -> str:
+    """An exception that two processes, writing at once, split into its name and its message."""
+    name = _NAME_ALONE.match(before) if _MESSAGE_ALONE.match(text) else None
+    return f"{name.group(1)}: {text.lstrip(': ')}" if name else ""
+
+
 def is_wrapped(text: str) -> bool:
     """Whether a line only announces the original traceback of another process."""
     return _WRAPPED.match(text) is not None
+
+
+def is_handled(text: str, earlier: str) -> bool:
+    """Whether a line says that the exception before it was only looked up, and handled."""
+    return _HANDLED in text and _LOOKED_UP.match(exception_in(earlier)) is not None
 
 
 def is_logged_error(text: str) -> bool:
     """Whether a line is an error in the log of CANN, MindSpore, MindIE or TensorFlow."""
     match = _LOGGED.match(text)
     return match is not None and match.end() < len(text)
+
+
+def fault_of_exit(text: str) -> str:
+    """The fault of a process whose exit code, as any launcher writes it, tells of a signal."""
+    match = _ENDED.search(text[:_MOST_GLUED])
+    code = int(match.group(1)) if match else 0
+    return _BY_SIGNAL.get(-code if code < 0 else code - 128, "")
+
+
+def is_error_line(text: str) -> bool:
+    """Whether a line calls itself an error, by its first word or its level."""
+    return (_ERROR_LINE.match(text) or _ERROR_LEVEL.match(text)) is not None
 
 
 def cann_message_in(text: str) -> str:
@@ -99,7 +204,8 @@ def saying(text: str, before: str) -> str:
         before: The line above, which an exception without a message needs: `assert a == b`.
     """
     logged = _LOGGED.match(text)
-    message = cann_message_in(text) or text[logged.end() if logged else 0 :].strip()
+    message = cann_message_in(text) or exception_in(text) or message_of(text, before)
+    message = message or text[logged.end() if logged else 0 :].strip()
     if _BARE.match(text) and before.startswith(" ") and 'File "' not in before:
         message = f"{message.rstrip(':')}: {before.strip()}"
     return message[:LONGEST_SAYING]

@@ -6,7 +6,8 @@ from typing import Final
 MOST_STREAMS: Final = 20_000
 Stream = tuple[int, int | None, int | None]
 """Index of the log, rank, process."""
-_FRAME: Final = re.compile(r'\s*File "([^"]{1,400})", line (\d{1,7})')
+_FRAME: Final = re.compile(r'(?:^|(?<=[\s\]|>:]))File "([^"]{1,400})", line (\d{1,7})')
+"""A frame, whatever a launcher wrote in front of it."""
 _OTHER_FRAME: Final = re.compile(
     r"\s*│ (\S{1,400}\.py):(\d{1,7}) in \S|File (\S{1,400}\.py):(\d{1,7}), in \S"
     r"|(Cell In ?\[\d{1,6}\]), line (\d{1,7})"
@@ -32,7 +33,7 @@ class Tracebacks:
         """Take in a line, without launcher prefixes."""
         if "File " in text or "│ " in text or text.startswith("Cell In"):
             self._note_frame(stream, text)
-        elif text.startswith("Traceback (most"):
+        elif "Traceback (most" in text:
             self._frames.pop(stream, None)
             # What Python ignored has one traceback; a second one is of something else.
             if self._ignored.pop(stream, None) is False:
@@ -52,7 +53,7 @@ class Tracebacks:
         return self._ignored.pop(stream, None) is not None
 
     def _note_frame(self, stream: Stream, text: str) -> None:
-        match = _FRAME.match(text) or _OTHER_FRAME.match(text)
+        match = _FRAME.search(text) or _OTHER_FRAME.match(text)
         if match is None:
             return
         path, number = (group for group in match.groups() if group is not None)
@@ -66,4 +67,5 @@ class Tracebacks:
 
 def is_source_in(text: str, before: str) -> bool:
     """Whether a line is the source shown below a frame: `raise ValueError("...")`."""
-    return text.startswith("    ") and _FRAME.match(before) is not None
+    frame = _FRAME.search(before)
+    return frame is not None and text[max(0, frame.start() - 2) :].startswith("    ")

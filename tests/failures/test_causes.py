@@ -153,3 +153,107 @@ def test_fault_follows_from_its_cause_in_either_order(
 ) -> None:
     lines = (cause, effect) if is_first_in_the_log else (effect, cause)
     assert named(explain_text(tmp_path, log="\n".join(lines) + "\n")) == [first]
+
+
+WARNED = "INFO 08-17 13:45:10 [a.py:2] No module named 'apex'\n"
+MENTIONED = "Could not import the fused norm: No module named 'apex'\n"
+
+
+@pytest.mark.parametrize("notice", [WARNED, MENTIONED])
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("ValueError: no\n", "python-exception"),
+        ("RuntimeError: NPU out of memory. Tried to allocate 5.03 GiB\n", "npu-out-of-memory"),
+        ("  traceback : Signal 9 (SIGKILL) received by PID 31235\n", "process-killed"),
+        ("hccl fftsplus task timeout occurred\n", "hccl-task-timeout"),
+    ],
+)
+def test_what_a_program_survived_explains_nothing_that_ended_it(
+    tmp_path: Path, notice: str, line: str, fault: str
+) -> None:
+    assert named(explain_text(tmp_path, log=notice + line))[0] == fault
+
+
+def test_mention_is_the_cause_if_nothing_ended_the_job_after_it(tmp_path: Path) -> None:
+    assert named(explain_text(tmp_path, log=MENTIONED)) == ["module-missing"]
+    assert (
+        named(explain_text(tmp_path, log="ValueError: no\nstep\nstep\nstep\nstep\n" + MENTIONED))[0]
+        == "module-missing"
+    )
+
+
+def test_message_of_an_exception_over_several_lines_is_no_mention(tmp_path: Path) -> None:
+    log = "OddError: could not load it, for this reason:\nNo module named 'apex'\nKeyError: 1\n"
+    assert named(explain_text(tmp_path, log=log))[0] == "module-missing"
+
+
+def test_raised_exception_stands_for_a_fault_that_was_only_mentioned_before(tmp_path: Path) -> None:
+    log = MENTIONED + "a\n" * 5 + "ModuleNotFoundError: No module named 'apex'\n"
+    assert explain_text(tmp_path, log=log).candidates[0].first.line == 7
+
+
+def test_warning_long_before_does_not_make_a_fault_late(tmp_path: Path) -> None:
+    log = """\
+2024-01-01 10:00:00,000 - a - INFO - No module named 'apex'
+2024-01-01 12:00:00,000 - a - ERROR - NPU out of memory. Tried to allocate
+2024-01-01 12:00:01,000 - a - ERROR - CUDA error: unspecified launch failure
+"""
+    assert named(explain_text(tmp_path, log=log))[0] == "npu-out-of-memory"
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        "remote process exited or there was a network error",
+        "RuntimeError: [gloo/transport/tcp/pair.cc:547] Connection closed by peer [10.0.0.1]",
+        "ConnectionResetError: [Errno 104] Connection reset by peer",
+        "torch.distributed.DistNetworkError: Failed to recv, got 0 bytes. Connection was likely "
+        "closed. Did the remote server shutdown or crash?",
+        "RuntimeError: Engine core initialization failed. See root cause above.",
+        "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.",
+    ],
+)
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("traceback : Signal 9 (SIGKILL) received by PID 3", "process-killed"),
+        ("there is an exception of fftsplus aivector error", "npu-vector-exception"),
+        ("python: a.cpp:12: int at(long): Assertion `i < n' failed.", "native-assert"),
+    ],
+)
+def test_peer_that_is_gone_follows_from_what_ended_it(
+    tmp_path: Path, gone: str, line: str, fault: str
+) -> None:
+    assert named(explain_text(tmp_path, log=f"{gone}\n{line}\n"))[0] == fault
+
+
+def test_card_that_suspects_another_one_is_not_the_first(tmp_path: Path) -> None:
+    log = "SUSPECT REMOTE ERROR, error code is 507057\nan exception of fftsplus aivector error\n"
+    assert named(explain_text(tmp_path, log=log)) == ["npu-vector-exception"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "SystemExit: 1",
+        "asyncio.exceptions.CancelledError",
+        "RuntimeError: Process ApiServer_0 (PID: 26419) died with exit code 1",
+        "RuntimeError: Initialization failed. Please see the error messages above.",
+    ],
+)
+def test_exception_that_tells_of_another_process_is_not_the_first(
+    tmp_path: Path, line: str
+) -> None:
+    assert named(explain_text(tmp_path, log=f"{line}\nOddError: no\n"))[0] == "python-exception"
+
+
+def test_handler_of_deepspeed_does_not_mean_that_a_process_was_killed(tmp_path: Path) -> None:
+    log = "[ERROR] [launch.py:321:sigkill_handler] ['python', 'a.py'] exits with return code = 1\n"
+    assert named(explain_text(tmp_path, log=log)) == ["process-ended"]
+
+
+def test_connection_that_is_tried_again_is_not_the_first(tmp_path: Path) -> None:
+    line = "n1:1:1 [0] NCCL INFO Call to connect returned Connection refused, retrying\n"
+    assert named(explain_text(tmp_path, log=line + "ValueError: no\n"))[0] == "python-exception"
+    assert named(explain_text(tmp_path, log=line)) == ["nccl-connection-refused"]

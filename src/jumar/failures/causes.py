@@ -1,17 +1,19 @@
 """The first cause among its consequences."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
 from jumar.failures.reading.job import ErrorLine, Job, Sighting
+from jumar.failures.reading.raised import exception_in
 from jumar.failures.table import Fault
 from jumar.failures.waiting import SILENT, Culprit
 
 MOST_CANDIDATES: Final = 3
 _LATER: Final = timedelta(minutes=2)
 """How much later a cause may be logged than its consequences: buffers are flushed late."""
+_FAILING: Final = ("cause", "general", "wait", "effect")
 _LINES_LATER: Final = 400
 """The same for logs without times, in lines of one file."""
 
@@ -61,7 +63,7 @@ class Explanation:
 
 def explained(job: Job) -> Explanation:
     """Find the first cause of a failed job."""
-    sightings = sorted(job.sightings, key=_when)
+    sightings = sorted(_judged(job.sightings), key=_when)
     by_fault: dict[str, list[Sighting]] = {}
     for sighting in sightings:
         by_fault.setdefault(sighting.fault.id, []).append(sighting)
@@ -97,6 +99,28 @@ def explained(job: Job) -> Explanation:
     )
 
 
+def _judged(sightings: list[Sighting]) -> list[Sighting]:
+    """The sightings, with those taken as survived that an exception raised later disproves.
+
+    What is normally raised as an exception, but only mentioned by a line that is none, ended
+    nothing if the program came to another exception after it.
+    """
+    last_raised: dict[int, int] = {}
+    for sighting in sightings:
+        is_fatal = sighting.raised or not exception_in(sighting.fault.example)
+        if is_fatal and not sighting.survived and sighting.fault.role in _FAILING:
+            source = sighting.source
+            last_raised[source] = max(last_raised.get(source, 0), sighting.order)
+    return [
+        replace(sighting, survived=True)
+        if exception_in(sighting.fault.example)
+        and not sighting.raised
+        and last_raised.get(sighting.source, 0) > sighting.order
+        else sighting
+        for sighting in sightings
+    ]
+
+
 def _candidate(fault: Fault, by_fault: dict[str, list[Sighting]], job: Job) -> Candidate:
     sightings = tuple(by_fault[fault.id])
     culprit: Culprit | None = None
@@ -130,22 +154,21 @@ def _explains(cause: Sighting, effect: Sighting) -> bool:
     may_follow = cause.fault.id in effect.fault.follows
     if may_follow or effect.fault.id in cause.fault.follows:
         return may_follow
-    if cause.fault.role not in ("cause", "general", "wait"):
+    if cause.fault.role not in ("cause", "general", "wait") or cause.survived > effect.survived:
         return False
     if cause.fault.believed >= effect.fault.believed or effect.fault.role == "cause":
         return False
     if effect.fault.role == "general":  # an exception with a message of its own may be the first
-        return _when(cause) < _when(effect) and cause.survived <= effect.survived
+        return _when(cause) < _when(effect)
     return not _clearly_later(cause, effect)
 
 
 def _is_late(sighting: Sighting, sightings: list[Sighting]) -> bool:
     """Whether something failed long before, so that this one belongs to the end of the job."""
-    failing_roles = ("cause", "general", "wait", "effect")
     return any(
         _clearly_later(sighting, earlier)
         for earlier in sightings
-        if earlier.fault.role in failing_roles
+        if earlier.fault.role in _FAILING and earlier.survived <= sighting.survived
     )
 
 

@@ -28,7 +28,7 @@ def test_first_cause_is_named_as_recorded(name: str) -> None:
 
 
 def test_share_of_correctly_explained_logs_matches_the_docs() -> None:
-    assert (sum(case["named"] for case in CASES.values()), len(CASES)) == (240, 255)
+    assert (sum(case["named"] for case in CASES.values()), len(CASES)) == (266, 282)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,9 @@ def test_share_of_correctly_explained_logs_matches_the_docs() -> None:
         (11, 2, 2),
         (12, 1, 1),
         (13, 21, 33),
+        (14, 12, 15),
+        (15, 9, 11),
+        (16, 0, 1),
     ],
 )
 def test_share_of_correctly_explained_held_out_logs_matches_the_docs(
@@ -71,6 +74,7 @@ def test_misses_of_the_last_samples_are_now_known_or_absent_from_the_log() -> No
         "six-cards-hidden",
         "six-nccl-of-another-version",
         "thirteen-dlinfer-507048",
+        "sixteen-params4bit-without-absmax",
     }
 
 

@@ -63,7 +63,7 @@ class Explanation:
 
 def explained(job: Job) -> Explanation:
     """Find the first cause of a failed job."""
-    sightings = sorted(_judged(job.sightings), key=_when)
+    sightings = sorted(_judged(job.sightings), key=lambda each: (each.survived, *_when(each)))
     by_fault: dict[str, list[Sighting]] = {}
     for sighting in sightings:
         by_fault.setdefault(sighting.fault.id, []).append(sighting)

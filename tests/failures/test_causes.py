@@ -257,3 +257,10 @@ def test_connection_that_is_tried_again_is_not_the_first(tmp_path: Path) -> None
     line = "n1:1:1 [0] NCCL INFO Call to connect returned Connection refused, retrying\n"
     assert named(explain_text(tmp_path, log=line + "ValueError: no\n"))[0] == "python-exception"
     assert named(explain_text(tmp_path, log=line)) == ["nccl-connection-refused"]
+
+
+def test_fault_long_before_is_the_first_without_training_after_it(tmp_path: Path) -> None:
+    log = "[rank1]: OddError: no\n" + "waiting\n" * 600 + "hccl fftsplus task timeout occurred\n"
+    assert named(explain_text(tmp_path, log=log))[0] == "python-exception"
+    trained = log.replace("waiting", "step 1 loss 2.3")
+    assert named(explain_text(tmp_path, log=trained))[0] == "hccl-task-timeout"

@@ -13,6 +13,8 @@ from jumar.failures.waiting import SILENT, Culprit
 MOST_CANDIDATES: Final = 3
 _LATER: Final = timedelta(minutes=2)
 """How much later a cause may be logged than its consequences: buffers are flushed late."""
+_TRAINED: Final = 50
+"""Lines with a loss after a fault that show that the training went on."""
 _FAILING: Final = ("cause", "general", "wait", "effect")
 _LINES_LATER: Final = 400
 """The same for logs without times, in lines of one file."""
@@ -100,25 +102,30 @@ def explained(job: Job) -> Explanation:
 
 
 def _judged(sightings: list[Sighting]) -> list[Sighting]:
-    """The sightings, with those taken as survived that an exception raised later disproves.
+    """The sightings, with those marked as survived after which the program went on.
 
     What is normally raised as an exception, but only mentioned by a line that is none, ended
-    nothing if the program came to another exception after it.
+    nothing if the program came to another fault after it; nor did anything after which the
+    training went on for many steps before it failed.
     """
-    last_raised: dict[int, int] = {}
+    last: dict[int, Sighting] = {}
     for sighting in sightings:
         is_fatal = sighting.raised or not exception_in(sighting.fault.example)
         if is_fatal and not sighting.survived and sighting.fault.role in _FAILING:
-            source = sighting.source
-            last_raised[source] = max(last_raised.get(source, 0), sighting.order)
+            before = last.get(sighting.source, sighting)
+            last[sighting.source] = max(before, sighting, key=lambda each: each.order)
     return [
         replace(sighting, survived=True)
-        if exception_in(sighting.fault.example)
-        and not sighting.raised
-        and last_raised.get(sighting.source, 0) > sighting.order
+        if sighting.source in last and _went_on(sighting, last[sighting.source])
         else sighting
         for sighting in sightings
     ]
+
+
+def _went_on(sighting: Sighting, last: Sighting) -> bool:
+    is_mention = not sighting.raised and exception_in(sighting.fault.example) != ""
+    trained = last.progress - sighting.progress >= _TRAINED
+    return last.order > sighting.order and (is_mention or trained)
 
 
 def _candidate(fault: Fault, by_fault: dict[str, list[Sighting]], job: Job) -> Candidate:

@@ -93,6 +93,7 @@ class Sighting:
         says: The message of the exception or of CANN, where only that explains the fault.
         survived: Whether the program only warned of it, or Python ignored the exception.
         raised: Whether the line is an exception or an error, not another message that mentions it.
+        progress: Number of lines of the log above it that report a loss.
         count: Number of lines that report it.
     """
 
@@ -112,6 +113,7 @@ class Sighting:
     says: str = ""
     survived: bool = False
     raised: bool = True
+    progress: int = 0
     count: int = 1
 
 
@@ -174,6 +176,7 @@ class _Reader:
         self._shown = ""
         self._last = self._before = ""
         self._raised_at = -raised.CONTINUED
+        self._progress = 0
         self._last_raised: dict[Stream, Sighting] = {}
         self._file_rank: int | None = None
         self._block_rank: int | None = None
@@ -183,6 +186,7 @@ class _Reader:
         """Read one stream; a damaged one is read as far as possible."""
         self._source += 1
         self._shown, self._time, self._block_rank = source.shown, None, None
+        self._progress = 0
         self._names.append(source.shown)
         self._file_rank = forms.rank_in_name(source.shown)
         before = self._job.lines
@@ -216,6 +220,8 @@ class _Reader:
                 ):
                     self._job.lines = first + count
                     self._take_unescaped(line, fault, sieve)
+        if "loss" in text:
+            self._progress += sum("loss" in line.text for line in batch)
         self._job.lines = first + len(batch)
         self._last = batch[-1].text
         self._job.ranks.update(int(rank) for rank in set(_RANK.findall(text)))
@@ -339,6 +345,7 @@ class _Reader:
             says=self._saying(fault, place.text),
             survived=survived,
             raised=is_raised,
+            progress=self._progress,
             count=1 if earlier is None else earlier.count,
         )
         if len(self._last_raised) < MOST_PROCESSES or stream in self._last_raised:

@@ -51,7 +51,8 @@ def _list(profile: Profile, **more: Any) -> list[tuple[Any, ...]]:
 
 
 def test_every_cause_has_a_line_with_its_cost_per_step() -> None:
-    profile = profile_of([*_KERNELS, *_BESIDE], kind="cuda", host=_CALLS)
+    after = _call("op", "aten::item", 2_500, 400)
+    profile = profile_of([*_KERNELS, *_BESIDE], kind="cuda", host=[*_CALLS, after])
     # Two steps of a millisecond, idle from 100 to 860 and from 1100 to 1900.
     by_key = {row[0]: row[1:] for row in _list(profile)}
     assert list(by_key) == [

@@ -22,7 +22,7 @@ def test_ops_count_for_the_largest_tensor_whatever_its_shape() -> None:
         _op("LogSoftmax", 300, "8,1000", "8,1000"),
         _op("Cast", 200, "8000", "8000"),
         _op("MatMul", 150, "8,64;64,1000", "8,1000"),
-        _op("Add", 50, "64,1000;1000"),
+        _op("Add", 50, "64,1;1000", "64,1000"),
         _op("Unknown", 300, None),
     ]
     table = VIEWS["by-tensor"].make(profile_of(ops), Options())

@@ -87,6 +87,7 @@ lint:
 	.venv/bin/python -m ruff format --check .
 	.venv/bin/python -m ruff check .
 	.venv/bin/python -m pyright --pythonpath .venv/bin/python
+	.venv/bin/python -m pyright --pythonpath .venv/bin/python --project benchmarks
 
 install:
 	$(call ready,$(GOALS))

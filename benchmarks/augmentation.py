@@ -105,7 +105,7 @@ def _spread(values: Sequence[float], *, sign: bool = False) -> str:
 
 def main() -> None:
     """Train every row with every seed and print the table after each seed."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0] if __doc__ else "")
+    parser = argparse.ArgumentParser(description=str(__doc__).split("\n", 1)[0] if __doc__ else "")
     parser.add_argument("data", type=Path, help="a folder with train and val of ten classes")
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--seeds", type=int, default=3)

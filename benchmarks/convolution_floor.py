@@ -59,7 +59,7 @@ def directions(
 
 def main() -> None:
     """Time, and print a table for each type."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--size", type=int, default=50, help="side of a patch in px")
     parser.add_argument("--threads", type=int, default=2)

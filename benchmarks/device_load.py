@@ -77,7 +77,7 @@ def alone_s(device: str) -> float:
 
 def main() -> int:
     """Run the benchmark; the exit code says whether the promise holds."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).split("\n")[0])
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--every", type=float, default=5.0, help="s between readings")
     parser.add_argument("--rounds", type=int, default=15)

@@ -18,7 +18,7 @@ from jumar.data.denoising.clean_pictures import CleanPictures
 from jumar.data.denoising.noisy_pictures import NoisyPictures, whole_pictures_set
 from jumar.data.images.picture_tree import open_pictures
 from jumar.data.samples import SampleKey
-from jumar.tasks.denoising import DenoisingTask
+from jumar.tasks.denoising import DenoisingTask, HalfSquaredError
 
 SIGMA = 25.0
 MEASURED = (30.21, 33.15, 30.82, 29.41, 30.48, 29.09, 29.45, 32.41, 30.02, 30.20, 30.08, 30.10)
@@ -65,7 +65,7 @@ def set12_task(data: Path) -> DenoisingTask:
         train_data=noisy,
         eval_data=noisy,
         level_names=[f"sigma {SIGMA:g}"],
-        loss="l2_sum_per_batch",
+        loss=HalfSquaredError(),
     )
 
 

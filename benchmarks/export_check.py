@@ -200,7 +200,7 @@ def latencies(folder: Path, run: str, case: Case, file: Path) -> tuple[float, fl
 
 def main() -> None:
     """Measure the cases and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--only", nargs="*", choices=CASES, default=list(CASES))
     parser.add_argument("--work", type=Path, help="a folder that keeps data and runs")
     options = parser.parse_args()

@@ -32,6 +32,7 @@ from jumar.failures.reading.job import read_job
 from jumar.failures.table import fault_table
 from jumar.ground.errors import UserError
 from jumar.launching.ranktables.reading import read_rank_table
+from jumar.porting.edits import TreeReport
 from jumar.porting.lint.linting import lint_tree
 from jumar.porting.options import PortOptions
 from jumar.porting.report.json_report import read_report, to_json
@@ -272,7 +273,7 @@ def safetensors_bytes(
     return save(dict(values))
 
 
-def _ported() -> object:
+def _ported() -> TreeReport:
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "train.py"
         script.write_bytes(_SCRIPT)

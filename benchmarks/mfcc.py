@@ -41,12 +41,15 @@ def scipy_formula(threads: int) -> Callable[[Audio], Audio]:
     """The coefficients of a batch by a real Fourier transform."""
     hann = (0.5 - 0.5 * np.cos(2 * math.pi * np.arange(WINDOW) / WINDOW)).astype(np.float32)
     front_end = Mfcc()
-    filters, transform = front_end.filters.numpy(), front_end.transform.numpy()
+    filters = front_end.get_buffer("filters").numpy()
+    transform = front_end.get_buffer("transform").numpy()
     first = int(1.5 + 20.0 * LENGTH / RATE)
 
     def compute(audio: Audio) -> Audio:
         frames = np.lib.stride_tricks.sliding_window_view(audio, WINDOW, axis=1)[:, ::STRIDE]
-        spectrum = scipy.fft.rfft(frames * hann, LENGTH, axis=2, workers=threads)
+        spectrum: NDArray[np.complex64] = scipy.fft.rfft(  # pyright: ignore[reportAssignmentType]
+            frames * hann, LENGTH, axis=2, workers=threads
+        )
         magnitudes = np.abs(spectrum[..., first : first + len(filters)])
         return np.log(np.maximum(magnitudes @ filters, FILTER_FLOOR)) @ transform
 
@@ -82,7 +85,7 @@ def speech_features(package: ModuleType) -> Callable[[Audio], Audio]:
 
 def main() -> int:
     """Measure and print the table; the exit code says whether the promise holds."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--clips", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=7)
     chosen = parser.parse_args()

@@ -44,7 +44,7 @@ LISTS = {
 
 def main() -> None:
     """Measure and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--net", choices=("resnext50", "alexnet", "both"), default="both")
     arguments = parser.parse_args()
@@ -144,7 +144,7 @@ def build(name: str, size: int) -> nn.Module:
         if name == "resnext50"
         else AlexNet(num_classes=10, image_size=size)
     )
-    return net.to(memory_format=torch.channels_last).train()
+    return net.to(memory_format=torch.channels_last).train()  # pyright: ignore[reportCallIssue]
 
 
 def policy_with(mixlist: dict[str, dict[str, list[str]]]) -> PrecisionPolicy:
@@ -169,7 +169,7 @@ def cast_by_hand(net: nn.Module, ops: list[str]) -> None:
         if isinstance(module, KeyedDropout) and "Mul" in ops:
             module.register_forward_pre_hook(to_fp32)
         if isinstance(module, Bottleneck) and "Add" in ops:
-            module.forward = add_in_fp32(module)
+            module.forward = add_in_fp32(module)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def add_in_fp32(block: Bottleneck) -> Callable[[Tensor], Tensor]:

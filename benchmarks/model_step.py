@@ -124,7 +124,7 @@ def compare_steps() -> None:
         models["timm"] = timm.create_model("resnext50_32x4d", num_classes=NUM_CLASSES)
     steps: dict[str, Callable[[torch.Tensor, torch.Tensor], None]] = {}
     for name, model in models.items():
-        model.to(memory_format=torch.channels_last).train()
+        model.to(memory_format=torch.channels_last).train()  # pyright: ignore[reportCallIssue]
         optimizer = torch.optim.SGD(
             model.parameters(), lr=0.01, momentum=0.9, nesterov=True, fused=True
         )
@@ -198,7 +198,7 @@ COMPARISONS = {"step": compare_steps, "padding": compare_padding, "dropout": com
 
 def main() -> None:
     """Read the options and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--only", choices=list(COMPARISONS), help="print one table")
     parser.add_argument("--threads", type=int, default=1, help="threads of an operation")
     options = parser.parse_args()

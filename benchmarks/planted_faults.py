@@ -128,9 +128,11 @@ def prepared(network: str, seed: int) -> tuple[nn.Module, Callable[[Setting], No
     torch.manual_seed(seed)
     model, loss_of = NETWORKS[network]()
     set_random_position(model, seed, 0)
-    kind = torch.optim.AdamW if network == "bert" else torch.optim.SGD
-    options = {} if network == "bert" else {"momentum": 0.9}
-    optimizer = kind(model.parameters(), 0.001, **options)
+    optimizer = (
+        torch.optim.AdamW(model.parameters(), 0.001)
+        if network == "bert"
+        else torch.optim.SGD(model.parameters(), 0.001, momentum=0.9)
+    )
 
     def step(setting: Setting) -> None:
         torch.set_num_threads(setting.threads)

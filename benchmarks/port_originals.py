@@ -20,7 +20,7 @@ from jumar.porting.tree.writing import write_tree
 
 def main() -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("checkouts", nargs="+", type=Path)
     parser.add_argument("--precision", type=precision_mode)
     parser.add_argument("--loss-scale", type=parse_loss_scale)

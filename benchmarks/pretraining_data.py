@@ -33,7 +33,7 @@ class Rate:
 
 def main() -> None:
     """Measure and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("text", type=Path)
     parser.add_argument("--vocab", type=Path, required=True)
     parser.add_argument("--original", type=Path)

@@ -77,7 +77,7 @@ def second(sample: Path, target: Path) -> None:
 
 def main() -> None:
     """Write the files, run the sides in turns, print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("sample", type=Path)
     parser.add_argument("--rows", type=int, nargs="+", default=[200_000, 1_000_000])
     parser.add_argument("--rounds", type=int, default=3)

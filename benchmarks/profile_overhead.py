@@ -161,7 +161,7 @@ def idle_s() -> float:
 
 def main() -> int:
     """Run the benchmark; the exit code says whether the promise holds."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).split("\n")[0])
     parser.add_argument("--network", choices=("resnext50", "alexnet", CLIPS), default="resnext50")
     parser.add_argument("--size", type=int, default=64, help="px; pictures only")
     parser.add_argument("--batch", type=int, default=8)

@@ -40,7 +40,7 @@ MOST_BYTES, MOST_SECONDS, MOST_MEMORY = 10e6, 30.0, 1.5e9 / 2**20
 
 def main() -> None:
     """Write the file, run both sides in turns, print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("sample", type=Path)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)

@@ -193,7 +193,7 @@ def show(name: str, cost: Cost, megabytes: float) -> None:
 
 def main() -> None:
     """Write each file, read it, print, delete it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("sample", type=Path)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--megabytes", type=int, nargs="+", default=[250, 500, 1000, 2000])

@@ -129,7 +129,7 @@ def show(name: str, costs: list[Cost]) -> None:
 
 def main() -> None:
     """Write the file, run both sides in turns, print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("sample", type=Path)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)

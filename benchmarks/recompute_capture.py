@@ -129,7 +129,7 @@ def _plain(value: Any) -> str:
 
 def main(words: list[str] | None = None) -> int:
     """Compare each capture; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("captures", nargs="+", type=Path)
     parser.add_argument("--kind", choices=sorted(READERS), default="")
     parser.add_argument("--brief", action="store_true")

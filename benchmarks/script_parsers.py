@@ -28,7 +28,7 @@ from jumar.porting.script.project import Project
 
 def main() -> None:
     """Measure and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("tree", type=Path)
     parser.add_argument("--files", type=int, default=12)
     parser.add_argument("--rounds", type=int, default=3)

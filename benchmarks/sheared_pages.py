@@ -24,7 +24,7 @@ from jumar.ground.files import folder_beside, write_text
 
 def main() -> None:
     """Write the copy."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).split("\n")[0])
     parser.add_argument("set", help="a folder or zip of pictures and label files")
     parser.add_argument("--to", type=Path, required=True, help="a new folder")
     parser.add_argument("--degrees", type=float, default=10, help="largest angle")

@@ -63,7 +63,7 @@ class Cost:
 
 def main() -> int:
     """Train in turns and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("data", type=Path, help="data/keywords-ar of the reference data")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=600)

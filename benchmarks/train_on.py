@@ -75,7 +75,7 @@ def trained_on(run: RunDirectory, pixels: dict[str, np.ndarray]) -> list[float]:
         for objective in task.objectives:
             objective.train()
         stepper.step(batch)
-        window = state.take_window(ranks)
+        window = state.read_window()
         assert window is not None
         losses += window.losses.values()
     write_checkpoint(

@@ -110,7 +110,7 @@ def over_pictures(
     network: nn.Module, images: torch.Tensor, labels: torch.Tensor
 ) -> Callable[[], None]:
     """The plain loop over an image classifier, whose images are already normalised."""
-    network.to(memory_format=torch.channels_last)
+    network.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
     optimizer = torch.optim.SGD(
         network.parameters(), lr=0.01, momentum=0.9, nesterov=True, weight_decay=1e-4, fused=True
     )
@@ -125,7 +125,7 @@ def over_clips(
     network: nn.Module, front_end: nn.Module, audio: torch.Tensor, labels: torch.Tensor
 ) -> Callable[[], None]:
     """The plain loop over a network that takes clips through its front end."""
-    network.to(memory_format=torch.channels_last)
+    network.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
     optimizer = torch.optim.Adam(network.parameters(), lr=5e-4, fused=True)
     return hand_written(
         network,
@@ -206,7 +206,7 @@ def clips(chosen: argparse.Namespace) -> tuple[Rivals, Task, Plan]:
 
 def main() -> int:
     """Run the benchmark; the exit code says whether the promise holds."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).split("\n")[0])
     parser.add_argument("--network", choices=("resnext50", "alexnet", CLIPS), default="resnext50")
     parser.add_argument("--size", type=int, default=64, help="px; pictures only")
     parser.add_argument("--batch", type=int, default=16)

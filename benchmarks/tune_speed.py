@@ -196,7 +196,7 @@ def _sets(assignments: Sequence[str]) -> list[str]:
 
 def main() -> int:
     """Measure and print; returns the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--network", choices=[*NETWORKS, "all"], default="all")
     parser.add_argument("--start", choices=("bad", "shipped", "both"), default="both")
     parser.add_argument("--minutes", type=float, default=5.0, help="for each tuning")

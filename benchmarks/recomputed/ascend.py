@@ -247,7 +247,7 @@ def _of_database(file: Path, rank: int | None) -> tuple[list[Op], dict[int, tupl
             "LEFT JOIN STRING_IDS n ON n.id = c.name LEFT JOIN STRING_IDS k ON k.id = c.opType"
         ).fetchall()
         devices = {row[4] for row in rows}
-        rank = devices.pop() if rank is None and len(devices) == 1 else rank or 0
+        own = devices.pop() if rank is None and len(devices) == 1 else rank or 0
         found = [(*row[:4], "compute") for row in rows]
         if "COMMUNICATION_OP" in tables:
             rows = database.execute(
@@ -259,7 +259,7 @@ def _of_database(file: Path, rank: int | None) -> tuple[list[Op], dict[int, tupl
         database.close()
     ops = [
         Op(
-            rank=rank,
+            rank=own,
             step=next((s for s, (a, b) in marks.items() if a <= start < b), None),
             name=name or "",
             kind=None if kind in (None, "N/A") else kind,

@@ -181,7 +181,7 @@ def test_gate_names_what_was_left_out_beside_its_table_or_json(tmp_path: Path) -
     file.write_text(HEADER + row(0, "Mul", "AI_CORE", "3.000") + cut, encoding="utf-8")
     for more in ((), ("--json",)):
         done = here("profile", "gate", file, "--max-step-ms", "1", *more, cwd=tmp_path)
-        assert f"missing: {file}: 1 line left out: line 3 has " in done.err
+        assert f"missing: {file}: 1 line dropped: line 3 has " in done.err
         assert "missing" not in done.out
 
 

@@ -18,7 +18,7 @@ from jumar.profiling.profile import (
     LINKS_SCHEMA,
     OPS_SCHEMA,
     STEPS_SCHEMA,
-    Kind,
+    DeviceKind,
     Profile,
 )
 
@@ -63,7 +63,7 @@ class Training:
     warm_up_ns: int = 0
     noise_ns: int = 0
     seed: int = 0
-    kind: Kind = "npu"
+    kind: DeviceKind = "npu"
 
 
 ALL_REDUCE_NS = 1_000_000
@@ -84,7 +84,9 @@ _TABLES = {
 }
 
 
-def profile_of(ops: Sequence[dict[str, Any]] = (), *, kind: Kind = "npu", **more: Any) -> Profile:
+def profile_of(
+    ops: Sequence[dict[str, Any]] = (), *, kind: DeviceKind = "npu", **more: Any
+) -> Profile:
     """A profile of rows; `steps`, `host`, `collectives` and `links` are rows, too.
 
     A column of the ops that is not in the contract, as those of counters, is taken as it is.

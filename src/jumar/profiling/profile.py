@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-Kind = Literal["npu", "cuda", "cpu"]
+DeviceKind = Literal["npu", "cuda", "cpu"]
 """Where the ops ran."""
 
 COMMUNICATION = "COMMUNICATION"
@@ -150,7 +150,7 @@ class Profile:
 
     source: str
     producer: str
-    kind: Kind
+    kind: DeviceKind
     ops: pl.DataFrame
     steps: pl.DataFrame = field(default_factory=lambda: empty(STEPS_SCHEMA))
     host: pl.DataFrame = field(default_factory=lambda: empty(HOST_SCHEMA))

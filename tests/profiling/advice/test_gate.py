@@ -164,10 +164,10 @@ def test_wrong_limit_is_reported_with_its_option(name: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "what", "refused"),
     [
-        ("kineto", "the end: it ends in the middle", True),
-        ("op_summary", "the end: it cannot be unpacked to its end: x", True),
+        ("kineto", "the end: truncated", True),
+        ("op_summary", "the end: cannot be decompressed to the end: x", True),
         ("op_summary", "the end: the last line has no line break, so its last field may be", False),
-        ("operator_memory", "the end: it ends in the middle", False),
+        ("operator_memory", "the end: truncated", False),
         ("kineto", "2 lines left out: line 7 is cut", False),
     ],
 )

@@ -13,9 +13,9 @@ from jumar.profiling.advice.gate import gate
 from jumar.profiling.advice.todo import todo_table
 from jumar.profiling.page import page
 from jumar.profiling.profile import OPS_SCHEMA, STEPS_SCHEMA, Missing, Profile
-from jumar.profiling.reading.clocks import brought_beside, lag_of, on_one_clock
-from jumar.profiling.reading.gathering import gathered
-from jumar.profiling.reading.part import Part
+from jumar.profiling.reading.clocks import clock_lag, on_one_clock, on_ops_clock
+from jumar.profiling.reading.file_content import FileContent
+from jumar.profiling.reading.gathering import combined
 from jumar.profiling.views.step_split import contradictions, step_split
 from tests.profiling.generated import frame
 
@@ -128,7 +128,7 @@ def _two_clocks(folder: Path, *, jitter: int = 0) -> Path:
 def test_steps_are_shifted_by_the_offset_between_equal_ops_in_two_files(tmp_path: Path) -> None:
     profile = read(_two_clocks(tmp_path / "a"))
     (gap,) = (gap for gap in profile.missing if "clock" in gap.what)
-    assert "shifted by 1700000000.000000 s, by which the same ops lie apart" in gap.what
+    assert "shifted by 1700000000.000000 s, the offset between the same ops" in gap.what
     assert profile.ops["step"].to_list() == [1, 1, 2, 2, 3, 3]
     assert profile.steps["start_ns"].min() == 1_000_000_000
     assert gate(profile, {"step-ms": 1})[0].value == pytest.approx((0.14 + 0.2 + 0.2) / 3, abs=0.01)
@@ -137,7 +137,7 @@ def test_steps_are_shifted_by_the_offset_between_equal_ops_in_two_files(tmp_path
 def test_inconsistent_op_offsets_shift_nothing(tmp_path: Path) -> None:
     profile = read(_two_clocks(tmp_path / "a", jitter=7))
     (gap,) = (gap for gap in profile.missing if "clock" in gap.what)
-    assert "all ops are taken as one step" in gap.what
+    assert "all ops are treated as one step" in gap.what
     assert gate(profile, {"step-ms": 1})[0].value is None
 
 
@@ -178,32 +178,34 @@ def test_steps_are_on_another_clock_if_the_gap_exceeds_both_extents(
     ops = _ops((1000, 40), (1060, 40))
     first = 1100 + shift if later else 1000 - shift - 50
     steps = _steps((1, first, first + 20), (2, first + 20, first + 50))
-    found, gaps = on_one_clock(ops, steps, [Part(file="marks", kind="k", steps=steps)])
+    found, gaps = on_one_clock(ops, steps, [FileContent(file="marks", kind="k", steps=steps)])
     if not apart:
         assert (found is steps, gaps) == (True, [])
         return
     assert found.rows() == [(1, None, None), (2, None, None)]
     assert found.columns == steps.columns
-    what = "steps: their marks lie outside the time of all ops, on another clock; all ops are"
+    what = "steps: their marks are on another clock than the ops; all ops are"
     assert gaps == [
-        Missing(file="marks", what=f"{what} taken as one step", needed_for=("step split", "gate"))
+        Missing(file="marks", what=f"{what} treated as one step", needed_for=("step split", "gate"))
     ]
 
 
 def test_marks_from_another_file_are_used_for_the_ops() -> None:
     ops, steps = _ops((1000, 100)), _steps((1, 90_000, 90_050), (2, 90_050, 90_100))
-    ended = Part(file="ended", kind="k", steps=_steps((1, 900, 1000)))
-    begins = Part(file="begins", kind="k", steps=_steps((1, 1100, 1200)))
-    others = Part(file="others", kind="k", steps=_steps((7, 1000, 1100)))
-    good = Part(file="good", kind="k", steps=_steps((2, 1000, 1050), (2, 1, 2), (1, 950, 1001)))
-    unmarked = Part(file="x", kind="k", steps=pl.DataFrame({"step": [1]}))
-    parts = [Part(file="none", kind="k"), unmarked, ended, begins, others, good]
-    found, gaps = on_one_clock(ops, steps, parts)
+    ended = FileContent(file="ended", kind="k", steps=_steps((1, 900, 1000)))
+    begins = FileContent(file="begins", kind="k", steps=_steps((1, 1100, 1200)))
+    others = FileContent(file="others", kind="k", steps=_steps((7, 1000, 1100)))
+    good = FileContent(
+        file="good", kind="k", steps=_steps((2, 1000, 1050), (2, 1, 2), (1, 950, 1001))
+    )
+    unmarked = FileContent(file="x", kind="k", steps=pl.DataFrame({"step": [1]}))
+    contents = [FileContent(file="none", kind="k"), unmarked, ended, begins, others, good]
+    found, gaps = on_one_clock(ops, steps, contents)
     assert found.rows() == [(1, 950, 1001), (2, 1000, 1050)]
-    what = "steps: their marks lie outside the time of all ops, on another clock; those of this"
+    what = "steps: their marks are on another clock than the ops; the marks of this"
     assert gaps == [Missing(file="good", what=f"{what} file are used")]
     # Those of other steps, or that only touch the ops, are of no use.
-    bare, gaps = on_one_clock(ops, steps, parts[:-1])
+    bare, gaps = on_one_clock(ops, steps, contents[:-1])
     assert bare["start_ns"].to_list() == [None, None]
     assert gaps[0].file == "steps"
 
@@ -219,19 +221,21 @@ def test_marks_are_shifted_if_all_op_offsets_are_equal(off: int, longer: int, su
         (shift + 30_000 + off, 600), (shift + 10_000, 400), (shift + 20_000, 500 + longer)
     )
     steps = _steps((1, shift + 9_000, shift + 40_000))
-    part = Part(file="db", kind="sqlite", ops=theirs, steps=steps)
+    content = FileContent(file="db", kind="sqlite", ops=theirs, steps=steps)
     lacking = [
-        Part(file="a", kind="x", ops=theirs),
-        Part(file="b", kind="x", ops=theirs[:2], steps=steps),
-        Part(file="c", kind="x", ops=theirs.clear(), steps=steps),
-        Part(file="d", kind="x", ops=theirs, steps=_steps((1, 1, 2))),
-        Part(file="e", kind="x", ops=theirs, steps=_steps((9, shift + 9_000, shift + 40_000))),
+        FileContent(file="a", kind="x", ops=theirs),
+        FileContent(file="b", kind="x", ops=theirs[:2], steps=steps),
+        FileContent(file="c", kind="x", ops=theirs.clear(), steps=steps),
+        FileContent(file="d", kind="x", ops=theirs, steps=_steps((1, 1, 2))),
+        FileContent(
+            file="e", kind="x", ops=theirs, steps=_steps((9, shift + 9_000, shift + 40_000))
+        ),
     ]
-    found, gaps = on_one_clock(ops, steps, [*lacking, part])
+    found, gaps = on_one_clock(ops, steps, [*lacking, content])
     assert found.rows() == [(1, 9_000, 40_000) if sure else (1, None, None)]
     if sure:
-        what = "steps: their marks lie outside the time of all ops, on another clock; shifted by"
-        what += " 5.000000 s, by which the same ops lie apart"
+        what = "steps: their marks are on another clock than the ops; shifted by"
+        what += " 5.000000 s, the offset between the same ops"
         assert gaps == [Missing(file="db", what=what)]
 
 
@@ -254,9 +258,11 @@ def test_calls_launches_and_collectives_move_with_the_step_marks() -> None:
     host = pl.DataFrame({"name": ["load"], "start_ns": [shift + 12_000], "duration_ns": [5_000]})
     sums = pl.DataFrame({"name": ["sum"], "start_ns": [shift + 20_000], "elapse_ns": [500]})
     steps = _steps((1, shift + 9_000, shift + 40_000))
-    trace = Part(file="t", kind="trace", ops=traced, steps=steps, host=host)
-    table = Part(file="k", kind="kernel_details", ops=ops)
-    profile = gathered("x", {"x": [table, trace, Part(file="c", kind="c", collectives=sums)]})
+    trace = FileContent(file="t", kind="trace", ops=traced, steps=steps, host=host)
+    table = FileContent(file="k", kind="kernel_details", ops=ops)
+    profile = combined(
+        "x", {"x": [table, trace, FileContent(file="c", kind="c", collectives=sums)]}
+    )
     assert profile.steps.select("start_ns", "end_ns").rows() == [(9_000, 40_000)]
     launched = profile.ops.select("step", "start_ns", "launch_ns", "correlation").rows()
     assert launched == [(1, 10_000, 9_100, 7), (1, 20_000, 9_200, 7)]
@@ -266,17 +272,17 @@ def test_calls_launches_and_collectives_move_with_the_step_marks() -> None:
 
 def test_only_a_common_shift_of_all_marks_is_a_lag() -> None:
     before, none = _steps((1, 900, 950), (2, 950, 990)), _steps((1, 0, 1)).clear()
-    assert lag_of(before, _steps((2, 250, 290), (1, 200, 250), (3, 1, 2))) == 700
-    assert lag_of(before, _steps((1, 200, 250), (2, 251, 290))) == 0
+    assert clock_lag(before, _steps((2, 250, 290), (1, 200, 250), (3, 1, 2))) == 700
+    assert clock_lag(before, _steps((1, 200, 250), (2, 251, 290))) == 0
     for unclear in (before, none, _steps((9, 200, 250))):
-        assert lag_of(before, unclear) == 0
-    assert lag_of(before.drop("start_ns"), before) == 0
+        assert clock_lag(before, unclear) == 0
+    assert clock_lag(before.drop("start_ns"), before) == 0
 
 
 def test_what_is_beside_the_ops_or_never_will_be_stays() -> None:
     ops = _ops((1_000, 400), (2_000, 500))
     far, near = (pl.DataFrame({"start_ns": [start]}) for start in (8_500, 2_500))
-    assert brought_beside(far, ops, 6_000).rows() == [(2_500,)]
+    assert on_ops_clock(far, ops, 6_000).rows() == [(2_500,)]
     for table, lag in ((far, 0), (near, 1_000), (far, 5_999), (far, 7_501), (ops[:0], 6_000)):
-        assert brought_beside(table, ops, lag) is table
-    assert brought_beside(pl.DataFrame({"name": ["a"]}), ops, 5).columns == ["name"]
+        assert on_ops_clock(table, ops, lag) is table
+    assert on_ops_clock(pl.DataFrame({"name": ["a"]}), ops, 5).columns == ["name"]

@@ -15,7 +15,7 @@ from jumar.profiling.reading.communication import (
     read_profiler_info,
 )
 from jumar.profiling.reading.events import BrokenJson
-from jumar.profiling.reading.part import Part
+from jumar.profiling.reading.file_content import FileContent
 
 
 def collective(elapse_ms: float) -> dict[str, Any]:
@@ -31,9 +31,9 @@ def test_total_row_is_not_a_collective(tmp_path: Path) -> None:
         "Total Op Info": collective(6.5),
     }
     file.write_text(json.dumps({"step4": {"p2p": {}, "collective": rows}}))
-    part = read_communication(file, file.name, "communication")
-    assert part.collectives is not None
-    assert part.collectives["elapse_ns"].to_list() == [2_500_000, 4_000_000]
+    content = read_communication(file, file.name, "communication")
+    assert content.collectives is not None
+    assert content.collectives["elapse_ns"].to_list() == [2_500_000, 4_000_000]
 
 
 def written(folder: Path, tree: object) -> Path:
@@ -42,7 +42,7 @@ def written(folder: Path, tree: object) -> Path:
     return path
 
 
-def read_tree(folder: Path, tree: object) -> Part:
+def read_tree(folder: Path, tree: object) -> FileContent:
     return read_communication(written(folder, tree), "shown.json", "communication")
 
 
@@ -115,8 +115,8 @@ def test_zero_transit_time_with_transfers_is_repaired(
     assert row == tuple(time and time * 1_000_000 for time in expected)
     mended = transfers != (0,) and spent["Transit Time(ms)"] == 0
     whats = [
-        "the transfer time of 2 collectives: Transit Time is 0 beside transfers; the times of "
-        "Communication Bandwidth Info are used instead"
+        "the transfer time of 2 collectives: Transit Time is 0 despite transfers, so the "
+        "times in Communication Bandwidth Info are used instead"
     ]
     assert [gap.what for gap in found.missing] == (whats if mended else [])
 
@@ -157,7 +157,7 @@ def test_non_object_times_and_totals_are_not_collectives(tmp_path: Path) -> None
     found = read_tree(tmp_path, tree).collectives
     assert found is not None
     assert found.is_empty()
-    with pytest.raises(BrokenJson, match=r"^it is not an object$"):
+    with pytest.raises(BrokenJson, match=r"^not a JSON object$"):
         read_tree(tmp_path, [1])
 
 
@@ -221,7 +221,9 @@ def test_capture_info_has_level_and_rank(
     tmp_path: Path, tree: object, producer: str, rank: int | None
 ) -> None:
     found = read_profiler_info(written(tmp_path, tree), "shown.json", "profiler_info")
-    assert found == Part(file="shown.json", kind="profiler_info", producer=producer, rank=rank)
+    assert found == FileContent(
+        file="shown.json", kind="profiler_info", producer=producer, rank=rank
+    )
 
 
 def test_msprof_info_has_the_cores_of_each_device(tmp_path: Path) -> None:
@@ -239,4 +241,4 @@ def test_msprof_info_has_the_cores_of_each_device(tmp_path: Path) -> None:
 
 
 def test_file_without_usable_content_has_no_tables(tmp_path: Path) -> None:
-    assert read_nothing(tmp_path, "shown.txt", "k") == Part(file="shown.txt", kind="k")
+    assert read_nothing(tmp_path, "shown.txt", "k") == FileContent(file="shown.txt", kind="k")

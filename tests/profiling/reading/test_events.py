@@ -23,7 +23,7 @@ def taken(text: str | bytes, pieces: bool = False) -> tuple[list[Any], dict[str,
     content = text.encode() if isinstance(text, str) else text
     reader = EventReader((Pieces if pieces else io.BytesIO)(content))
     found = list(reader)
-    return found, reader.beside, reader.problem
+    return found, reader.other_values, reader.problem
 
 
 @pytest.mark.parametrize("pieces", [False, True])
@@ -38,13 +38,13 @@ def taken(text: str | bytes, pieces: bool = False) -> tuple[list[Any], dict[str,
             ([{"a": 1}], {"x": "1.5", "y": [2], "traceEvents": {"b": 1}}, ""),
         ),
         ('{"a": {}}', ([], {"a": {}}, "")),
-        ('{"traceEvents": [{"a": 1}', ([{"a": 1}], {}, "it ends in the middle")),
-        ('{"traceEvents": [{"a": 1}]', ([{"a": 1}], {}, "it ends in the middle")),
-        ('[{"a": 1}, {"b', ([{"a": 1}], {}, "it ends in the middle")),
-        ('[{"a": 1}, ', ([{"a": 1}], {}, "it ends in the middle")),
-        ('{"a": 1, 5: 3}', ([], {"a": 1}, "it is not JSON")),
-        ("", ([], {}, "it is not JSON")),
-        ("true", ([], {}, "it is not JSON")),
+        ('{"traceEvents": [{"a": 1}', ([{"a": 1}], {}, "truncated")),
+        ('{"traceEvents": [{"a": 1}]', ([{"a": 1}], {}, "truncated")),
+        ('[{"a": 1}, {"b', ([{"a": 1}], {}, "truncated")),
+        ('[{"a": 1}, ', ([{"a": 1}], {}, "truncated")),
+        ('{"a": 1, 5: 3}', ([], {"a": 1}, "not valid JSON")),
+        ("", ([], {}, "not valid JSON")),
+        ("true", ([], {}, "not valid JSON")),
         # A line break within a text is not JSON, but is written.
         ('[{"a": "x\ny"}]', ([{"a": "x\ny"}], {}, "")),
         ('[{"a": 1} {"b": 2}]', ([{"a": 1}, {"b": 2}], {}, "")),
@@ -60,7 +60,7 @@ def test_malformed_json_in_mid_window_is_detected() -> None:
     assert taken('[{"a": 1}, {"b" 2}, ' + "7, " * 40 + "{}]") == (
         [{"a": 1}],
         {},
-        "it is not JSON",
+        "not valid JSON",
     )
 
 
@@ -70,7 +70,7 @@ def test_overlong_or_too_deep_value_is_skipped(monkeypatch: pytest.MonkeyPatch) 
     within, beyond = ('[{"a": "' + "x" * length + '"}]' for length in ((2 << 20) - 8, 5 << 20))
     assert taken(within)[2] == ""
     assert taken(beyond) == ([], {}, "one value is longer than 2 MiB")
-    assert taken("[" * 200_000)[2] == "it is nested too deeply"
+    assert taken("[" * 200_000)[2] == "nested too deeply"
     assert "4300" in taken("[1" + "0" * 5000 + "]")[2]
 
 
@@ -80,7 +80,7 @@ def test_truncated_compressed_trace_gives_the_events_before_the_cut() -> None:
     reader = EventReader(gzip.GzipFile(fileobj=io.BytesIO(cut)))  # pyright: ignore[reportArgumentType]
     list(reader)
     assert reader.problem == (
-        "it cannot be unpacked to its end: "
+        "cannot be decompressed to the end: "
         "Compressed file ended before the end-of-stream marker was reached"
     )
 
@@ -101,22 +101,20 @@ def test_single_values_are_loaded_up_to_a_size(tmp_path: Path) -> None:
     path.write_text("1" + " " * 39)
     assert load_json(path, largest=10) == 1
     path.write_text("1" + " " * 40)
-    with pytest.raises(BrokenJson, match=r"^it is larger than 0 MiB$"):
+    with pytest.raises(BrokenJson, match=r"^larger than 0 MiB$"):
         load_json(path, largest=10)
     path.write_text("1" + " " * (4 << 20))
-    with pytest.raises(BrokenJson, match=r"^it is larger than 4 MiB$"):
+    with pytest.raises(BrokenJson, match=r"^larger than 4 MiB$"):
         load_json(path, largest=1 << 20)
     path.write_text("[" * 200_000)
-    with pytest.raises(BrokenJson, match=r"^it is nested too deeply$"):
+    with pytest.raises(BrokenJson, match=r"^nested too deeply$"):
         load_json(path)
     path.write_text('{"a" 1}')
-    with pytest.raises(BrokenJson, match=r"^it is not JSON: Expecting ':' delimiter"):
+    with pytest.raises(BrokenJson, match=r"^not valid JSON: Expecting ':' delimiter"):
         load_json(path)
 
 
-@pytest.mark.parametrize(
-    ("characters", "problem"), [(32, "it ends in the middle"), (33, "it is not JSON")]
-)
+@pytest.mark.parametrize(("characters", "problem"), [(32, "truncated"), (33, "not valid JSON")])
 def test_only_errors_in_the_last_32_characters_count_as_truncation(
     characters: int, problem: str
 ) -> None:

@@ -20,8 +20,8 @@ from jumar.profiling.profile import (
     Missing,
     Profile,
 )
-from jumar.profiling.reading.gathering import gathered
-from jumar.profiling.reading.part import Part
+from jumar.profiling.reading.file_content import FileContent
+from jumar.profiling.reading.gathering import combined
 from jumar.profiling.views.step_split import contradictions, step_split
 
 
@@ -98,7 +98,7 @@ def test_steps_on_another_clock_are_named_and_cause_no_idle_time(tmp_path: Path)
     other = read(_marked(tmp_path / "other", 1_700_000_000_000_000))
     (gap,) = (gap for gap in other.missing if "clock" in gap.what)
     assert Path(gap.file).name == "x.db"
-    assert "all ops are taken as one step" in gap.what
+    assert "all ops are treated as one step" in gap.what
     split = step_split(other).to_dicts()
     assert [(row["computing_ns"], row["free_ns"]) for row in split] == [(80_000, 60_000)]
     for measured in gate(other, {"free-share": 10, "step-ms": 1}):
@@ -166,7 +166,7 @@ def test_tables_of_several_ranks_in_one_folder_are_distinguished_by_number(
 ) -> None:
     told = read(_flat(tmp_path / "a", ["kernel_details_0.csv", "kernel_details_1.csv"]))
     assert told.ops.select("rank", "name").rows() == [(0, "mul_0"), (1, "mul_1")]
-    assert not told.missing or not [gap for gap in told.missing if "whose it is" in gap.what]
+    assert not told.missing or not [gap for gap in told.missing if "its rank: " in gap.what]
 
 
 def test_ambiguous_table_next_to_two_ranks_is_not_silently_assigned(
@@ -174,46 +174,8 @@ def test_ambiguous_table_next_to_two_ranks_is_not_silently_assigned(
 ) -> None:
     told = read(_flat(tmp_path / "a", ["kernel_details.csv"]))
     assert told.ops.height == 1
-    (gap,) = (gap for gap in told.missing if "whose it is" in gap.what)
-    assert "information of the ranks 0, 1 lies in one folder with it" in gap.what
-
-
-def _timed(starts: Sequence[int], lasted: int = 40, **more: Any) -> pl.DataFrame:
-    rows = [{"name": f"a{at}", "start_ns": at, "duration_ns": lasted, **more} for at in starts]
-    return pl.DataFrame(rows, schema_overrides={"device": pl.Int32} if "device" in more else None)
-
-
-def _mixed(*tables: pl.DataFrame, kind: str = "kernel_details") -> list[Missing]:
-    parts = [Part(file=str(at), kind=kind, ops=table) for at, table in enumerate(tables)]
-    return list(gathered("x", {"x": parts}).missing)
-
-
-def test_tables_whose_ops_run_at_the_same_time_are_not_silently_one_device() -> None:
-    one, other = _timed([0, 100, 200]), _timed([10, 110, 300])
-    what = "whose it is: its ops run while those of 0 do, as on another device; put each rank's"
-    gap = Missing(
-        file="1", what=f"{what} files in a folder of its own", needed_for=("ranks", "gate")
-    )
-    assert _mixed(one, other) == _mixed(one, other, kind="op_summary") == [gap]
-    (measured,) = gate(
-        gathered(
-            "x",
-            {"x": [Part(file=n, kind="op_summary", ops=t) for n, t in (("0", one), ("1", other))]},
-        ),
-        {"step-ms": 1},
-    )
-    assert (measured.value, measured.needs) == (None, "needs ops of known ranks")
-    # Copies, slices one after the other, other kinds and tables that name their device or rank.
-    assert _mixed(one, one) == _mixed(one, _timed([300, 400])) == _mixed(one, other[:1]) == []
-    assert _mixed(one, _timed([40, 140, 240])) == _mixed(one, other, kind="task_time") == []
-    assert _mixed(_timed([0, 100], device=0), _timed([10, 110], device=1)) == []
-    assert _mixed(_timed([0, 100], rank=0), _timed([10, 110], rank=1)) == []
-    assert _mixed(one, other.drop("start_ns")) == _mixed(one.drop("start_ns"), other) == []
-    assert _mixed(_timed([0, 100], device=0), _timed([10, 110], device=0)) != []
-    # Two of forty are a twentieth.
-    later = range(1_000, 1_000 + 37 * 50, 50)
-    assert _mixed(one, _timed([10, 110, *later, 9_000])) == [gap]
-    assert _mixed(one, _timed([10, 110, *later, 9_000, 9_100])) == []
+    (gap,) = (gap for gap in told.missing if "its rank: " in gap.what)
+    assert "profiler_info files of ranks 0, 1" in gap.what
 
 
 def test_mindspore_devices_without_ops_are_separate_ranks(tmp_path: Path, shared: Path) -> None:
@@ -233,16 +195,16 @@ def _ops(*names: str, start: int | None = 0, **more: Any) -> pl.DataFrame:
     return _table(*({"name": name, "duration_ns": 5, **known, **more} for name in names))
 
 
-def _part(kind: str, **more: Any) -> Part:
-    return Part(file=f"{kind}.x", kind=kind, **more)
+def _content(kind: str, **more: Any) -> FileContent:
+    return FileContent(file=f"{kind}.x", kind=kind, **more)
 
 
-def _gathered(*parts: Part) -> Profile:
-    return gathered("source", {"capture": parts})
+def _combined(*contents: FileContent) -> Profile:
+    return combined("source", {"capture": contents})
 
 
 def test_profile_without_tables_has_the_contract_columns() -> None:
-    profile = _gathered()
+    profile = _combined()
     for name, schema in (
         *(("ops", OPS_SCHEMA), ("steps", STEPS_SCHEMA), ("host", HOST_SCHEMA)),
         *(("collectives", COLLECTIVES_SCHEMA), ("links", LINKS_SCHEMA)),
@@ -256,15 +218,15 @@ def test_profile_without_tables_has_the_contract_columns() -> None:
 
 def test_facts_come_from_any_part_that_has_them() -> None:
     gap = Missing(file="a", what="b")
-    profile = _gathered(
-        _part("x", producer="msprof", missing=(gap,)),
-        _part("y", producer="torch_npu level 1", device="cuda", chip="first", missing=(gap,)),
-        _part("z", producer="torch_npu", device="cpu", chip="second"),
+    profile = _combined(
+        _content("x", producer="msprof", missing=(gap,)),
+        _content("y", producer="torch_npu level 1", device="cuda", chip="first", missing=(gap,)),
+        _content("z", producer="torch_npu", device="cpu", chip="second"),
     )
     assert (profile.producer, profile.kind, profile.chip) == ("torch_npu level 1", "cuda", "first")
     assert profile.files == (("x.x", "x"), ("y.x", "y"), ("z.x", "z"))
     assert profile.missing == (gap,)
-    ours = _gathered(_part("x", producer="torch_npu level 1"), _part("y", producer="jumar"))
+    ours = _combined(_content("x", producer="torch_npu level 1"), _content("y", producer="jumar"))
     assert ours.producer == "jumar"
 
 
@@ -272,21 +234,21 @@ def test_op_table_with_most_columns_is_used() -> None:
     order = ("kernel_details", "op_summary", "sqlite", "kineto", "trace", "mindspore_timeline")
     order += ("mindspore_op_detail", "task_time")
     for place in range(len(order)):
-        parts = [
-            _part(kind, ops=_ops(kind, core="x", correlation=1, launch_ns=1))
+        contents = [
+            _content(kind, ops=_ops(kind, core="x", correlation=1, launch_ns=1))
             for kind in reversed(order[place:])
         ]
-        empty = [_part(kind, ops=_ops(kind).clear()) for kind in order[:place]]
-        assert _gathered(*parts, *empty).ops["name"].to_list() == [order[place]]
+        empty = [_content(kind, ops=_ops(kind).clear()) for kind in order[:place]]
+        assert _combined(*contents, *empty).ops["name"].to_list() == [order[place]]
 
 
 def test_first_step_and_call_table_is_used() -> None:
     steps = ("step_trace_time", "cluster_step_trace_time", "sqlite", "step_trace", "kineto")
     steps += ("trace", "mindspore_step_trace")
     for place, kind in enumerate(steps):
-        found = _gathered(
+        found = _combined(
             *(
-                _part(one, steps=_table({"step": number}))
+                _content(one, steps=_table({"step": number}))
                 for number, one in reversed(list(enumerate(steps)))
                 if number >= place
             )
@@ -294,70 +256,72 @@ def test_first_step_and_call_table_is_used() -> None:
         assert found.steps["step"].to_list() == [place], kind
     hosts = ("sqlite", "kineto", "trace")
     for place, kind in enumerate(hosts):
-        parts = [_part(one, host=_table({"name": one})) for one in reversed(hosts[place:])]
-        assert _gathered(*parts).host["name"].to_list() == [kind]
+        contents = [_content(one, host=_table({"name": one})) for one in reversed(hosts[place:])]
+        assert _combined(*contents).host["name"].to_list() == [kind]
     # A database with times of steps is as good as the file of these.
-    timed = _part("sqlite", steps=_table({"step": 5, "computing_ns": 1}))
-    marks = _part("sqlite", steps=_table({"step": 6}))
-    cluster = _part("cluster_step_trace_time", steps=_table({"step": 7}))
-    assert _gathered(cluster, marks, timed).steps["step"].to_list() == [5]
+    timed = _content("sqlite", steps=_table({"step": 5, "computing_ns": 1}))
+    marks = _content("sqlite", steps=_table({"step": 6}))
+    cluster = _content("cluster_step_trace_time", steps=_table({"step": 7}))
+    assert _combined(cluster, marks, timed).steps["step"].to_list() == [5]
 
 
 def test_rows_repeated_across_files_occur_once() -> None:
     place = {"device": 0, "stream": "1", "task": 2, "correlation": 3}
     first = _table(*({"name": "a", "start_ns": 1, "duration_ns": 2, **place} for _ in range(2)))
     other = _table({"name": "a", "start_ns": 1, "duration_ns": 2, **place, "correlation": 4})
-    found = _gathered(_part("op_summary", ops=first), _part("op_summary", ops=other))
+    found = _combined(_content("op_summary", ops=first), _content("op_summary", ops=other))
     assert found.ops["correlation"].to_list() == [3]
-    assert _gathered(_part("op_summary", ops=first)).ops.height == 2
+    assert _combined(_content("op_summary", ops=first)).ops.height == 2
     for name in ("device", "stream", "task", "name", "start_ns", "duration_ns"):
         changed = other.with_columns((pl.col(name).cast(pl.String) + "1").cast(other[name].dtype))
-        two = _gathered(_part("op_summary", ops=first), _part("op_summary", ops=changed))
+        two = _combined(_content("op_summary", ops=first), _content("op_summary", ops=changed))
         assert two.ops.height == 2, name
     call = _table({"name": "f", "start_ns": 1}, {"name": "f", "start_ns": 1})
-    assert _gathered(_part("trace", host=call)).host.height == 2
-    assert _gathered(_part("trace", host=call), _part("trace", host=call)).host.height == 1
+    assert _combined(_content("trace", host=call)).host.height == 2
+    assert _combined(_content("trace", host=call), _content("trace", host=call)).host.height == 1
     step = _table({"step": 1}, {"step": 1})
-    assert _gathered(_part("step_trace", steps=step)).steps.height == 1
-    assert _gathered(_part("x", links=step)).links.height == 1
+    assert _combined(_content("step_trace", steps=step)).steps.height == 1
+    assert _combined(_content("x", links=step)).links.height == 1
 
 
 def test_repeated_rows_keep_file_order() -> None:
     ops = _table(*({"name": f"op{n}", "start_ns": 7 * n % 997, "stream": "1"} for n in range(997)))
-    found = _gathered(_part("op_summary", ops=ops), _part("op_summary", ops=ops[::-1]))
+    found = _combined(_content("op_summary", ops=ops), _content("op_summary", ops=ops[::-1]))
     assert found.ops["name"].to_list() == ops["name"].to_list()
 
 
 def test_collectives_of_several_files_are_merged_and_database_links_have_lower_priority() -> None:
     spent = _table({"step": 1, "name": "a", "start_ns": None, "transit_ns": 3})
     begins = _table({"step": 1, "name": "a", "start_ns": 7}, {"step": 2, "name": "a"})
-    found = _gathered(_part("x", collectives=spent), _part("y", collectives=begins))
+    found = _combined(_content("x", collectives=spent), _content("y", collectives=begins))
     assert found.collectives.select("step", "name", "start_ns", "transit_ns").rows() == [
         (1, "a", 7, 3),
         (2, "a", None, None),
     ]
-    database = _part("sqlite", links=_table({"source": 1}))
-    matrix = _part("communication_matrix", links=_table({"source": 2}))
-    assert _gathered(database, matrix).links["source"].to_list() == [2]
-    assert _gathered(database, _part("z")).links["source"].to_list() == [1]
+    database = _content("sqlite", links=_table({"source": 1}))
+    matrix = _content("communication_matrix", links=_table({"source": 2}))
+    assert _combined(database, matrix).links["source"].to_list() == [2]
+    assert _combined(database, _content("z")).links["source"].to_list() == [1]
 
 
 def test_collective_of_a_database_does_not_hide_the_one_of_the_text_beside_it() -> None:
     """A database keeps the transit time of 0 that is corrected where the transfers are known."""
     place = {"rank": 0, "step": 1, "name": "all", "group": "7"}
-    database = _part("sqlite", collectives=_table({**place, "transit_ns": 0, "idle_ns": 9}))
-    text = _part("communication", collectives=_table({**place, "transit_ns": 8, "wait_ns": None}))
-    for parts in ((database, text), (text, database)):
-        found = _gathered(*parts).collectives.select("transit_ns", "idle_ns")
+    database = _content("sqlite", collectives=_table({**place, "transit_ns": 0, "idle_ns": 9}))
+    text = _content(
+        "communication", collectives=_table({**place, "transit_ns": 8, "wait_ns": None})
+    )
+    for contents in ((database, text), (text, database)):
+        found = _combined(*contents).collectives.select("transit_ns", "idle_ns")
         assert found.rows() == [(8, 9)]
 
 
 def test_ranks_are_named_ones_or_devices_or_the_next_free() -> None:
-    def capture(name: str, **more: Any) -> list[Part]:
+    def capture(name: str, **more: Any) -> list[FileContent]:
         table = _ops(name, **({"device": more.pop("device")} if "device" in more else {}))
-        return [Part(file=name, kind="op_summary", ops=table, **more)]
+        return [FileContent(file=name, kind="op_summary", ops=table, **more)]
 
-    profile = gathered(
+    profile = combined(
         "s",
         {
             "a": capture("a"),
@@ -371,13 +335,15 @@ def test_ranks_are_named_ones_or_devices_or_the_next_free() -> None:
     assert profile.ops.select("rank", "name").rows() == [
         *((0, "a"), (1, "d"), (2, "c"), (3, "b"), (4, "e"), (5, "f")),
     ]
-    steps = Part(file="g", kind="step_trace", steps=_table({"step": 1, "device": 6}))
-    assert gathered("s", {"g": [steps]}).steps["rank"].to_list() == [6]
+    steps = FileContent(file="g", kind="step_trace", steps=_table({"step": 1, "device": 6}))
+    assert combined("s", {"g": [steps]}).steps["rank"].to_list() == [6]
     # msprof's settings tell the device where the ops do not.
-    settings = Part(file="h", kind="msprof_info", statistics={"device": _table({"device": 0})})
+    settings = FileContent(
+        file="h", kind="msprof_info", statistics={"device": _table({"device": 0})}
+    )
     both = {"h": [settings, *capture("h")], "i": capture("i")}
-    assert gathered("s", both).ops.select("rank", "name").rows() == [(0, "h"), (1, "i")]
-    assert gathered("s", {"i": capture("i"), "h": both["h"]}).ranks == (0, 1)
+    assert combined("s", both).ops.select("rank", "name").rows() == [(0, "h"), (1, "i")]
+    assert combined("s", {"i": capture("i"), "h": both["h"]}).ranks == (0, 1)
 
 
 def test_renamed_folders_of_two_devices_have_their_ranks_and_cores(tmp_path: Path) -> None:
@@ -416,7 +382,7 @@ def test_rows_naming_a_rank_or_one_of_several_devices_keep_it() -> None:
     named = _table({"name": "a", "rank": 4}, {"name": "b", "rank": None})
     devices = _table({"name": "c", "device": 7}, {"name": "d", "device": 8}, {"name": "e"})
     memory = pl.DataFrame({"device": ["NPU:3", "NPU:12 ", None]})
-    one = Part(
+    one = FileContent(
         file="x",
         kind="op_summary",
         rank=2,
@@ -424,23 +390,23 @@ def test_rows_naming_a_rank_or_one_of_several_devices_keep_it() -> None:
         host=named,
         statistics={"memory": memory, "single": pl.DataFrame({"device": ["NPU:3", "NPU:3"]})},
     )
-    profile = _gathered(one)
+    profile = _combined(one)
     assert profile.ops["rank"].to_list() == [7, 8, 2]
     assert profile.statistics["memory"]["rank"].to_list() == [3, 12, 2]
     assert profile.statistics["single"]["rank"].to_list() == [2, 2]
-    host = Part(file="x", kind="trace", rank=2, host=named)
-    assert _gathered(host).host["rank"].to_list() == [4, 2]
+    host = FileContent(file="x", kind="trace", rank=2, host=named)
+    assert _combined(host).host["rank"].to_list() == [4, 2]
 
 
 def test_equally_named_tables_are_merged_without_duplicate_rows() -> None:
     row = pl.DataFrame({"a": [1, 1]})
     wide = pl.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]})
-    alone = _gathered(_part("x", statistics={"t": row})).statistics["t"]
+    alone = _combined(_content("x", statistics={"t": row})).statistics["t"]
     assert alone["a"].to_list() == [1, 1]
-    both = _gathered(_part("x", statistics={"t": row}), _part("y", statistics={"t": wide}))
+    both = _combined(_content("x", statistics={"t": row}), _content("y", statistics={"t": wide}))
     assert both.statistics["t"].select("a", "b").rows() == [(1.0, None), (1.0, "x"), (2.0, "y")]
-    ranks = {name: [_part("x", statistics={"t": row})] for name in ("c", "d")}
-    assert gathered("s", ranks).statistics["t"]["rank"].to_list() == [0, 0, 1, 1]
+    ranks = {name: [_content("x", statistics={"t": row})] for name in ("c", "d")}
+    assert combined("s", ranks).statistics["t"]["rank"].to_list() == [0, 0, 1, 1]
 
 
 def test_ops_without_steps_get_marks_from_other_files_by_launch_time() -> None:
@@ -449,27 +415,27 @@ def test_ops_without_steps_get_marks_from_other_files_by_launch_time() -> None:
         {"step": 2, "start_ns": 10, "end_ns": 20},
         {"step": 3, "start_ns": None, "end_ns": 30},
     )
-    steps = _part("step_trace", steps=marks)
+    steps = _content("step_trace", steps=marks)
     ops = _table(
         {"name": "a", "start_ns": 5, "duration_ns": 1, "launch_ns": None, "step": None},
         {"name": "b", "start_ns": 12, "duration_ns": 1, "launch_ns": 9, "step": None},
         {"name": "c", "start_ns": 12, "duration_ns": 1, "launch_ns": None, "step": 7},
         {"name": "d", "start_ns": 25, "duration_ns": 1, "launch_ns": None, "step": None},
     )
-    with_some = _gathered(_part("op_summary", ops=ops), steps)
+    with_some = _combined(_content("op_summary", ops=ops), steps)
     assert with_some.ops["step"].to_list() == [1, 1, 7, None]
-    bare = _gathered(_part("op_summary", ops=ops.drop("step", "launch_ns")), steps)
+    bare = _combined(_content("op_summary", ops=ops.drop("step", "launch_ns")), steps)
     assert bare.ops["step"].to_list() == [1, 2, 2, None]
     full = ops.with_columns(step=pl.lit(9))
-    assert _gathered(_part("op_summary", ops=full), steps).ops["step"].to_list() == [9] * 4
-    no_marks = _part("step_trace", steps=_table({"step": 1}))
-    assert _gathered(_part("op_summary", ops=ops), no_marks).ops["step"].null_count() == 3
-    untimed = _part("op_summary", ops=ops.select("name", "step"))
-    assert _gathered(untimed, steps).ops["step"].to_list() == [None, None, 7, None]
+    assert _combined(_content("op_summary", ops=full), steps).ops["step"].to_list() == [9] * 4
+    no_marks = _content("step_trace", steps=_table({"step": 1}))
+    assert _combined(_content("op_summary", ops=ops), no_marks).ops["step"].null_count() == 3
+    untimed = _content("op_summary", ops=ops.select("name", "step"))
+    assert _combined(untimed, steps).ops["step"].to_list() == [None, None, 7, None]
 
 
 def test_ops_launched_before_the_recording_get_no_step_from_marks() -> None:
-    marks = _part("step_trace", steps=_table({"step": 1, "start_ns": 0, "end_ns": 90}))
+    marks = _content("step_trace", steps=_table({"step": 1, "start_ns": 0, "end_ns": 90}))
     place = {"name": "a", "duration_ns": 1, "device": 0, "stream": "7"}
     ops = _table(
         {**place, "start_ns": 5, "launch_ns": None, "step": None},
@@ -477,22 +443,27 @@ def test_ops_launched_before_the_recording_get_no_step_from_marks() -> None:
         {**place, "start_ns": 20, "launch_ns": 9, "step": None},
         {**place, "start_ns": 30, "launch_ns": None, "step": None},
     )
-    assert _gathered(_part("op_summary", ops=ops), marks).ops["step"].to_list() == [None, 4, 1, 1]
-    bare = _gathered(_part("op_summary", ops=ops.drop("stream")), marks)
+    assert _combined(_content("op_summary", ops=ops), marks).ops["step"].to_list() == [
+        None,
+        4,
+        1,
+        1,
+    ]
+    bare = _combined(_content("op_summary", ops=ops.drop("stream")), marks)
     assert bare.ops["step"].to_list() == [1, 4, 1, 1]
 
 
 def test_steps_get_bounds_from_sibling_marks() -> None:
-    table = _part("step_trace_time", steps=_table({"step": 2, "free_ns": 1}, {"step": 9}))
+    table = _content("step_trace_time", steps=_table({"step": 2, "free_ns": 1}, {"step": 9}))
     marks = [
-        _part("trace", steps=_table({"step": 2, "start_ns": 5, "end_ns": 6, "free_ns": 8})),
-        _part("sqlite", steps=_table({"step": 2, "start_ns": 7, "end_ns": 8})),
-        _part("x", steps=_table({"step": 2, "start_ns": 7})),
+        _content("trace", steps=_table({"step": 2, "start_ns": 5, "end_ns": 6, "free_ns": 8})),
+        _content("sqlite", steps=_table({"step": 2, "start_ns": 7, "end_ns": 8})),
+        _content("x", steps=_table({"step": 2, "start_ns": 7})),
     ]
-    found = _gathered(table, *marks).steps.select("step", "start_ns", "end_ns", "free_ns")
+    found = _combined(table, *marks).steps.select("step", "start_ns", "end_ns", "free_ns")
     assert found.rows() == [(2, 5, 6, 1), (9, None, None, None)]
-    own = _part("step_trace_time", steps=_table({"step": 2, "start_ns": 3, "end_ns": 4}))
-    assert _gathered(own, *marks).steps["start_ns"].to_list() == [3]
+    own = _content("step_trace_time", steps=_table({"step": 2, "start_ns": 3, "end_ns": 4}))
+    assert _combined(own, *marks).steps["start_ns"].to_list() == [3]
 
 
 @pytest.mark.parametrize(("apart", "found"), [(-3, False), (-2, True), (0, True), (2, True)])
@@ -508,40 +479,40 @@ def test_table_ops_match_trace_launches_within_two_nanoseconds(apart: int, found
         {"start_ns": 50, "correlation": None, "launch_ns": None},
     )
     for kind in ("trace", "sqlite"):
-        profile = _gathered(_part("op_summary", ops=table), _part(kind, ops=traced))
+        profile = _combined(_content("op_summary", ops=table), _content(kind, ops=traced))
         assert profile.ops.select("name", "correlation", "launch_ns").rows() == [
             ("c", None, None),
             ("a", 70 if found else None, 60 if found else None),
             ("b", None, None),
         ]
-    other = _gathered(_part("op_summary", ops=table), _part("task_time", ops=_ops("x")))
+    other = _combined(_content("op_summary", ops=table), _content("task_time", ops=_ops("x")))
     assert other.ops["correlation"].to_list() == [8, 9, 10]
     known = table.with_columns(launch_ns=pl.lit(1))
-    kept = _gathered(_part("op_summary", ops=known), _part("trace", ops=traced))
+    kept = _combined(_content("op_summary", ops=known), _content("trace", ops=traced))
     assert kept.ops["launch_ns"].to_list() == [1, 1, 1]
 
 
 def test_mindspore_framework_facts_are_matched_by_op_name() -> None:
     facts = _table({"name": "a", "stream": "9", "task": 4}, {"name": "a", "stream": "8", "task": 5})
     ops = _ops("b", "a", stream="1")
-    part = _part("mindspore_op_detail", ops=ops, statistics={"framework": facts})
-    assert _gathered(part).ops.select("name", "stream", "task").rows() == [
+    content = _content("mindspore_op_detail", ops=ops, statistics={"framework": facts})
+    assert _combined(content).ops.select("name", "stream", "task").rows() == [
         *(("b", "1", None), ("a", "1", 4)),
     ]
 
 
 def test_data_in_a_better_file_of_the_capture_is_not_missing() -> None:
-    memory = Missing(file="t", what="events of categories that are not read: x 3")
+    memory = Missing(file="t", what="events of unsupported categories: x 3")
     end = Missing(file="t", what="the end: it is cut")
-    trace = _part("kineto", missing=(memory, end))
-    assert _gathered(trace).missing == (memory, end)
-    assert _gathered(trace, _part("op_summary", producer="jumar")).missing == (end,)
-    other = _part("trace", missing=(memory, end))
-    assert _gathered(other, _part("op_summary", producer="jumar")).missing == (memory, end)
-    detail = _part("mindspore_op_detail", missing=(end,))
-    assert _gathered(detail).missing == (end,)
-    assert _gathered(detail, _part("mindspore_timeline")).missing == ()
-    assert _gathered(trace, _part("mindspore_timeline")).missing == (memory, end)
+    trace = _content("kineto", missing=(memory, end))
+    assert _combined(trace).missing == (memory, end)
+    assert _combined(trace, _content("op_summary", producer="jumar")).missing == (end,)
+    other = _content("trace", missing=(memory, end))
+    assert _combined(other, _content("op_summary", producer="jumar")).missing == (memory, end)
+    detail = _content("mindspore_op_detail", missing=(end,))
+    assert _combined(detail).missing == (end,)
+    assert _combined(detail, _content("mindspore_timeline")).missing == ()
+    assert _combined(trace, _content("mindspore_timeline")).missing == (memory, end)
 
 
 def test_ops_have_the_layer_of_their_scope_and_counters_follow_the_contract() -> None:
@@ -549,19 +520,19 @@ def test_ops_have_the_layer_of_their_scope_and_counters_follow_the_contract() ->
         {"name": "net/conv1/Conv2D", "start_ns": 1, "duration_ns": 1.0, "mac": 0.5},
         {"name": "Add", "start_ns": 2, "duration_ns": 1.0, "mac": 0.25},
     )
-    found = _gathered(_part("op_summary", ops=ops)).ops
+    found = _combined(_content("op_summary", ops=ops)).ops
     assert found["module"].to_list() == ["net/conv1", None]
     assert found.columns == [*OPS_SCHEMA, "mac"]
     assert found["mac"].to_list() == [0.5, 0.25]
     named = ops.with_columns(module=pl.lit("m"))
-    assert _gathered(_part("op_summary", ops=named)).ops["module"].to_list() == ["m", "m"]
-    odd = _part("trace", host=_table({"name": "f/g", "more": 1}))
-    assert _gathered(odd).host.columns == list(HOST_SCHEMA)
+    assert _combined(_content("op_summary", ops=named)).ops["module"].to_list() == ["m", "m"]
+    odd = _content("trace", host=_table({"name": "f/g", "more": 1}))
+    assert _combined(odd).host.columns == list(HOST_SCHEMA)
 
 
 def test_values_outside_the_contract_are_null() -> None:
     odd = _table({"step": "x", "start_ns": 5}, {"step": "7", "start_ns": None})
-    assert _gathered(_part("step_trace", steps=odd)).steps["step"].to_list() == [None, 7]
+    assert _combined(_content("step_trace", steps=odd)).steps["step"].to_list() == [None, 7]
     large = pl.DataFrame({"device": [1 << 40, 3]})
-    found = _gathered(_part("x", rank=2, statistics={"t": large})).statistics["t"]
+    found = _combined(_content("x", rank=2, statistics={"t": large})).statistics["t"]
     assert found["rank"].to_list() == [2, 3]

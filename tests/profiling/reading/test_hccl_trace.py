@@ -8,8 +8,8 @@ import pytest
 
 from jumar.profiling.profile import Missing
 from jumar.profiling.reading import hccl_trace
+from jumar.profiling.reading.file_content import FileContent
 from jumar.profiling.reading.hccl_trace import read_hccl_trace
-from jumar.profiling.reading.part import Part
 
 
 def lane(tid: int, name: str) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def copy(start: float, lasted: float, size: object, target: object, **more: Any)
 KERNELS = lane(1, "Communication Kernel")
 
 
-def part(folder: Path, *events: dict[str, Any], cut: bool = False) -> Part:
+def content(folder: Path, *events: dict[str, Any], cut: bool = False) -> FileContent:
     path = folder / "x.json"
     text = json.dumps([KERNELS, lane(2, "Plane 0"), *events])
     path.write_text(text[:-1] if cut else text)
@@ -38,7 +38,7 @@ def part(folder: Path, *events: dict[str, Any], cut: bool = False) -> Part:
 
 def test_collective_time_is_transfer_waiting_or_idle(tmp_path: Path) -> None:
     hccs = {"link type": "HCCS", "transport type": "SDMA"}
-    found = part(
+    found = content(
         tmp_path,
         slice_(1, "Default/AllReduce-op5_2", 200, 10),
         slice_(1, "Broadcast_0", 100, 50),
@@ -102,11 +102,11 @@ def test_collective_time_is_transfer_waiting_or_idle(tmp_path: Path) -> None:
 def test_copy_counts_if_bytes_and_ranks_are_plausible(
     tmp_path: Path, size: object, target: object, counts: bool
 ) -> None:
-    found = part(tmp_path, slice_(1, "a", 0, 10), copy(1, 1, size, target))
+    found = content(tmp_path, slice_(1, "a", 0, 10), copy(1, 1, size, target))
     assert found.links is not None
     assert found.links.height == counts
     source = slice_(2, "Memcpy", 1, 1, **{"size(Byte)": 5, "src rank": "x", "dst rank": 1})
-    links = part(tmp_path, slice_(1, "a", 0, 10), source).links
+    links = content(tmp_path, slice_(1, "a", 0, 10), source).links
     assert links is not None
     assert links.is_empty()
 
@@ -114,7 +114,7 @@ def test_copy_counts_if_bytes_and_ranks_are_plausible(
 @pytest.mark.parametrize("link", ["HCCS", "PCIE", "RDMA", "SIO"])
 def test_known_links_keep_their_name(tmp_path: Path, link: str) -> None:
     kinds = {"link type": link, "transport type": "other"}
-    links = part(tmp_path, slice_(1, "a", 0, 10), copy(1, 1, 5, 1, **kinds)).links
+    links = content(tmp_path, slice_(1, "a", 0, 10), copy(1, 1, 5, 1, **kinds)).links
     assert links is not None
     assert links["transport"].to_list() == [link]
 
@@ -124,17 +124,19 @@ def test_unusable_parts_of_a_trace_are_named(
 ) -> None:
     whole = slice_(1, "a", 0, 10)
     bad = slice_(1, "b", -1, -3)
-    found = part(tmp_path, whole, bad, cut=True)
+    found = content(tmp_path, whole, bad, cut=True)
     assert found.collectives is not None
     assert found.collectives["name"].to_list() == ["a"]
     assert found.missing == (
         Missing(file="shown.json", what="1 number cannot be read: event 'b', dur: '-3'"),
-        Missing(file="shown.json", what="the end: it ends in the middle"),
+        Missing(file="shown.json", what="the end: truncated"),
     )
     # Two events name the lanes.
-    monkeypatch.setattr(hccl_trace, "_MOST", 4)
-    assert part(tmp_path, whole).missing == ()
-    more = part(tmp_path, whole, slice_(1, "c", 20, 1), slice_(1, "d", 30, 1))
+    monkeypatch.setattr(hccl_trace, "_MOST_EVENTS", 4)
+    assert content(tmp_path, whole).missing == ()
+    more = content(tmp_path, whole, slice_(1, "c", 20, 1), slice_(1, "d", 30, 1))
     assert more.collectives is not None
     assert more.collectives["name"].to_list() == ["a", "c"]
-    assert more.missing == (Missing(file="shown.json", what="the end: there are too many events"),)
+    assert more.missing == (
+        Missing(file="shown.json", what="the end: only the first 4 events were read"),
+    )

@@ -140,7 +140,7 @@ def test_truncated_table_gives_the_rows_before_the_cut(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text(_CSV[: _CSV.index("9.5")])
     profile = read(tmp_path / "x.csv")
     assert profile.ops["name"].to_list() == ["a"]
-    assert profile.missing[-1].what == "1 line left out: line 3 has 5 of 10 fields"
+    assert profile.missing[-1].what == "1 line dropped: line 3 has 5 of 10 fields"
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_zip_with_outside_paths_is_refused(tmp_path: Path, name: str) -> None:
 
 def test_zip_bomb_is_refused(tmp_path: Path) -> None:
     path = _zip(tmp_path / "p.zip", {"k.csv": b"0" * (40 << 20)})
-    assert path.stat().st_size * archives.MOST_FOLD < 40 << 20
+    assert path.stat().st_size * archives.MOST_EXPANSION < 40 << 20
     with pytest.raises(UserError, match="far more"):
         read(path)
 
@@ -252,5 +252,5 @@ def test_opening_a_database_leaves_no_files(shared: Path) -> None:
 def test_missing_path_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such file"):
         read(tmp_path / "nothing")
-    with pytest.raises(UserError, match="no file in it is a profile"):
+    with pytest.raises(UserError, match="contains no profile"):
         read(tmp_path)

@@ -3,8 +3,8 @@
 import polars as pl
 
 from jumar.profiling.profile import Missing
+from jumar.profiling.reading.file_content import FileContent
 from jumar.profiling.reading.negative import without_negative
-from jumar.profiling.reading.part import Part
 
 
 def table(**columns: list[int | None]) -> pl.DataFrame:
@@ -13,7 +13,7 @@ def table(**columns: list[int | None]) -> pl.DataFrame:
 
 def test_rows_with_negative_durations_are_omitted_and_counted() -> None:
     old = Missing(file="x", what="something else")
-    part = Part(
+    content = FileContent(
         file="x",
         kind="k",
         ops=table(duration_ns=[0, -1, 5, None, -2]),
@@ -27,7 +27,7 @@ def test_rows_with_negative_durations_are_omitted_and_counted() -> None:
         ),
         missing=(old,),
     )
-    found = without_negative(part)
+    found = without_negative(content)
     assert found.ops is not None
     assert found.host is not None
     assert found.collectives is not None
@@ -41,11 +41,11 @@ def test_rows_with_negative_durations_are_omitted_and_counted() -> None:
 
 
 def test_part_without_negative_times_is_unchanged() -> None:
-    for part in (
-        Part(file="x", kind="k"),
-        Part(file="x", kind="k", ops=table(a=[-1]), steps=table(step=[-1])),
-        Part(file="x", kind="k", ops=table(duration_ns=[0]), steps=table(start_ns=[-5])),
-        Part(file="x", kind="k", steps=table(start_ns=[5], end_ns=[5], free_ns=[0])),
-        Part(file="x", kind="k", steps=table(start_ns=[], end_ns=[])),
+    for content in (
+        FileContent(file="x", kind="k"),
+        FileContent(file="x", kind="k", ops=table(a=[-1]), steps=table(step=[-1])),
+        FileContent(file="x", kind="k", ops=table(duration_ns=[0]), steps=table(start_ns=[-5])),
+        FileContent(file="x", kind="k", steps=table(start_ns=[5], end_ns=[5], free_ns=[0])),
+        FileContent(file="x", kind="k", steps=table(start_ns=[], end_ns=[])),
     ):
-        assert without_negative(part) is part
+        assert without_negative(content) is content

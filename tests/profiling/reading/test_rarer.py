@@ -9,7 +9,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from jumar.profiling import Profile, read
-from jumar.profiling.reading.databases.database_tables import Columns, paired
+from jumar.profiling.reading.databases.database_tables import Columns, paired_allocations
 from jumar.profiling.views import VIEWS, Options
 
 DATABASE = "torch_npu_level1_db/rank0_ascend_pt/ASCEND_PROFILER_OUTPUT/ascend_pytorch_profiler_0.db"
@@ -71,7 +71,7 @@ def test_msprof_allocations_are_paired_as_in_torch_npu(database: Profile, sample
         return pl.DataFrame(rows, schema=dict(columns), orient="row")
 
     texts = dict(connection.execute("SELECT id, value FROM STRING_IDS").fetchall())
-    ours = paired(table, texts)
+    ours = paired_allocations(table, texts)
     connection.close()
     theirs = database.statistics["operator_memory"]
     same = ["name", "size_bytes", "allocation_time_ns", "release_time_ns", "duration_ns"]
@@ -210,7 +210,7 @@ def test_oversized_chip_table_is_refused_and_named(tmp_path: Path) -> None:
     )
     (tmp_path / "chip.json").write_text('{"chips": [{"cube_tflops": {}}]}' + " " * (1 << 20))
     profile = read(tmp_path)
-    assert ["chip.json" in gap.file for gap in profile.missing if "1 MB" in gap.what] == [True]
+    assert ["chip.json" in gap.file for gap in profile.missing if "1 MiB" in gap.what] == [True]
 
 
 @pytest.mark.parametrize(

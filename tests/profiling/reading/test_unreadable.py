@@ -101,18 +101,18 @@ def test_negative_durations_are_omitted_and_counted_in_every_format(tmp_path: Pa
 
 def test_header_only_table_is_named_next_to_one_with_rows(tmp_path: Path) -> None:
     (tmp_path / "op_summary.csv").write_text(_OPS)
-    with pytest.raises(UserError, match="rows: it has none"):
+    with pytest.raises(UserError, match="has no rows"):
         read(tmp_path)
     (tmp_path / "step_trace_time.csv").write_text(f"{_STEPS}2,3,0,0,0,4\n")
     (gap,) = read(tmp_path).missing
-    assert (Path(gap.file).name, gap.what) == ("op_summary.csv", "rows: it has none")
+    assert (Path(gap.file).name, gap.what) == ("op_summary.csv", "has no rows")
 
 
 def test_settings_beside_tables_without_rows_are_no_profile(tmp_path: Path) -> None:
     metadata = tmp_path / "profiler_metadata.json"
     metadata.write_text('{"ENV_VARIABLES": {"HCCL_CONNECT_TIMEOUT": "600"}}')
     (tmp_path / "op_summary.csv").write_text(_OPS)
-    with pytest.raises(UserError, match="rows: it has none"):
+    with pytest.raises(UserError, match="has no rows"):
         read(tmp_path)
     # Whoever names only the settings gets them.
     assert read(metadata).statistics["environment"].height == 1
@@ -122,15 +122,15 @@ def test_faults_are_counted_and_the_first_three_of_each_kind_named() -> None:
     unreadable = Unreadable("x.csv")
     assert unreadable.missing() == ()
     for number in range(5):
-        unreadable.line(number + 2, "is cut")
+        unreadable.count_line(number + 2, "is cut")
     for number in range(3):
-        unreadable.number(lambda number=number: f"field {number}", "y" * 41)
-    unreadable.end("first")
-    unreadable.end("second")
+        unreadable.count_number(lambda number=number: f"field {number}", "y" * 41)
+    unreadable.note_end("first")
+    unreadable.note_end("second")
     assert unreadable.missing() == (
         Missing(
             file="x.csv",
-            what="5 lines left out: line 2 is cut; line 3 is cut; line 4 is cut; and 2 more",
+            what="5 lines dropped: line 2 is cut; line 3 is cut; line 4 is cut; and 2 more",
         ),
         Missing(
             file="x.csv",
@@ -155,9 +155,9 @@ def test_missing_time_is_not_a_fault_and_a_non_numeric_one_is() -> None:
 def test_slice_durations_may_be_zero_but_not_negative() -> None:
     unreadable = Unreadable("x")
     assert span_of({"ts": -1, "dur": 0}, unreadable) == (-1_000, 0)
-    assert span_of({"ts": 1}, unreadable, shortest=0) == (1_000, 0)
+    assert span_of({"ts": 1}, unreadable, default_duration=0) == (1_000, 0)
     assert span_of({"ts": 1, "name": "n" * 41}, unreadable) is None
-    assert span_of({"dur": 1, "name": "m"}, unreadable, shortest=0) is None
+    assert span_of({"dur": 1, "name": "m"}, unreadable, default_duration=0) is None
     (gap,) = unreadable.missing()
     assert gap.what == (
         f"2 numbers cannot be read: event '{'n' * 40}', dur: 'None'; event 'm', ts: 'None'"

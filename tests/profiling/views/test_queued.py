@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from jumar.profiling.advice.todo import todo_table
-from jumar.profiling.profile import Kind
+from jumar.profiling.profile import DeviceKind
 from jumar.profiling.views.host_bound import host_bound
 from jumar.profiling.views.queued import queued_gaps
 from jumar.profiling.views.view import Options
@@ -51,7 +51,7 @@ def test_gap_is_queued_if_its_next_op_was_launched_well_before(
 
 
 @pytest.mark.parametrize("kind", ["npu", "cpu"])
-def test_queue_is_unknown_where_launches_may_wait_on_the_host(kind: Kind) -> None:
+def test_queue_is_unknown_where_launches_may_wait_on_the_host(kind: DeviceKind) -> None:
     assert queued_gaps(profile_of([_op(100, 100, 0), _op(300, 9, 150)], kind=kind)).is_empty()
 
 

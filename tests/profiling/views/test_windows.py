@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from jumar.profiling.profile import Kind, Profile
+from jumar.profiling.profile import DeviceKind, Profile
 from jumar.profiling.views.windows import (
     WINDOWS,
     as_spans,
@@ -183,7 +183,7 @@ def test_first_step_begins_when_ops_before_it_have_ended(
     ],
 )
 def test_marks_are_used_if_ops_have_no_step(
-    kind: Kind, ops: list[dict[str, Any]], expected: list[tuple[int, ...]]
+    kind: DeviceKind, ops: list[dict[str, Any]], expected: list[tuple[int, ...]]
 ) -> None:
     marks = [_mark(0, 80, 130), _mark(1, 130, 900, rank=None), _mark(2, 20, 20)]
     profile = profile_of(ops, kind=kind, steps=[*marks, _mark(3, None, 50), _mark(4, 50, None)])

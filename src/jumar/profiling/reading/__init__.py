@@ -1,4 +1,4 @@
-"""Profiles of every producer and release, recognised by their headers, into one `Profile`."""
+"""Reads the files of any producer and release, recognised by content, into one `Profile`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -19,14 +19,14 @@ from jumar.profiling.reading.communication import (
 from jumar.profiling.reading.databases.database import read_database
 from jumar.profiling.reading.environment import read_metadata
 from jumar.profiling.reading.events import BrokenJson
+from jumar.profiling.reading.file_content import FileContent, Source
 from jumar.profiling.reading.files.archives import unpacked
 from jumar.profiling.reading.files.finding import sources_of
-from jumar.profiling.reading.files.raw import how_to_export, raw_folders, unexported
-from jumar.profiling.reading.gathering import gathered
+from jumar.profiling.reading.files.raw import export_command, raw_folders, unexported_hint
+from jumar.profiling.reading.gathering import combined
 from jumar.profiling.reading.hccl_trace import read_hccl_trace
 from jumar.profiling.reading.mindspore import hccl, tables, timeline
 from jumar.profiling.reading.negative import without_negative
-from jumar.profiling.reading.part import Part, Source
 from jumar.profiling.reading.tables.chip_table import read_chip_table
 from jumar.profiling.reading.tables.csv_tables import (
     read_statistic,
@@ -37,7 +37,7 @@ from jumar.profiling.reading.tables.op_tables import read_ops
 from jumar.profiling.reading.tables.task_time import read_task_time
 from jumar.profiling.reading.traces import ascend_trace, kineto
 from jumar.profiling.reading.traces.trace import read_trace
-from jumar.profiling.reading.workers import one_of_each_worker
+from jumar.profiling.reading.workers import newest_of_each_worker
 
 __all__ = ["read"]
 
@@ -50,78 +50,82 @@ def read(path: str | Path | Sequence[str | Path]) -> Profile:
             JSON files, databases, traces of torch.profiler (also `.gz`), zips of them.
 
     Raises:
-        UserError: Nothing there is a profile that can be read. Files that are partly missing or
-            broken are listed in `Profile.missing`.
+        UserError: No file is a readable profile. If only some files are missing or broken, they
+            are listed in `Profile.missing` instead.
     """
     paths = [path] if isinstance(path, (str, Path)) else list(path)
-    captures: dict[str, list[Part]] = {}
+    captures: dict[str, list[FileContent]] = {}
     for root in paths:
-        with unpacked(Path(root), str(root)) as place:
-            for source in sources_of(place, str(root)):
-                captures.setdefault(source.capture, []).append(_part(source))
-    captures = one_of_each_worker(captures)
-    profile = gathered(", ".join(str(root) for root in paths), captures)
+        with unpacked(Path(root), str(root)) as location:
+            for source in sources_of(location, str(root)):
+                captures.setdefault(source.capture, []).append(_read_source(source))
+    captures = newest_of_each_worker(captures)
+    profile = combined(", ".join(str(root) for root in paths), captures)
     if _is_empty(profile):
-        raise _unreadable(profile, paths)
-    return replace(profile, missing=(*profile.missing, *_raw_beside(paths)))
+        raise _nothing_to_read(profile, paths)
+    return replace(profile, missing=(*profile.missing, *_unexported_folders(paths)))
 
 
-def _raw_beside(paths: Sequence[str | Path]) -> list[Missing]:
-    """Folders of raw data that were not exported, next to tables."""
+def _unexported_folders(paths: Sequence[str | Path]) -> list[Missing]:
+    """Folders of raw data that was never exported, next to exported tables."""
     folders = [
         folder for path in paths if Path(path).is_dir() for folder in raw_folders(Path(path))
     ]
     return [
         Missing(
-            file=str(folder), what=f"not read: raw data, never exported; {how_to_export(folder)}"
+            file=str(folder), what=f"not read: raw data, never exported; {export_command(folder)}"
         )
         for folder in folders
     ]
 
 
-_SETTINGS: Final = ("environment", "device", "framework")
-"""Tables without times: environment variables, the device's cores, the shapes of ops."""
+_TABLES_WITHOUT_TIMES: Final = ("environment", "device", "framework")
+"""Environment variables, the number of cores, and the shapes of ops."""
 
 
 def _is_empty(profile: Profile) -> bool:
-    """Whether it has no information about what a step is spent on.
+    """Whether the profile says nothing about where the time goes.
 
-    Calls on the host and marks of steps alone do not, whatever their number; nor do settings beside
-    tables that are empty or broken.
+    Host calls and step marks alone say nothing about it, however many there are; neither do tables
+    without times next to empty or broken ones.
     """
-    settings = _SETTINGS if profile.missing else ()
-    known = [table for name, table in profile.statistics.items() if name not in settings]
-    if any(table.height for table in (profile.ops, profile.collectives, profile.links, *known)):
+    ignored = _TABLES_WITHOUT_TIMES if profile.missing else ()
+    informative = [table for name, table in profile.statistics.items() if name not in ignored]
+    if any(
+        table.height for table in (profile.ops, profile.collectives, profile.links, *informative)
+    ):
         return False
     marks_only = all(kind in ("kineto", "trace", "") for _, kind in profile.files)
     return marks_only or profile.steps.is_empty()
 
 
-def _unreadable(profile: Profile, paths: Sequence[str | Path]) -> UserError:
-    raw = next(filter(None, (unexported(Path(path)) for path in paths)), "")
-    if raw:
-        return UserError("no tables are in it", where=profile.source, todo=raw)
+def _nothing_to_read(profile: Profile, paths: Sequence[str | Path]) -> UserError:
+    export_hint = next(filter(None, (unexported_hint(Path(path)) for path in paths)), "")
+    if export_hint:
+        return UserError("contains no exported tables", where=profile.source, todo=export_hint)
     reasons = [f"{gap.file}: {gap.what}" for gap in profile.missing[:5]]
-    known = any(kind for _, kind in profile.files)
+    recognised = any(kind for _, kind in profile.files)
     return UserError(
         "; ".join(reasons)
-        or ("no ops and no tables of them" if known else "no file in it is a profile"),
+        or ("contains neither ops nor statistics of them" if recognised else "contains no profile"),
         where=profile.source,
-        todo="jumar reads op_summary, kernel_details and the tables beside them (CSV), "
+        todo="jumar reads op_summary, kernel_details and related tables (CSV), "
         "trace_view.json, traces of torch.profiler (.json, .json.gz), databases of msprof and "
         "torch_npu (.db), and folders or zips of these.",
     )
 
 
-def _trace(path: Path, shown: str, kind: str) -> Part:
+def _trace(path: Path, display_name: str, kind: str) -> FileContent:
     del kind
-    with read_trace(path, shown) as trace:
-        if not trace.events and trace.problem:
+    with read_trace(path, display_name) as trace:
+        if not trace.slice_count and trace.problem:
             raise BrokenJson(trace.problem)
-        return (ascend_trace if ascend_trace.is_ascend(trace) else kineto).part_of(trace, shown)
+        return (ascend_trace if ascend_trace.is_ascend(trace) else kineto).content_of(
+            trace, display_name
+        )
 
 
-_READERS: Final[dict[str, Callable[[Path, str, str], Part]]] = {
+_READERS: Final[dict[str, Callable[[Path, str, str], FileContent]]] = {
     "op_summary": read_ops,
     "kernel_details": read_ops,
     "step_trace_time": read_step_times,
@@ -145,31 +149,39 @@ _READERS: Final[dict[str, Callable[[Path, str, str], Part]]] = {
     "hccl_trace": read_hccl_trace,
     "task_time": read_task_time,
     "chips": read_chip_table,
-    # Texts that repeat what the CSV files beside them hold.
+    # Text versions of CSV files in the same folder.
     "mindspore_aicpu_text": read_nothing,
     "mindspore_op_text": read_nothing,
 }
 
 
-def _part(source: Source) -> Part:
-    """The tables of one file; its problems are a separate part."""
+def _read_source(source: Source) -> FileContent:
+    """The content of one file; if it cannot be read, only the reason."""
     reader = _READERS.get(source.kind, read_statistic)
     try:
         if not source.kind:
-            return _broken(source, "its header matches no known table")
-        return _with_emptiness(without_negative(reader(source.path, source.shown, source.kind)))
+            return _unreadable_content(source, "its header matches no known table")
+        return _noting_no_rows(
+            without_negative(reader(source.path, source.display_name, source.kind))
+        )
     except (BrokenJson, OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        return _broken(source, str(error).splitlines()[0] if str(error) else type(error).__name__)
+        return _unreadable_content(
+            source, str(error).splitlines()[0] if str(error) else type(error).__name__
+        )
 
 
-def _with_emptiness(part: Part) -> Part:
-    """The part, with a note if one of its tables has only a header."""
-    tables = (part.ops, part.steps, part.host, part.collectives, part.links)
-    known = [table for table in (*tables, *part.statistics.values()) if table is not None]
-    if part.missing or not known or any(table.height for table in known):
-        return part
-    return replace(part, missing=(Missing(file=part.file, what="rows: it has none"),))
+def _noting_no_rows(content: FileContent) -> FileContent:
+    """The content, noting under `missing` if no table has any rows."""
+    tables = (content.ops, content.steps, content.host, content.collectives, content.links)
+    tables_read = [table for table in (*tables, *content.statistics.values()) if table is not None]
+    if content.missing or not tables_read or any(table.height for table in tables_read):
+        return content
+    return replace(content, missing=(Missing(file=content.file, what="has no rows"),))
 
 
-def _broken(source: Source, what: str) -> Part:
-    return Part(file=source.shown, kind="", missing=(Missing(file=source.shown, what=what[:200]),))
+def _unreadable_content(source: Source, what: str) -> FileContent:
+    return FileContent(
+        file=source.display_name,
+        kind="",
+        missing=(Missing(file=source.display_name, what=what[:200]),),
+    )

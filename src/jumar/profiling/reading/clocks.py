@@ -1,60 +1,70 @@
-"""Step marks on another clock than the ops: detected, and replaced if a file has better ones."""
+"""Detects step marks on another clock than the ops, and replaces or shifts them if possible."""
 
 from collections.abc import Sequence
 
 import polars as pl
 
 from jumar.profiling.profile import Missing
-from jumar.profiling.reading.part import Part
+from jumar.profiling.reading.file_content import FileContent
 
 _BOUNDS = ["start_ns", "end_ns"]
 
 
 def on_one_clock(
-    ops: pl.DataFrame, steps: pl.DataFrame, parts: Sequence[Part]
+    ops: pl.DataFrame, steps: pl.DataFrame, contents: Sequence[FileContent]
 ) -> tuple[pl.DataFrame, list[Missing]]:
-    """The steps with bounds on the clock of the ops, and a note if the file's own are not.
+    """The steps with bounds on the clock of the ops, and a note if they had to be changed.
 
-    Between a clock since 1970 and one since the start of the machine lie decades, so that the steps
-    would hold no op and look idle. Where another file of the capture has marks beside the ops,
-    those are taken; where one has the same ops by the clock of its marks, these are shifted by what
-    lies between the two. Else the steps lose their bounds, and views take all ops as one step.
+    A clock that counts from 1970 and one that counts from boot are decades apart, so the steps
+    would contain no ops and look idle. If another file of the capture has marks on the clock of
+    the ops, those are used. If one has the same ops on the clock of the marks, the marks are
+    shifted by the offset. Otherwise the steps lose their bounds, and views treat all ops as one
+    step.
 
     Args:
         ops: The ops of a capture.
         steps: Its steps.
-        parts: What its files hold.
+        contents: The contents of its files.
     """
-    if "start_ns" not in ops.columns or not _apart(ops, steps):
+    if "start_ns" not in ops.columns or not _on_different_clocks(ops, steps):
         return steps, []
-    others = [part for part in parts if part.steps is not None and _beside(ops, part.steps)]
-    kept = steps.drop(_BOUNDS)
-    what = "steps: their marks lie outside the time of all ops, on another clock"
-    for part in others:
-        assert part.steps is not None
-        marks = part.steps.select("step", *_BOUNDS).unique("step", keep="first")
-        joined = kept.join(marks, on="step", how="left", maintain_order="left")
+    on_same_clock = [
+        content
+        for content in contents
+        if content.steps is not None and _overlap(ops, content.steps)
+    ]
+    unbounded = steps.drop(_BOUNDS)
+    what = "steps: their marks are on another clock than the ops"
+    for content in on_same_clock:
+        assert content.steps is not None
+        marks = content.steps.select("step", *_BOUNDS).unique("step", keep="first")
+        joined = unbounded.join(marks, on="step", how="left", maintain_order="left")
         if joined["start_ns"].null_count() < joined.height:
-            return joined, [Missing(file=part.file, what=f"{what}; those of this file are used")]
-    for part in parts:
-        distance = _distance(ops, part)
-        if distance is None or part.steps is None:
+            return joined, [
+                Missing(file=content.file, what=f"{what}; the marks of this file are used")
+            ]
+    for content in contents:
+        offset = _clock_offset(ops, content)
+        if offset is None or content.steps is None:
             continue
-        marks = part.steps.select("step", *(pl.col(name) - distance for name in _BOUNDS))
-        joined = kept.join(
+        marks = content.steps.select("step", *(pl.col(name) - offset for name in _BOUNDS))
+        joined = unbounded.join(
             marks.unique("step", keep="first"), on="step", how="left", maintain_order="left"
         )
         if joined["start_ns"].null_count() < joined.height:
-            shifted = f"{what}; shifted by {distance / 1e9:.6f} s, by which the same ops lie apart"
-            return joined, [Missing(file=part.file, what=shifted)]
-    bare = kept.with_columns(pl.lit(None, pl.Int64).alias(name) for name in _BOUNDS)
-    named = next((p.file for p in parts if p.steps is not None and _apart(ops, p.steps)), "steps")
-    what = f"{what}; all ops are taken as one step"
-    return bare, [Missing(file=named, what=what, needed_for=("step split", "gate"))]
+            shifted = f"{what}; shifted by {offset / 1e9:.6f} s, the offset between the same ops"
+            return joined, [Missing(file=content.file, what=shifted)]
+    unknown_bounds = unbounded.with_columns(pl.lit(None, pl.Int64).alias(name) for name in _BOUNDS)
+    file = next(
+        (p.file for p in contents if p.steps is not None and _on_different_clocks(ops, p.steps)),
+        "steps",
+    )
+    what = f"{what}; all ops are treated as one step"
+    return unknown_bounds, [Missing(file=file, what=what, needed_for=("step split", "gate"))]
 
 
-def lag_of(before: pl.DataFrame, after: pl.DataFrame) -> int:
-    """By how much `on_one_clock` moved all marks alike to an earlier time; 0 if it did not."""
+def clock_lag(before: pl.DataFrame, after: pl.DataFrame) -> int:
+    """The offset by which `on_one_clock` moved all marks back; 0 if it did not shift them."""
     if not {"step", "start_ns"} <= set(before.columns) or before is after:
         return 0
     pairs = before.select("step", "start_ns").join(after.select("step", now="start_ns"), on="step")
@@ -62,63 +72,63 @@ def lag_of(before: pl.DataFrame, after: pl.DataFrame) -> int:
     return int(moved[0]) if len(moved) == 1 else 0
 
 
-def brought_beside(table: pl.DataFrame, ops: pl.DataFrame, lag: int) -> pl.DataFrame:
-    """Calls or collectives on the clock of the ops, if they are on that of the marks."""
-    if not lag or "start_ns" not in table.columns:
+def on_ops_clock(table: pl.DataFrame, ops: pl.DataFrame, lag_ns: int) -> pl.DataFrame:
+    """Host calls or collectives shifted to the clock of the ops, if they use that of the marks."""
+    if not lag_ns or "start_ns" not in table.columns:
         return table
-    moved = table.with_columns(pl.col("start_ns") - lag)
-    return moved if _touches(moved, ops) and not _touches(table, ops) else table
+    moved = table.with_columns(pl.col("start_ns") - lag_ns)
+    return moved if _starts_within(moved, ops) and not _starts_within(table, ops) else table
 
 
-def _touches(table: pl.DataFrame, ops: pl.DataFrame) -> bool:
-    """Whether some row starts between the first and the last op."""
+def _starts_within(table: pl.DataFrame, ops: pl.DataFrame) -> bool:
+    """Whether any row starts between the first and the last op."""
     extent = _extent(ops, pl.col("start_ns") + pl.col("duration_ns"))
     return extent is not None and bool(table["start_ns"].is_between(*extent).any())
 
 
 _SAME_NS = 1_000
-"""Times of one op in two files differ by their rounding."""
+"""Largest rounding difference between the times of one op in two files."""
 
 
-def _distance(ops: pl.DataFrame, part: Part) -> int | None:
-    """How much later a file has the same ops, by its own step clock; None if uncertain.
+def _clock_offset(ops: pl.DataFrame, content: FileContent) -> int | None:
+    """The offset of a file's step clock, from ops that both have; None if uncertain.
 
-    It is sure where both have the same durations in the same order, and every op lies equally far
-    from its other self.
+    It is certain if both have the same durations in the same order, and all start times differ
+    by the same amount.
     """
-    if part.ops is None or part.steps is None or not _beside(part.ops, part.steps):
+    if content.ops is None or content.steps is None or not _overlap(content.ops, content.steps):
         return None
-    ours, theirs = (
+    reference, other = (
         table.select("start_ns", "duration_ns").drop_nulls().sort("start_ns")
-        for table in (ops, part.ops)
+        for table in (ops, content.ops)
     )
-    if ours.is_empty() or ours.height != theirs.height:
+    if reference.is_empty() or reference.height != other.height:
         return None
-    lasted = (ours["duration_ns"] - theirs["duration_ns"]).abs().max()
-    apart = theirs["start_ns"] - ours["start_ns"]
-    distance = int(apart.median() or 0)  # pyright: ignore[reportArgumentType]
-    furthest = (apart - distance).abs().max()
-    if not isinstance(lasted, int) or not isinstance(furthest, int):
+    max_difference = (reference["duration_ns"] - other["duration_ns"]).abs().max()
+    offsets = other["start_ns"] - reference["start_ns"]
+    offset = int(offsets.median() or 0)  # pyright: ignore[reportArgumentType]
+    max_deviation = (offsets - offset).abs().max()
+    if not isinstance(max_difference, int) or not isinstance(max_deviation, int):
         return None
-    return distance if max(lasted, furthest) <= _SAME_NS else None
+    return offset if max(max_difference, max_deviation) <= _SAME_NS else None
 
 
 def _extent(table: pl.DataFrame, end: pl.Expr) -> tuple[int, int] | None:
-    known = table.select(pl.col("start_ns").min(), end.max().alias("end")).row(0)
-    return None if None in known else (int(known[0]), int(known[1]))
+    bounds = table.select(pl.col("start_ns").min(), end.max().alias("end")).row(0)
+    return None if None in bounds else (int(bounds[0]), int(bounds[1]))
 
 
 def _extents(ops: pl.DataFrame, steps: pl.DataFrame) -> tuple[int, int, int, int] | None:
-    """When the ops and the step marks start and end; None if unknown."""
+    """Start and end of the ops and of the step marks; None if unknown."""
     if not {"step", *_BOUNDS} <= set(steps.columns):
         return None
-    work = _extent(ops, pl.col("start_ns") + pl.col("duration_ns"))
-    marks = _extent(steps, pl.col("end_ns"))
-    return None if work is None or marks is None else (*work, *marks)
+    op_extent = _extent(ops, pl.col("start_ns") + pl.col("duration_ns"))
+    step_extent = _extent(steps, pl.col("end_ns"))
+    return None if op_extent is None or step_extent is None else (*op_extent, *step_extent)
 
 
-def _apart(ops: pl.DataFrame, steps: pl.DataFrame) -> bool:
-    """Whether all ops are before or after all steps, by more than their joint duration."""
+def _on_different_clocks(ops: pl.DataFrame, steps: pl.DataFrame) -> bool:
+    """Whether ops and steps are further apart than the sum of their extents."""
     extents = _extents(ops, steps)
     if extents is None:
         return False
@@ -126,7 +136,7 @@ def _apart(ops: pl.DataFrame, steps: pl.DataFrame) -> bool:
     return max(first - end, begin - last) > (end - begin) + (last - first)
 
 
-def _beside(ops: pl.DataFrame, steps: pl.DataFrame) -> bool:
-    """Whether some op may be in a step."""
+def _overlap(ops: pl.DataFrame, steps: pl.DataFrame) -> bool:
+    """Whether the time ranges of ops and steps overlap."""
     extents = _extents(ops, steps)
     return extents is not None and extents[2] < extents[1] and extents[0] < extents[3]

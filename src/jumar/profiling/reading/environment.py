@@ -1,24 +1,26 @@
-"""Environment variables that a capture recorded."""
+"""Environment variables recorded with a capture."""
 
 from pathlib import Path
 
 import polars as pl
 
 from jumar.profiling.reading.events import load_object
-from jumar.profiling.reading.part import Part
+from jumar.profiling.reading.file_content import FileContent
 
 
-def read_metadata(path: Path, shown: str, kind: str) -> Part:
-    """`profiler_metadata.json` of torch_npu; additions by users are not read."""
+def read_metadata(path: Path, display_name: str, kind: str) -> FileContent:
+    """`profiler_metadata.json` of torch_npu; entries added by users are ignored."""
     table = variables(load_object(path).get("ENV_VARIABLES"))
-    return Part(file=shown, kind=kind, statistics={"environment": table} if table.height else {})
+    return FileContent(
+        file=display_name, kind=kind, statistics={"environment": table} if table.height else {}
+    )
 
 
 def variables(recorded: object) -> pl.DataFrame:
-    """`variable` and `value` of a JSON object, empty if not set.
+    """A table of `variable` and `value`; a variable that was not set has an empty value.
 
     Args:
-        recorded: The object; anything else has no variables.
+        recorded: The JSON object of variables; anything else yields no rows.
     """
     pairs = recorded.items() if isinstance(recorded, dict) else ()
     rows = [(str(name), "" if value is None else str(value)) for name, value in pairs]

@@ -1,7 +1,7 @@
-"""Chrome events from a JSON file, one at a time: memory does not grow with the file.
+"""Reads Chrome trace events from a JSON file one at a time, in bounded memory.
 
-The standard library's scanner parses one event after the other from a window of text. Numbers
-with a point stay text (`parse_float=str`), so times keep all of their digits.
+The standard library's scanner parses one event after another from a window of text. Numbers with
+a decimal point stay text (`parse_float=str`), so times keep all of their digits.
 """
 
 import codecs
@@ -16,47 +16,47 @@ from jumar.profiling.reading.files.opening import HEAD, encoding_of, opened
 
 CHUNK: Final = 1 << 20
 LARGEST_VALUE: Final = 32 << 20
-"""Characters of one event, or one value beside them. Real ones with stacks have some 10,000."""
+"""Most characters of one event or other value; real events with stacks have some 10,000."""
 
-_HALF_CHARACTER: Final = re.compile(r"\\u[dD][89a-fA-F]")
-_BETWEEN: Final = re.compile(r"[\s,]*")
-_NAMED: Final = re.compile(r"[\s:]*")
+_LONE_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_SEPARATORS: Final = re.compile(r"[\s,]*")
+_AFTER_KEY: Final = re.compile(r"[\s:]*")
 
 
 class BrokenJson(ValueError):
-    """Text that is not JSON, or not of the expected kind."""
+    """A file that is not JSON, or not of the expected form."""
 
 
 class _Window:
-    """Text of which only the window around the reading position is in memory."""
+    """A text file of which only the part around the reading position is in memory."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         head = file.read(HEAD)
         self._decoder = codecs.getincrementaldecoder(encoding_of(head))(errors="replace")
         self.text = self._decoder.decode(head).lstrip("\ufeff")
-        self.at = 0
+        self.position = 0
         self.ended = not head
         self._scan = json.JSONDecoder(strict=False, parse_float=str).raw_decode
 
     def fill(self) -> bool:
-        """Read on; False at the end of the file."""
+        """Read the next chunk; False at the end of the file."""
         if self.ended:
             return False
-        rest = len(self.text) - self.at
-        chunk = self._file.read(max(CHUNK, rest))
+        unread = len(self.text) - self.position
+        chunk = self._file.read(max(CHUNK, unread))
         self.ended = not chunk
-        self.text = self.text[self.at :] + self._decoder.decode(chunk, final=self.ended)
-        self.at = 0
+        self.text = self.text[self.position :] + self._decoder.decode(chunk, final=self.ended)
+        self.position = 0
         return True
 
-    def next_character(self, between: re.Pattern[str] = _BETWEEN) -> str:
-        """The next significant character; empty at the end."""
+    def next_character(self, skipped: re.Pattern[str] = _SEPARATORS) -> str:
+        """The next significant character; empty at the end of the file."""
         while True:
-            match = between.match(self.text, self.at)
-            self.at = match.end() if match else self.at
-            if self.at < len(self.text):
-                return self.text[self.at]
+            match = skipped.match(self.text, self.position)
+            self.position = match.end() if match else self.position
+            if self.position < len(self.text):
+                return self.text[self.position]
             if not self.fill():
                 return ""
 
@@ -64,120 +64,120 @@ class _Window:
         """The JSON value at the reading position."""
         while True:
             try:
-                value, end = self._scan(self.text, self.at)
+                value, end = self._scan(self.text, self.position)
             except json.JSONDecodeError as error:
-                self._more(error.pos, unfinished=error.msg.startswith("Unterminated"))
+                self._read_more(error.pos, unfinished=error.msg.startswith("Unterminated"))
             except (RecursionError, MemoryError):
-                raise BrokenJson("it is nested too deeply") from None
+                raise BrokenJson("nested too deeply") from None
             except ValueError as error:
                 raise BrokenJson(str(error)) from None
             else:
                 if end < len(self.text) or not self.fill():
-                    self.at = end
+                    self.position = end
                     return value
 
-    def _more(self, wrong: int, *, unfinished: bool) -> None:
-        """Read on if the window may only have truncated the value; else it is malformed."""
-        if not unfinished and wrong < len(self.text) - 32:
-            raise BrokenJson("it is not JSON")
-        if len(self.text) - self.at > LARGEST_VALUE:
+    def _read_more(self, error_position: int, *, unfinished: bool) -> None:
+        """Read the next chunk if the value may continue in it; otherwise it is malformed."""
+        if not unfinished and error_position < len(self.text) - 32:
+            raise BrokenJson("not valid JSON")
+        if len(self.text) - self.position > LARGEST_VALUE:
             raise BrokenJson(f"one value is longer than {LARGEST_VALUE >> 20} MiB")
         if not self.fill():
-            raise BrokenJson("it ends in the middle")
+            raise BrokenJson("truncated")
 
 
 class EventReader:
-    """The events of a trace, and its other values.
+    """Iterates over the events of a trace, and keeps its other values.
 
     Args:
-        file: The bytes of the trace.
+        file: The trace, opened for binary reading.
 
     Attributes:
-        beside: Values beside `traceEvents`, complete when the events have been read.
-        problem: Why reading stopped before the end; empty when it did not.
+        other_values: Values next to `traceEvents`; complete once all events have been read.
+        problem: Why reading stopped before the end; empty if it did not.
     """
 
     def __init__(self, file: BinaryIO) -> None:
         self._window = _Window(file)
-        self.beside: dict[str, Any] = {}
+        self.other_values: dict[str, Any] = {}
         self.problem = ""
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Events in the order of the file; a broken file ends them and says so in `problem`."""
+        """The events in file order; iteration ends where the file is broken, and sets `problem`."""
         try:
             if self._window.next_character() == "[":
                 yield from self._array()
             elif self._window.next_character() == "{":
                 yield from self._object()
             else:
-                self.problem = "it is not JSON"
+                self.problem = "not valid JSON"
         except BrokenJson as error:
             self.problem = str(error)
         except (OSError, EOFError, zlib.error) as error:
-            self.problem = f"it cannot be unpacked to its end: {error}"
+            self.problem = f"cannot be decompressed to the end: {error}"
 
     def _array(self) -> Iterator[dict[str, Any]]:
         window = self._window
-        window.at += 1
+        window.position += 1
         while (character := window.next_character()) != "]":
             if not character:
-                raise BrokenJson("it ends in the middle")
+                raise BrokenJson("truncated")
             event = window.value()
             if isinstance(event, dict):
                 yield event
-        window.at += 1
+        window.position += 1
 
     def _object(self) -> Iterator[dict[str, Any]]:
         window = self._window
-        window.at += 1
+        window.position += 1
         while (character := window.next_character()) != "}":
             if not character:
-                raise BrokenJson("it ends in the middle")
+                raise BrokenJson("truncated")
             name = window.value()
             if not isinstance(name, str):
-                raise BrokenJson("it is not JSON")
-            if window.next_character(_NAMED) == "[" and name == "traceEvents":
+                raise BrokenJson("not valid JSON")
+            if window.next_character(_AFTER_KEY) == "[" and name == "traceEvents":
                 yield from self._array()
             else:
-                self.beside[name] = window.value()
+                self.other_values[name] = window.value()
 
 
 def load_json(path: Path, largest: int = LARGEST_VALUE) -> Any:
-    """The one value of a JSON file of a bounded size, numbers with a point as text."""
+    """The value of a JSON file of limited size, with decimal numbers as text."""
     with opened(path) as file:
         content = file.read(4 * largest + 1)
     if len(content) > 4 * largest:
-        raise BrokenJson(f"it is larger than {4 * largest >> 20} MiB")
+        raise BrokenJson(f"larger than {4 * largest >> 20} MiB")
     text = content.decode(encoding_of(content[:HEAD]), "replace").lstrip("\ufeff")
     try:
         value = json.loads(text, strict=False, parse_float=str)
-        return _encodable(value) if _HALF_CHARACTER.search(text) else value
+        return _encodable(value) if _LONE_SURROGATE.search(text) else value
     except (RecursionError, MemoryError):
-        raise BrokenJson("it is nested too deeply") from None
+        raise BrokenJson("nested too deeply") from None
     except ValueError as error:
-        raise BrokenJson(f"it is not JSON: {error}") from None
+        raise BrokenJson(f"not valid JSON: {error}") from None
 
 
 def load_object(path: Path) -> dict[str, Any]:
-    """A whole JSON file whose value is an object; see `load_json`."""
+    """`load_json` of a file whose value is an object."""
     tree = load_json(path)
     if not isinstance(tree, dict):
-        raise BrokenJson("it is not an object")
+        raise BrokenJson("not a JSON object")
     return tree
 
 
 def arguments_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What an event tells beside its name and times."""
+    """The `args` of an event; empty if it has none."""
     arguments = event.get("args")
     return arguments if isinstance(arguments, dict) else {}
 
 
 def _encodable(value: Any) -> Any:
-    """A JSON value without unpaired surrogates, which JSON can express and UTF-8 cannot."""
+    """A JSON value without unpaired surrogates, which JSON can express but UTF-8 cannot."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, list):
-        return [_encodable(each) for each in value]
+        return [_encodable(item) for item in value]
     if isinstance(value, dict):
-        return {_encodable(name): _encodable(each) for name, each in value.items()}
+        return {_encodable(name): _encodable(item) for name, item in value.items()}
     return value

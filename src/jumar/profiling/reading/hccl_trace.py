@@ -1,7 +1,7 @@
-"""`hccl_*.json` of graph mode: collectives with the tasks they consist of.
+"""`hccl_*.json` of graph mode: collectives and the tasks they consist of.
 
-One thread holds the collectives (`Communication Kernel`), the others the tasks of their planes:
-copies, with their bytes and ranks, and `Notify_Wait`, in which a plane waits for another rank.
+One thread has the collectives (`Communication Kernel`), the others the tasks of their planes:
+copies, with bytes and ranks, and `Notify_Wait`, in which a plane waits for another rank.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,57 +12,64 @@ import polars as pl
 
 from jumar.profiling.profile import COLLECTIVES_SCHEMA, COMMUNICATION, LINKS_SCHEMA
 from jumar.profiling.reading.events import EventReader, arguments_of
+from jumar.profiling.reading.file_content import FileContent
 from jumar.profiling.reading.files.opening import opened
-from jumar.profiling.reading.part import Part
 from jumar.profiling.reading.unreadable import Unreadable, span_of
 
-_KERNELS: Final = "Communication Kernel"
+_KERNEL_THREAD: Final = "Communication Kernel"
 _WAIT: Final = "Notify_Wait"
 _NO_RANK: Final = (1 << 32) - 1
-_MOST: Final = 2_000_000
-_TYPE: Final = r"([A-Za-z][A-Za-z0-9]*?)(?:-op\d+)?(?:_\d+)*$"
+_MOST_EVENTS: Final = 2_000_000
+_TYPE_IN_NAME: Final = r"([A-Za-z][A-Za-z0-9]*?)(?:-op\d+)?(?:_\d+)*$"
 
 Span = tuple[int, int]
 
 
-def read_hccl_trace(path: Path, shown: str, kind: str) -> Part:
-    """Collectives, how their time is spent, and the traffic on each link."""
+def read_hccl_trace(path: Path, display_name: str, kind: str) -> FileContent:
+    """The collectives, how their time is spent, and the traffic on each link."""
     del kind
     with opened(path) as file:
         reader = EventReader(file)
         events: list[Mapping[str, Any]] = []
         for event in reader:
-            if len(events) >= _MOST:
+            if len(events) >= _MOST_EVENTS:
                 break
             events.append(event)
-    lanes = {
+    collective_lanes = {
         _lane(event)
         for event in events
-        if event.get("name") == "thread_name" and arguments_of(event).get("name") == _KERNELS
+        if event.get("name") == "thread_name" and arguments_of(event).get("name") == _KERNEL_THREAD
     }
-    unreadable = Unreadable(shown)
+    unreadable = Unreadable(display_name)
     slices = [(event, span) for event in events if (span := _span(event, unreadable)) is not None]
-    whole = [(event, span) for event, span in slices if _lane(event) in lanes]
-    tasks = [(event, span) for event, span in slices if _lane(event) not in lanes]
+    kernels = [(event, span) for event, span in slices if _lane(event) in collective_lanes]
+    tasks = [(event, span) for event, span in slices if _lane(event) not in collective_lanes]
     tasks.sort(key=lambda pair: pair[1])
-    times: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     links: list[dict[str, Any]] = []
     first = 0
-    for event, span in sorted(whole, key=lambda pair: pair[1]):
+    for event, span in sorted(kernels, key=lambda pair: pair[1]):
         name = str(event.get("name", ""))
         while first < len(tasks) and tasks[first][1][0] < span[0]:
             first += 1
         last = first
         while last < len(tasks) and tasks[last][1][0] < span[1]:
             last += 1
-        own = tasks[first:last]
-        times.append({"name": name, **_times(own, span)})
-        links += [{"name": name, **link} for link in _links(own)]
-    collectives = pl.DataFrame(times, schema=dict(COLLECTIVES_SCHEMA))
-    unreadable.end(reader.problem or ("" if len(events) < _MOST else "there are too many events"))
-    return Part(
-        file=shown,
-        # One iteration's op rows are spread over several files.
+        own_tasks = tasks[first:last]
+        rows.append({"name": name, **_spent_times(own_tasks, span)})
+        links += [{"name": name, **link} for link in _links(own_tasks)]
+    collectives = pl.DataFrame(rows, schema=dict(COLLECTIVES_SCHEMA))
+    unreadable.note_end(
+        reader.problem
+        or (
+            ""
+            if len(events) < _MOST_EVENTS
+            else f"only the first {_MOST_EVENTS:,} events were read"
+        )
+    )
+    return FileContent(
+        file=display_name,
+        # Treated like any trace: the ops of one iteration are spread over several files.
         kind="trace",
         producer="msprof",
         device="npu",
@@ -79,7 +86,7 @@ def _ops(collectives: pl.DataFrame) -> pl.DataFrame:
         pl.lit(None, pl.String).alias("stream"),
         pl.lit(None, pl.Int64).alias("task"),
         "name",
-        pl.col("name").str.extract(_TYPE).alias("type"),
+        pl.col("name").str.extract(_TYPE_IN_NAME).alias("type"),
         pl.lit(COMMUNICATION).alias("core"),
         "start_ns",
         pl.col("elapse_ns").alias("duration_ns"),
@@ -89,15 +96,15 @@ def _ops(collectives: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _times(tasks: Sequence[tuple[Mapping[str, Any], Span]], whole: Span) -> dict[str, int]:
-    """The moments of a collective: bytes move, else a plane waits, else nothing happens."""
-    moving = [span for event, span in tasks if _bytes(event)]
-    waiting = [span for event, span in tasks if event.get("name") == _WAIT]
-    transit = _covered(moving, whole)
-    busy = _covered([*moving, *waiting], whole)
-    elapse = whole[1] - whole[0]
+def _spent_times(tasks: Sequence[tuple[Mapping[str, Any], Span]], span: Span) -> dict[str, int]:
+    """How a collective's time is spent: on transfers, else waiting on any plane, else idle."""
+    transfers = [span for event, span in tasks if _bytes(event)]
+    waits = [span for event, span in tasks if event.get("name") == _WAIT]
+    transit = _covered_ns(transfers, span)
+    busy = _covered_ns([*transfers, *waits], span)
+    elapse = span[1] - span[0]
     return {
-        "start_ns": whole[0],
+        "start_ns": span[0],
         "elapse_ns": elapse,
         "transit_ns": transit,
         "wait_ns": busy - transit,
@@ -106,8 +113,8 @@ def _times(tasks: Sequence[tuple[Mapping[str, Any], Span]], whole: Span) -> dict
     }
 
 
-def _covered(spans: Sequence[Span], within: Span) -> int:
-    """The nanoseconds of a range that the spans cover."""
+def _covered_ns(spans: Sequence[Span], within: Span) -> int:
+    """How many nanoseconds of a range the spans cover."""
     total, until = 0, within[0]
     for start, end in sorted(spans):
         start, end = max(start, until), min(end, within[1])
@@ -118,15 +125,15 @@ def _covered(spans: Sequence[Span], within: Span) -> int:
 
 
 def _links(tasks: Sequence[tuple[Mapping[str, Any], Span]]) -> list[dict[str, Any]]:
-    """The traffic on each link: bytes, the time of its copies, and the rate."""
-    sums: dict[tuple[int, int, str], list[int]] = {}
+    """The traffic on each link: bytes, transfer time and bandwidth."""
+    totals: dict[tuple[int, int, str], list[int]] = {}
     for event, (start, end) in tasks:
-        facts = arguments_of(event)
-        source, target = _rank(facts.get("src rank")), _rank(facts.get("dst rank"))
+        arguments = arguments_of(event)
+        source, target = _rank(arguments.get("src rank")), _rank(arguments.get("dst rank"))
         size = _bytes(event)
         if size and source is not None and target is not None:
-            key = source, target, _transport(facts)
-            total = sums.setdefault(key, [0, 0])
+            key = source, target, _transport(arguments)
+            total = totals.setdefault(key, [0, 0])
             total[0] += size
             total[1] += end - start
     return [
@@ -135,17 +142,17 @@ def _links(tasks: Sequence[tuple[Mapping[str, Any], Span]]) -> list[dict[str, An
             "source": source,
             "destination": target,
             "size_bytes": size,
-            "transit_ns": took,
-            "bandwidth_gb_s": size / took if took else None,
+            "transit_ns": duration,
+            "bandwidth_gb_s": size / duration if duration else None,
         }
-        for (source, target, transport), (size, took) in sums.items()
+        for (source, target, transport), (size, duration) in totals.items()
     ]
 
 
-def _transport(facts: Mapping[str, Any]) -> str:
-    """HCCS or PCIE if known, as torch_npu names them; else the copying unit."""
-    link = str(facts.get("link type"))
-    return link if link in ("HCCS", "PCIE", "RDMA", "SIO") else str(facts.get("transport type"))
+def _transport(arguments: Mapping[str, Any]) -> str:
+    """The link type as torch_npu names it, if known; else the unit that copies."""
+    link = str(arguments.get("link type"))
+    return link if link in ("HCCS", "PCIE", "RDMA", "SIO") else str(arguments.get("transport type"))
 
 
 def _bytes(event: Mapping[str, Any]) -> int:
@@ -158,12 +165,12 @@ def _rank(value: object) -> int | None:
 
 
 def _lane(event: Mapping[str, Any]) -> tuple[str, str]:
-    """Process and thread, as text: a damaged file may have an object there, which has no hash."""
+    """Process and thread as text; a damaged file may have unhashable objects there."""
     return str(event.get("pid")), str(event.get("tid"))
 
 
 def _span(event: Mapping[str, Any], unreadable: Unreadable) -> Span | None:
-    """Start and end of a slice."""
+    """Start and end of a slice; None for other events."""
     if event.get("ph") != "X":
         return None
     span = span_of(event, unreadable)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from jumar.profiling.reading.exact import nanoseconds_of
-from jumar.profiling.reading.traces.kineto_types import TYPES
+from jumar.profiling.reading.traces.kineto_types import DTYPES
 from jumar.profiling.views.op_costs import cost, family
 from jumar.training.profiling.layers import Event, start_of
 
@@ -25,10 +25,10 @@ _SPELT: Final = {"FLOAT": "float32", "DOUBLE": "float64", "BF16": "bfloat16"}
 """Names in msprof that are not torch's in capitals."""
 _DTYPES: Final = {
     name: getattr(torch, _SPELT.get(word, word.lower()))
-    for name, word in TYPES.items()
+    for name, word in DTYPES.items()
     if not word.startswith(("COMPLEX", "FLOAT8"))
 }
-_WORDS: Final = {dtype: TYPES[name] for name, dtype in _DTYPES.items()}
+_WORDS: Final = {dtype: DTYPES[name] for name, dtype in _DTYPES.items()}
 _NUMBERS: Final = {
     0: "UINT8",
     1: "INT8",

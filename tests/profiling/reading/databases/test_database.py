@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from jumar.profiling.reading.databases.database import read_database
-from jumar.profiling.reading.part import Part
+from jumar.profiling.reading.file_content import FileContent
 
 Tables = Mapping[str, tuple[str, Sequence[Sequence[Any]]]]
 """Columns and rows by the name of the table."""
 
 
-def part(folder: Path, tables: Tables) -> Part:
+def content(folder: Path, tables: Tables) -> FileContent:
     path = folder / "x.db"
     with closing(sqlite3.connect(path)) as connection:
         for name, (columns, rows) in tables.items():
@@ -85,7 +85,7 @@ WHOLE: Tables = {
 def test_ops_have_facts_counters_steps_waits_and_launching_calls(
     tmp_path: Path,
 ) -> None:
-    found = part(tmp_path, WHOLE)
+    found = content(tmp_path, WHOLE)
     assert found.ops is not None
     shapes = {"input_shapes": "2,3;3,4", "input_types": "FLOAT;BF16"}
     none = {"output_shapes": None, "output_types": None, "output_formats": None}
@@ -120,7 +120,7 @@ def test_ops_have_facts_counters_steps_waits_and_launching_calls(
 
 
 def test_calls_have_the_layer_of_their_type_and_only_cann_connections(tmp_path: Path) -> None:
-    found = part(tmp_path, WHOLE)
+    found = content(tmp_path, WHOLE)
     assert found.host is not None
     assert found.host.columns == [
         *("thread", "layer", "name", "start_ns", "duration_ns", "correlation"),
@@ -139,7 +139,7 @@ def test_steps_collectives_links_and_clocks_use_nanoseconds_and_bytes(
     tmp_path: Path,
 ) -> None:
     times = "elapse_time, transit_time, wait_time, synchronization_time, idle_time"
-    found = part(
+    found = content(
         tmp_path,
         {
             "STEP_TIME": ("id, startNs, endNs", [(1, 1000, 2000), (2, 2000, 3000)]),
@@ -190,7 +190,7 @@ def test_steps_collectives_links_and_clocks_use_nanoseconds_and_bytes(
 
 def test_without_compute_facts_only_communication_ops_exist(tmp_path: Path) -> None:
     communication = {name: WHOLE[name] for name in ("STRING_IDS", "COMMUNICATION_OP")}
-    found = part(tmp_path, communication)
+    found = content(tmp_path, communication)
     assert found.ops is not None
     assert found.ops["name"].to_list() == ["hcom_allReduce__1"]
 
@@ -210,7 +210,7 @@ def test_database_with_a_single_rank_names_it(
     tmp_path: Path, ranks: list[int], rank: int | None
 ) -> None:
     tables = {"STEP_TIME": WHOLE["STEP_TIME"], "RANK_DEVICE_MAP": ("rankId", [(r,) for r in ranks])}
-    assert part(tmp_path, tables).rank == rank
+    assert content(tmp_path, tables).rank == rank
 
 
 def test_numbers_may_be_text_or_real_within_64_bits(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_numbers_may_be_text_or_real_within_64_bits(tmp_path: Path) -> None:
         (13, None, 8.0),
         (14, " N/A", 8.0),
     ]
-    found = part(tmp_path, {"STEP_TIME": ("id, startNs, endNs", rows)})
+    found = content(tmp_path, {"STEP_TIME": ("id, startNs, endNs", rows)})
     assert found.steps is not None
     assert found.steps.rows() == [
         (7, 1736408883704643212, 2_500_000_000_000_000_000),
@@ -244,7 +244,7 @@ def test_numbers_may_be_text_or_real_within_64_bits(tmp_path: Path) -> None:
 
 def test_lost_value_is_counted_once_even_if_its_table_is_read_again(tmp_path: Path) -> None:
     tables = {"STRING_IDS": STRINGS, "CANN_API": (CALL, [("soon", 995, THREAD, 10, 12, 4)])}
-    assert [gap.what for gap in part(tmp_path, tables).missing] == [
+    assert [gap.what for gap in content(tmp_path, tables).missing] == [
         "1 number cannot be read: table CANN_API, row 1, column startNs: 'soon'"
     ]
 
@@ -253,7 +253,7 @@ def test_rows_are_numbered_across_batches(tmp_path: Path) -> None:
     rows = [(number, 1, 2) for number in range(100_001)]
     rows[100_000] = (100_000, b"?", 2)  # pyright: ignore[reportArgumentType, reportCallIssue]
     rows[99_999] = (99_999, "x", 2)  # pyright: ignore[reportArgumentType, reportCallIssue]
-    found = part(tmp_path, {"STEP_TIME": ("id, startNs, endNs", rows)})
+    found = content(tmp_path, {"STEP_TIME": ("id, startNs, endNs", rows)})
     assert found.steps is not None
     assert found.steps.height == 99_999
     assert [gap.what for gap in found.missing] == [
@@ -271,7 +271,7 @@ def test_table_with_too_many_counters_has_none(tmp_path: Path, names: int, kept:
         "STRING_IDS": ("id, value", strings),
         "TASK_PMU_INFO": ("globalTaskId, name, value", counters),
     }
-    ops = part(tmp_path, tables).ops
+    ops = content(tmp_path, tables).ops
     assert ops is not None
     assert [name for name in ops.columns if name.startswith("c1")][:1] == (["c1"] if kept else [])
 
@@ -286,7 +286,7 @@ def test_non_utf8_text_is_read_with_replacement_characters(tmp_path: Path) -> No
 
 
 def test_non_numeric_communication_steps_and_ranks_are_null(tmp_path: Path) -> None:
-    found = part(
+    found = content(
         tmp_path,
         {
             "StepTraceTime": ("step, computing", [("x", 1)]),

@@ -5,12 +5,12 @@ from typing import Any
 
 import polars as pl
 
-from jumar.profiling.reading.databases.database_tables import Columns, Read, shown_tables
+from jumar.profiling.reading.databases.database_tables import Columns, ReadColumns, displayed_tables
 
 TEXTS = {1: "aten::mm", 2: "PTA", 3: "allocate", 4: "release", 5: "app", 6: "other", 7: "launch"}
 
 
-def reader(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> Read:
+def reader(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> ReadColumns:
     def read(name: str, columns: Columns) -> pl.DataFrame:
         rows = [{column: row.get(column) for column in columns} for row in tables.get(name, ())]
         return pl.DataFrame(rows, schema=dict(columns))
@@ -19,11 +19,11 @@ def reader(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> Read:
 
 
 def made(kind: str, **tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return shown_tables(reader(tables), TEXTS)[kind]().to_dicts()
+    return displayed_tables(reader(tables), TEXTS)[kind]().to_dicts()
 
 
 def test_tables_are_named_like_their_csv_files() -> None:
-    assert list(shown_tables(reader({}), TEXTS)) == [
+    assert list(displayed_tables(reader({}), TEXTS)) == [
         *("operator_memory", "memory_record", "npu_module_mem", "api_statistic", "environment"),
     ]
 

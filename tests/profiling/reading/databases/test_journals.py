@@ -58,7 +58,7 @@ def test_non_text_schema_is_refused(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE CANN_API (startNs, endNs)")
         connection.commit()
     path.write_bytes(path.read_bytes().replace(b"CREATE TABLE", b"CRE\xffTE TABLE"))
-    with pytest.raises(UserError, match="the database cannot be read"):
+    with pytest.raises(UserError, match="cannot be read as a database"):
         read(path)
 
 

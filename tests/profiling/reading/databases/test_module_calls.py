@@ -23,7 +23,7 @@ def layer(rows: Sequence[Row], thread: int, moment: int) -> str | None:
     numbered = [(*row[:3], names.index(row[3]), *row[4:]) for row in rows]
     table = pl.DataFrame(numbered, schema=dict.fromkeys(schema, pl.Int64), orient="row")
     layers = layers_of(lambda _, columns: table.select(list(columns)), dict(enumerate(names)))
-    return layers.of(pl.Series([thread]), pl.Series([moment]))[0]
+    return layers.at(pl.Series([thread]), pl.Series([moment]))[0]
 
 
 BACKWARD: Sequence[Row] = (

@@ -22,7 +22,7 @@ def refused(path: Path) -> str:
     with pytest.raises(UserError) as caught, unpacked(path, "shown.zip"):
         pass
     assert caught.value.where == "shown.zip"
-    assert caught.value.todo == "Unpack it yourself and name the folder."
+    assert caught.value.todo == "Unpack it yourself and give the folder."
     return caught.value.what
 
 
@@ -49,7 +49,7 @@ def test_only_tables_are_unpacked_into_a_temporary_folder(
 def test_members_that_point_outside_are_refused(tmp_path: Path, name: str) -> None:
     shown = name.replace("\\", "/")
     assert refused(zipped(tmp_path, (name, b"1"))).replace("\\", "/") == (
-        f"'{shown}' points outside of it"
+        f"'{shown}' is a path outside of the archive"
     )
 
 
@@ -60,7 +60,7 @@ def test_archive_with_too_many_files_is_refused(
     members = [(f"{number}.csv", b"1") for number in range(3)]
     with unpacked(zipped(tmp_path, *members[:2], ("x.py", b"")), "x") as folder:
         assert len(list(folder.iterdir())) == 2
-    assert refused(zipped(tmp_path, *members)) == "more than 2 files are in it"
+    assert refused(zipped(tmp_path, *members)) == "contains more than 2 files"
 
 
 @pytest.mark.parametrize("limit", ["fold", "largest"])
@@ -72,19 +72,19 @@ def test_archive_is_unpacked_only_up_to_a_size(
     packed = path.stat().st_size
     room = len(content) + 1
     if limit == "largest":
-        monkeypatch.setattr(archives, "LARGEST", room)
-        monkeypatch.setattr(archives, "MOST_FOLD", 1 << 20)
+        monkeypatch.setattr(archives, "MOST_UNPACKED", room)
+        monkeypatch.setattr(archives, "MOST_EXPANSION", 1 << 20)
     else:
         # A megabyte more than so many times the archive.
         fold = -(-(room - (1 << 20)) // packed)
-        monkeypatch.setattr(archives, "MOST_FOLD", fold)
+        monkeypatch.setattr(archives, "MOST_EXPANSION", fold)
     with unpacked(path, "x") as folder:
         assert (folder / "a.csv").stat().st_size == len(content)
     if limit == "largest":
-        monkeypatch.setattr(archives, "LARGEST", room - 1)
+        monkeypatch.setattr(archives, "MOST_UNPACKED", room - 1)
     else:
-        monkeypatch.setattr(archives, "MOST_FOLD", fold - 1)
-    assert refused(path) == "it holds far more than its size says"
+        monkeypatch.setattr(archives, "MOST_EXPANSION", fold - 1)
+    assert refused(path) == "expands to far more than its size suggests"
 
 
 def test_broken_archive_is_reported(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from jumar.ground.errors import UserError
+from jumar.profiling.reading.file_content import Source
 from jumar.profiling.reading.files import finding
 from jumar.profiling.reading.files.finding import sources_of
-from jumar.profiling.reading.part import Source
 
 STEPS = "Step,Computing,Communication,Free\n1,2,3,4\n"
 
@@ -22,12 +22,12 @@ def test_explicitly_given_file_is_read_whatever_its_name(tmp_path: Path) -> None
     path = tmp_path / "x.anything"
     path.write_text(STEPS)
     assert sources_of(path, "shown") == [
-        Source(path=path, shown="shown", capture=str(tmp_path), kind="step_trace_time")
+        Source(path=path, display_name="shown", capture=str(tmp_path), kind="step_trace_time")
     ]
     with pytest.raises(UserError) as caught:
         sources_of(tmp_path / "missing", "shown")
     assert caught.value.todo.endswith(
-        "Name a profile: a folder of torch_npu or msprof, a CSV, JSON, .db or zip file."
+        "Give a profile: a folder of torch_npu or msprof, or a CSV, JSON, .db or zip file."
     )
 
 
@@ -40,12 +40,12 @@ def test_tables_below_a_folder_are_found_in_order_without_raw_data(tmp_path: Pat
     )
     (tmp_path / "folder.csv").mkdir()
     (tmp_path / "unknown.json").write_text("{}")
-    found = [source.shown for source in sources_of(tmp_path, "top/")]
+    found = [source.display_name for source in sources_of(tmp_path, "top/")]
     assert found == [
         *("top/odd.csv", "top/z.csv.gz", "top/a/info.json.11", "top/a/x.txt", "top/b/1.CSV"),
         *("top/b/2.csv", "top/data/y.csv", "top/device_x/data/z.csv"),
     ]
-    assert {one.shown: one.kind for one in sources_of(tmp_path, "top")}["top/odd.csv"] == ""
+    assert {one.display_name: one.kind for one in sources_of(tmp_path, "top")}["top/odd.csv"] == ""
 
 
 def test_folder_with_too_many_files_is_refused(
@@ -58,7 +58,7 @@ def test_folder_with_too_many_files_is_refused(
     with pytest.raises(UserError) as caught:
         sources_of(tmp_path, "x")
     assert (caught.value.what, caught.value.where, caught.value.todo) == (
-        *("more than 2 files are in it", str(tmp_path), "Name the folder of one capture."),
+        *("contains more than 2 files", str(tmp_path), "Give the folder of one capture."),
     )
 
 

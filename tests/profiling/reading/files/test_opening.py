@@ -99,6 +99,6 @@ def test_utf8_file_is_used_directly_and_others_as_a_temporary_copy(tmp_path: Pat
         assert long.startswith(found)
         assert len(found) > 1000
         assert problem == (
-            "it cannot be unpacked to its end: "
+            "cannot be decompressed to the end: "
             "Compressed file ended before the end-of-stream marker was reached"
         )

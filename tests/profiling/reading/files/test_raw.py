@@ -7,7 +7,7 @@ import pytest
 from jumar.ground.errors import UserError
 from jumar.profiling import read
 from jumar.profiling.reading.files import raw
-from jumar.profiling.reading.files.raw import export, how_to_export, raw_folders, unexported
+from jumar.profiling.reading.files.raw import export, export_command, raw_folders, unexported_hint
 
 _HEADER = "Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us)"
 
@@ -58,7 +58,7 @@ def test_raw_data_beside_any_table_is_named_unless_torch_npu_analysed_it(tmp_pat
     (tmp_path / "kernel_details.csv").write_text(f"{_HEADER}\na,Mul,AI_CORE,1,2\n")
     (gap,) = (gap for gap in read(tmp_path).missing if "not read" in gap.what)
     assert gap.file == str(folder)
-    assert gap.what == f"not read: raw data, never exported; {how_to_export(folder)}"
+    assert gap.what == f"not read: raw data, never exported; {export_command(folder)}"
     # A renamed `*_ascend_pt` holds the tables and what they were made from.
     output = tmp_path / "ASCEND_PROFILER_OUTPUT"
     output.mkdir()
@@ -132,18 +132,18 @@ def test_without_msprof_the_command_is_shown(
 
 
 def test_raw_folder_message_has_the_whole_command(tmp_path: Path) -> None:
-    assert unexported(tmp_path) == ""
-    assert unexported(tmp_path / "missing") == ""
+    assert unexported_hint(tmp_path) == ""
+    assert unexported_hint(tmp_path / "missing") == ""
     folder = _raw(tmp_path / "PROF_1 x")
     told = f"msprof --export=on --output='{folder}', with CANN 6.2.RC2, 6.3.RC2 or later"
-    assert how_to_export(folder) == told
-    more = "`jumar profile show --export` does so for msprof's folders where CANN is installed."
-    one = f"It is raw data that was never exported. Run: {told}. {more}"
-    assert unexported(tmp_path) == one
+    assert export_command(folder) == told
+    more = "Where CANN is installed, `jumar profile show --export` does so for msprof's folders."
+    one = f"This is raw data that was never exported. Run: {told}. {more}"
+    assert unexported_hint(tmp_path) == one
     _raw(tmp_path / "PROF_2")
-    assert unexported(tmp_path) == one.replace("exported.", "exported (2 folders like it).", 1)
+    assert unexported_hint(tmp_path) == one.replace("exported.", "exported (2 folders).", 1)
     torch = _raw(tmp_path / "t/w_ascend_pt/PROF_1").parent
-    assert how_to_export(torch) == (
+    assert export_command(torch) == (
         "python3 -c 'from torch_npu.profiler.profiler import analyse; "
         f"""analyse('"'"'{torch.parent}'"'"')', where torch_npu and CANN are installed"""
     )
@@ -177,5 +177,5 @@ def test_raw_folders_have_data_and_are_sorted_and_not_nested(
     assert raw_folders(tmp_path / "a/PROF_3") == [tmp_path / "a/PROF_3"]
     # The top, and PROFX with the four folders in it, which are looked at before PROF_8.
     for most, found in ((6, []), (7, expected[:1])):
-        monkeypatch.setattr(raw, "_MOST", most)
+        monkeypatch.setattr(raw, "_MOST_FOLDERS", most)
         assert raw_folders(tmp_path) == found

@@ -21,27 +21,27 @@ def test_ai_cpu_ops_have_milliseconds_with_starts_in_microseconds(tmp_path: Path
         "1,TopK,2.5,0.5,1.25,10.5,20",
         "2,Sort,x,0.5,1.25,11.5,20",
     )
-    part = tables.read_aicpu(path, "shown.csv", "mindspore_aicpu")
-    assert (part.file, part.kind, part.producer, list(part.statistics)) == (
+    content = tables.read_aicpu(path, "shown.csv", "mindspore_aicpu")
+    assert (content.file, content.kind, content.producer, list(content.statistics)) == (
         *("shown.csv", "mindspore_aicpu", "mindspore", ["aicpu"]),
     )
     row = {
         **{"timestamp_ns": 10_500, "node": "TopK", "compute_time_ns": 1_250_000},
         **{"dispatch_time_ns": 500_000, "total_time_ns": 2_500_000},
     }
-    assert part.statistics["aicpu"].to_dicts() == [
+    assert content.statistics["aicpu"].to_dicts() == [
         row,
         row | {"timestamp_ns": 11_500, "node": "Sort", "total_time_ns": None},
     ]
-    assert [gap.what for gap in part.missing] == [
+    assert [gap.what for gap in content.missing] == [
         "1 number cannot be read: line 3, column 'total_time': 'x'"
     ]
 
 
 def test_types_of_ops_have_totals_and_averages(tmp_path: Path) -> None:
     path = written(tmp_path, "op_type,execution_time,execution_frequency,percent", "Mul,2.5,4,12.5")
-    part = tables.read_op_types(path, "shown.csv", "mindspore_op_type")
-    assert part.statistics["op_statistic"].to_dicts() == [
+    content = tables.read_op_types(path, "shown.csv", "mindspore_op_type")
+    assert content.statistics["op_statistic"].to_dicts() == [
         {
             **{"op_type": "Mul", "core_type": "AI_CORE", "count": 4, "total_time_ns": 2_500_000},
             **{"avg_time_ns": 625_000, "ratio_percent": 12.5},
@@ -53,15 +53,15 @@ def test_op_details_have_no_start_and_say_so(tmp_path: Path) -> None:
     path = written(
         tmp_path, "full_op_name,execution_time", "net/Conv2D-op12,0.5", "Add,1", ",1", "x,N/A"
     )
-    part = tables.read_op_details(path, "shown.csv", "mindspore_op_detail")
-    assert (part.device, part.kind) == ("npu", "mindspore_op_detail")
-    assert part.ops is not None
-    assert part.ops.columns == ["name", "type", "core", "duration_ns"]
-    assert part.ops.rows() == [
+    content = tables.read_op_details(path, "shown.csv", "mindspore_op_detail")
+    assert (content.device, content.kind) == ("npu", "mindspore_op_detail")
+    assert content.ops is not None
+    assert content.ops.columns == ["name", "type", "core", "duration_ns"]
+    assert content.ops.rows() == [
         ("net/Conv2D-op12", "Conv2D", "AI_CORE", 500_000),
         ("Add", "Add", "AI_CORE", 1_000_000),
     ]
-    assert part.missing == (
+    assert content.missing == (
         Missing(file="shown.csv", what="start times", needed_for=("step split", "timeline")),
     )
 
@@ -79,14 +79,14 @@ def test_op_facts_use_msprofs_terms(tmp_path: Path) -> None:
         '8,9,x,b,"{"',
         "8,9,1,c,[1]",
     )
-    part = tables.read_framework(path, "shown.csv", "mindspore_framework")
+    content = tables.read_framework(path, "shown.csv", "mindspore_framework")
     row = {
         **{"name": "a", "stream": "6", "task": 5, "block_num": 7, "input_shapes": "2,3;"},
         **{"input_types": "DOUBLE;", "input_formats": "ND;FRACTAL_Z", "output_shapes": ""},
         **{"output_types": "", "output_formats": ""},
     }
     empty = dict.fromkeys(("input_shapes", "input_types", "input_formats"), "")
-    assert part.statistics["framework"].to_dicts() == [
+    assert content.statistics["framework"].to_dicts() == [
         row,
         row | empty | {"name": "b", "stream": "9", "task": 8, "block_num": None},
         row | empty | {"name": "c", "stream": "9", "task": 8, "block_num": 1},
@@ -116,15 +116,15 @@ def test_steps_and_collectives_are_in_ticks_of_ten_nanoseconds(
         "step_num,start_point,end_point,iteration_interval" + (more if collectives else ""),
         *(line + (value if collectives else "") for line, value in zip(lines, values, strict=True)),
     )
-    part = tables.read_steps(path, "shown.csv", "mindspore_step_trace")
-    assert part.steps is not None
-    assert part.steps.columns == ["step", "start_ns", "end_ns", "data_ns"]
-    assert part.steps.rows() == [(1, 1000, 2000, 50), (2, 2000, 3000, 60), (3, 3000, 4000, 70)]
-    assert part.statistics["step_trace"].height == 5
+    content = tables.read_steps(path, "shown.csv", "mindspore_step_trace")
+    assert content.steps is not None
+    assert content.steps.columns == ["step", "start_ns", "end_ns", "data_ns"]
+    assert content.steps.rows() == [(1, 1000, 2000, 50), (2, 2000, 3000, 60), (3, 3000, 4000, 70)]
+    assert content.statistics["step_trace"].height == 5
     if collectives:
-        assert part.collectives is not None
-        assert part.collectives.to_dicts() == [
+        assert content.collectives is not None
+        assert content.collectives.to_dicts() == [
             {"step": 1, "name": name, "start_ns": 1300, "elapse_ns": 200}
         ]
     else:
-        assert part.collectives is None
+        assert content.collectives is None

@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 
 from jumar.profiling.profile import Missing
-from jumar.profiling.reading.mindspore.timeline import read_clock, read_timeline, since_start
-from jumar.profiling.reading.part import Part
+from jumar.profiling.reading.file_content import FileContent
+from jumar.profiling.reading.mindspore.timeline import on_device_clock, read_clock, read_timeline
 
 
 def op(pid: object, name: str, **args: Any) -> dict[str, Any]:
@@ -16,7 +16,7 @@ def op(pid: object, name: str, **args: Any) -> dict[str, Any]:
     return {"ph": "X", "pid": pid, "tid": 7, "name": name, **times, "args": args}
 
 
-def read(folder: Path, *events: object, cut: bool = False) -> Part:
+def read(folder: Path, *events: object, cut: bool = False) -> FileContent:
     path = folder / "x.json"
     text = json.dumps(events)
     path.write_text(text[:-1] if cut else text)
@@ -63,7 +63,7 @@ def test_ops_have_shapes_and_types_except_on_the_ai_cpu(tmp_path: Path) -> None:
     ]
     assert found.missing == (
         Missing(file="shown.json", what="1 number cannot be read: event 'short', dur: '-1'"),
-        Missing(file="shown.json", what="the end: it ends in the middle"),
+        Missing(file="shown.json", what="the end: truncated"),
     )
 
 
@@ -75,27 +75,31 @@ def test_timeline_without_ops_has_no_table(tmp_path: Path) -> None:
 def test_device_clock_ticks_are_ten_nanoseconds(tmp_path: Path) -> None:
     path = tmp_path / "min_cycle_counter_0.txt"
     path.write_text(" 123456789012345678.0\n")
-    part = read_clock(path, "shown.txt", "mindspore_clock")
-    assert (part.file, part.kind, part.producer) == ("shown.txt", "mindspore_clock", "mindspore")
-    assert list(part.statistics) == ["mindspore_clock"]
-    assert part.statistics["mindspore_clock"].to_dicts() == [{"zero_ns": 1234567890123456780}]
+    content = read_clock(path, "shown.txt", "mindspore_clock")
+    assert (content.file, content.kind, content.producer) == (
+        "shown.txt",
+        "mindspore_clock",
+        "mindspore",
+    )
+    assert list(content.statistics) == ["mindspore_clock"]
+    assert content.statistics["mindspore_clock"].to_dicts() == [{"zero_ns": 1234567890123456780}]
 
 
 def test_timeline_ops_are_moved_to_the_device_clock() -> None:
     ops = pl.DataFrame({"core": ["AI_CORE", "AI_CPU", "AI_CPU"], "start_ns": [5, 30, 20]})
-    timeline = Part(file="t", kind="mindspore_timeline", ops=ops)
-    clock = Part(
+    timeline = FileContent(file="t", kind="mindspore_timeline", ops=ops)
+    clock = FileContent(
         file="c",
         kind="mindspore_clock",
         statistics={"mindspore_clock": pl.DataFrame({"zero_ns": [1000]})},
     )
 
-    def aicpu(*starts: int) -> Part:
+    def aicpu(*starts: int) -> FileContent:
         table = pl.DataFrame({"timestamp_ns": starts}, schema={"timestamp_ns": pl.Int64})
-        return Part(file="a", kind="mindspore_aicpu", statistics={"aicpu": table})
+        return FileContent(file="a", kind="mindspore_aicpu", statistics={"aicpu": table})
 
-    def starts(*parts: Part, table: pl.DataFrame = ops) -> list[int]:
-        return since_start(table, parts)["start_ns"].to_list()
+    def starts(*contents: FileContent, table: pl.DataFrame = ops) -> list[int]:
+        return on_device_clock(table, contents)["start_ns"].to_list()
 
     assert starts(timeline, aicpu(90, 70), clock) == [55, 80, 70]
     assert starts(timeline, clock) == [1005, 1030, 1020]
@@ -103,9 +107,9 @@ def test_timeline_ops_are_moved_to_the_device_clock() -> None:
     assert starts(timeline) == [5, 30, 20]
     # Ops of another file are on its own clock.
     assert starts(aicpu(70), clock) == [5, 30, 20]
-    other = Part(file="o", kind="op_summary", ops=ops)
+    other = FileContent(file="o", kind="op_summary", ops=ops)
     assert starts(other, clock) == [5, 30, 20]
     assert starts(timeline, clock, table=ops.clone()) == [5, 30, 20]
     core = ops.filter(pl.col("core") == "AI_CORE")
-    bare = Part(file="t", kind="mindspore_timeline", ops=core)
+    bare = FileContent(file="t", kind="mindspore_timeline", ops=core)
     assert starts(bare, aicpu(70), clock, table=core) == [1005]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jumar.profiling.reading.exact import DIGITS, nanoseconds
-from jumar.profiling.reading.tables.column_values import each_once, integers, times
+from jumar.profiling.reading.tables.column_values import convert_distinct, integers, times
 
 DECIMALS = st.from_regex(r"\A-?[0-9]{1,17}(\.[0-9]{0,9})?\Z")
 SPOILED = st.sampled_from(
@@ -54,7 +54,7 @@ def test_integers_are_read_next_to_missing_values_and_with_blanks() -> None:
 @pytest.mark.parametrize("repeated", [1, 5])
 def test_malformed_text_is_repaired_at_any_position(kind: pl.DataType, repeated: int) -> None:
     text = pl.Series("t", ["DT_FLOAT", None, "N/A", ""] * repeated, pl.String).cast(kind)
-    found = each_once(
+    found = convert_distinct(
         text, lambda column: pl.when(column != "N/A").then(column.str.strip_prefix("DT_"))
     )
     assert found.to_list() == ["FLOAT", None, None, ""] * repeated
@@ -104,4 +104,6 @@ def test_only_exceptions_of_a_long_column_take_the_slow_path() -> None:
 def test_integers_have_the_requested_dtype() -> None:
     found = integers(pl.Series("n", ["1", "2"]), pl.Int32())
     assert (found.name, found.dtype, found.to_list()) == ("n", pl.Int32, [1, 2])
-    assert each_once(pl.Series("t", [], dtype=pl.Categorical), lambda c: c).dtype == pl.String
+    assert (
+        convert_distinct(pl.Series("t", [], dtype=pl.Categorical), lambda c: c).dtype == pl.String
+    )

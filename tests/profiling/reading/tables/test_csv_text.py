@@ -50,7 +50,7 @@ def test_columns_of_a_table_are_numbers_or_nulls(tmp_path: Path) -> None:
     assert (number.name, number.to_list()) == ("a", [1, None])
     none = table.number("c", lambda column: column.cast(pl.Int64, strict=False))
     assert (none.name, none.dtype, none.to_list()) == ("c", pl.Int64, [None, None])
-    table.lost(0, " b", 7)
+    table.count_lost(0, " b", 7)
     (gap,) = table.missing()
     assert gap.file == "shown.csv"
     assert gap.what == "2 numbers cannot be read: line 3, column 'a': 'x'; line 2, column 'b': '7'"

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from jumar.profiling.profile import Missing
-from jumar.profiling.reading.part import Part
+from jumar.profiling.reading.file_content import FileContent
 from jumar.profiling.reading.tables.op_tables import read_ops
 
 
-def read(folder: Path, *lines: str, kind: str = "op_summary") -> Part:
+def read(folder: Path, *lines: str, kind: str = "op_summary") -> FileContent:
     path = folder / "x.csv"
     path.write_text("".join(f"{line}\n" for line in lines))
     return read_ops(path, "shown.csv", kind)

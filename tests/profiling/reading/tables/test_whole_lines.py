@@ -42,11 +42,11 @@ def gaps(profile: Profile) -> list[str]:
     ("damaged", "reason"),
     [
         (ROW[: ROW.index(",0,8") + 2], "line 3 has 7 of 11 fields"),
-        (ROW[: ROW.index("2,3") + 2], "line 3 ends within quotes"),
+        (ROW[: ROW.index("2,3") + 2], "line 3 ends inside quotes"),
         (ROW.replace(",3.5", ",1,234.5"), "line 3 has 12 fields instead of 11"),
         (ROW.replace(",0,8", ",8"), "line 3 has 10 of 11 fields"),
-        (ROW.replace("3.5", "3.\0005"), "line 3 holds zero bytes"),
-        ("\0" * 5000, "line 3 holds zero bytes"),
+        (ROW.replace("3.5", "3.\0005"), "line 3 contains zero bytes"),
+        ("\0" * 5000, "line 3 contains zero bytes"),
         (ROW.replace(",a,", ',"a,'), "line 3 has 5 of 11 fields"),
     ],
 )
@@ -58,7 +58,7 @@ def test_damaged_line_loses_only_itself_and_is_named(
         damaged += "\n"
     profile = opened(tmp_path, HEADER + ROW + damaged + ROW * more)
     assert profile.ops["duration_ns"].to_list() == [3500] * (1 + more)
-    assert gaps(profile) == [f"1 line left out: {reason}"]
+    assert gaps(profile) == [f"1 line dropped: {reason}"]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_faults_are_counted_and_the_first_three_named(tmp_path: Path) -> None:
     bad = "".join(ROW.replace("3.5", f"x{place}") for place in range(9))
     profile = opened(tmp_path, HEADER + ROW + bad + "1,2\n" * 5)
     lines, numbers = gaps(profile)[-2:]
-    assert lines.startswith("5 lines left out: line 12 has 2 of 11 fields; line 13")
+    assert lines.startswith("5 lines dropped: line 12 has 2 of 11 fields; line 13")
     assert lines.endswith("; and 2 more")
     assert numbers.startswith("9 numbers cannot be read: line 3, column 'Duration(us)': 'x0'; ")
     assert numbers.endswith("; and 6 more")
@@ -112,7 +112,7 @@ def test_faults_are_counted_and_the_first_three_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (HEADER, "rows: it has none"),
+        (HEADER, "has no rows"),
         (HEADER + ROW.replace("3.5", "x"), "line 2, column 'Duration(us)': 'x'"),
         (HEADER + ROW[:20], "line 2 has 5 of 11 fields"),
     ],
@@ -128,7 +128,7 @@ def test_table_without_remaining_rows_is_an_error_with_the_reason(
 def test_last_field_without_a_line_break_may_be_truncated(tmp_path: Path) -> None:
     profile = opened(tmp_path, HEADER + ROW + ROW[:-1])
     assert profile.ops.height == 2
-    assert gaps(profile)[-1].endswith("its last field may be cut: '0.5'")
+    assert gaps(profile)[-1].endswith("its last field may be cut off: '0.5'")
 
 
 def test_truncated_compressed_table_gives_the_rows_before_the_cut(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_truncated_compressed_table_gives_the_rows_before_the_cut(tmp_path: Path
     packed = gzip.compress((HEADER + rows).encode())
     profile = opened(tmp_path, packed[: len(packed) // 2], "kernel_details.csv.gz")
     assert 5_000 < profile.ops.height < 15_000
-    assert any("cannot be unpacked to its end" in gap for gap in gaps(profile))
+    assert any("cannot be decompressed to the end" in gap for gap in gaps(profile))
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def taken(folder: Path, content: str, rows: int = 0) -> tuple[str, list[int], li
     return text, numbers, [gap.what for gap in unreadable.missing()]
 
 
-END = "the end: the last line has no line break, so its last field may be cut: "
+END = "the end: the last line has no line break, so its last field may be cut off: "
 
 
 @pytest.mark.parametrize(
@@ -243,17 +243,17 @@ END = "the end: the last line has no line break, so its last field may be cut: "
         ("a,b\n1,2\n3,4", "a,b\n1,2\n3,4", [2, 3], [f"{END}'4'"]),
         ("a,b\n\n1,2\n \n3,4\n", "a,b\n1,2\n3,4\n", [3, 5], []),
         ("\na,b\n1,2\n", "a,b\n1,2\n", [3], []),
-        ("a,b\n1\n3,4\n", "a,b\n3,4\n", [3], ["1 line left out: line 2 has 1 of 2 fields"]),
-        ("a,b,\n1,2\n3\n", "a,b,\n1,2\n", [2], ["1 line left out: line 3 has 1 of 3 fields"]),
+        ("a,b\n1\n3,4\n", "a,b\n3,4\n", [3], ["1 line dropped: line 2 has 1 of 2 fields"]),
+        ("a,b,\n1,2\n3\n", "a,b,\n1,2\n", [2], ["1 line dropped: line 3 has 1 of 3 fields"]),
         ("a,b\n1,2,\n", "a,b\n1,2,\n", [2], []),
         ("a,b\n1,2,, \n", "a,b\n1,2,, \n", [2], []),
-        ("a,b\n1,2,3\n", "a,b\n", [], ["1 line left out: line 2 has 3 fields instead of 2"]),
+        ("a,b\n1,2,3\n", "a,b\n", [], ["1 line dropped: line 2 has 3 fields instead of 2"]),
         ('a,b\n1,"2\n3"\n4,5\n', 'a,b\n1,"2\n3"\n4,5\n', [2, 4], []),
-        ('a,b\n1,"2\n4,5\n', "a,b\n4,5\n", [3], ["1 line left out: line 2 ends within quotes"]),
+        ('a,b\n1,"2\n4,5\n', "a,b\n4,5\n", [3], ["1 line dropped: line 2 ends inside quotes"]),
         ('a,b\n1,"2""x"\n', 'a,b\n1,"2""x"\n', [2], []),
         ('a,"b,c"\n1,2\n', 'a,"b,c"\n1,2\n', [2], []),
         ("a,b\n1,2\r\n", "a,b\n1,2\r\n", [2], []),
-        ("a,b\n1,\0\n3,4\n", "a,b\n3,4\n", [3], ["1 line left out: line 2 holds zero bytes"]),
+        ("a,b\n1,\0\n3,4\n", "a,b\n3,4\n", [3], ["1 line dropped: line 2 contains zero bytes"]),
         ("a\n", "a\n", [], []),
     ],
 )  # fmt: skip
@@ -267,7 +267,7 @@ def test_rows_are_complete_records_with_line_numbers(
 def test_quoted_field_may_span_a_limited_number_of_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, breaks: int, whole: bool
 ) -> None:
-    monkeypatch.setattr(lines_of, "_MOST_JOINED", 3)
+    monkeypatch.setattr(lines_of, "_MOST_LINES_IN_FIELD", 3)
     content = 'a,b\n1,"' + "x\n" * breaks + '"\n7,8\n'
     found, _, said = taken(tmp_path, content)
     assert (found == content) is whole
@@ -292,7 +292,7 @@ def test_regularity_does_not_depend_on_window_size(
     ):
         path.write_text(text)
         assert is_regular(path, fields) is regular, text
-    monkeypatch.setattr(lines_of, "_MOST_KNOWN", 1)
+    monkeypatch.setattr(lines_of, "_MOST_PATTERNS", 1)
     path.write_text('a,b\n1,2\n"1",2\n"1","2"\n1,2\n1\n')
     assert not is_regular(path, 2)
 

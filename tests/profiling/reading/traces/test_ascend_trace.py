@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jumar.profiling.profile import Missing
-from jumar.profiling.reading.part import Part
+from jumar.profiling.reading.file_content import FileContent
 from jumar.profiling.reading.traces import ascend_trace
 from jumar.profiling.reading.traces.trace import read_trace
 
@@ -33,20 +33,20 @@ def of_torch(category: str, name: str, start: float, lasted: float) -> dict[str,
     return {**ran(1, 9, name, start, lasted), "cat": category}
 
 
-def part(folder: Path, *events: dict[str, Any], cut: bool = False) -> Part:
+def content(folder: Path, *events: dict[str, Any], cut: bool = False) -> FileContent:
     path = folder / "x.json"
     text = json.dumps(events)
     path.write_text(text[:-1] if cut else text)
     with read_trace(path, "shown.json") as trace:
         assert ascend_trace.is_ascend(trace)
-        return ascend_trace.part_of(trace, "shown.json")
+        return ascend_trace.content_of(trace, "shown.json")
 
 
 HARDWARE = named(3, "Ascend Hardware")
 
 
 def test_hardware_ops_and_collectives_have_their_launches(tmp_path: Path) -> None:
-    found = part(
+    found = content(
         tmp_path,
         HARDWARE,
         named(4, "HCCL"),
@@ -94,7 +94,7 @@ def test_hardware_ops_and_collectives_have_their_launches(tmp_path: Path) -> Non
 
 
 def test_calls_have_the_layer_of_their_category_or_level(tmp_path: Path) -> None:
-    found = part(
+    found = content(
         tmp_path,
         named(5, "CANN"),
         named(6, "Elsewhere"),
@@ -138,7 +138,7 @@ def test_graph_mode_iterations_are_steps_with_the_longest_data_wait(tmp_path: Pa
     def iteration(number: str, start: int, lasted: int) -> dict[str, Any]:
         return {**ran(1, 1, f"Iteration {number}", start, lasted), "cat": "Iteration Time"}
 
-    found = part(
+    found = content(
         tmp_path,
         named(1, "Step Trace"),
         iteration("3", 100, 50),
@@ -155,14 +155,14 @@ def test_graph_mode_iterations_are_steps_with_the_longest_data_wait(tmp_path: Pa
     assert found.steps.columns == ["step", "start_ns", "end_ns", "data_ns"]
     assert found.steps.rows() == [(2, 0, 100_000, 4_000), (3, 100_000, 150_000, None)]
     assert found.producer == "msprof"
-    assert found.missing == (Missing(file="shown.json", what="the end: it ends in the middle"),)
+    assert found.missing == (Missing(file="shown.json", what="the end: truncated"),)
 
 
 def test_spans_of_the_step_trace_are_no_calls_on_the_host(tmp_path: Path) -> None:
     def traced(category: str, name: str) -> dict[str, Any]:
         return {**ran(1, 1, name, 0, 100), "cat": category}
 
-    found = part(
+    found = content(
         tmp_path,
         named(1, "Step Trace"),
         traced("Iteration Time", "Iteration 2"),
@@ -181,7 +181,7 @@ def test_clocks_and_overlap_analysis_are_read(tmp_path: Path) -> None:
     def clock(time: int, megahertz: int) -> dict[str, Any]:
         return {"ph": "C", "name": "AI Core Freq", "ts": time, "args": {"MHz": megahertz}}
 
-    found = part(
+    found = content(
         tmp_path,
         named(8, "Overlap Analysis"),
         named(9, "Task Scheduler"),

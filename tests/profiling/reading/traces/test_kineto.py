@@ -13,7 +13,7 @@ from torch.profiler import ProfilerActivity, profile, record_function, schedule
 from jumar.ground.errors import UserError
 from jumar.profiling import read
 from jumar.profiling.profile import Missing
-from jumar.profiling.reading.part import Part
+from jumar.profiling.reading.file_content import FileContent
 from jumar.profiling.reading.traces import kineto, longest
 from jumar.profiling.reading.traces.trace import read_trace
 from jumar.profiling.views.step_split import step_split
@@ -64,7 +64,7 @@ def test_dropped_calls_of_the_host_are_reported(
     _captured(tmp_path / "trace.json")
     whole = read(tmp_path / "trace.json")
     assert not any("too many to keep" in each.what for each in whole.missing)
-    monkeypatch.setattr(longest, "KEPT_CALLS", 10)
+    monkeypatch.setattr(longest, "MOST_CALLS", 10)
     profile = read(tmp_path / "trace.json")
     assert profile.host.filter(pl.col("layer") != "mark").height <= 10
     (left_out,) = (each for each in profile.missing if "too many to keep" in each.what)
@@ -121,7 +121,7 @@ def _written(path: Path, *events: dict[str, Any], **beside: Any) -> Path:
 
 def test_cuda_trace_without_kernels_is_an_error_that_says_so(tmp_path: Path) -> None:
     call = _slice("cuda_runtime", "cudaLaunchKernel", 1, 2, args={"correlation": 3})
-    with pytest.raises(UserError, match="kernels: calls to the device's runtime are there"):
+    with pytest.raises(UserError, match="kernels: the trace has calls to the device's runtime"):
         read(_written(tmp_path / "x.json", call))
 
 
@@ -193,7 +193,7 @@ def test_rocprof_slices_are_ops_by_their_process(tmp_path: Path) -> None:
         ("Cijk_6", "CUDA"),
     ]
     assert [gap.what for gap in profile.missing] == [
-        "events of categories that are not read: (no category) 1"
+        "events of unsupported categories: (no category) 1"
     ]
 
 
@@ -207,14 +207,14 @@ def test_every_omitted_category_is_listed_with_its_count(tmp_path: Path) -> None
         {"ph": "s", "cat": "ac2g", "name": "ac2g", "ts": 1, "id": 3},
     )
     assert [gap.what for gap in read(path).missing] == [
-        "events of categories that are not read: gpu_user_annotation 3, cpu_instant_event 1"
+        "events of unsupported categories: gpu_user_annotation 3, cpu_instant_event 1"
     ]
 
 
 def test_trace_without_readable_events_is_an_error_with_its_categories(tmp_path: Path) -> None:
     marked = _slice("user_annotation", "ProfilerStep#1", 0, 9)
     path = _written(tmp_path / "x.json", marked, *[_slice("tpu_things", "t", 1, 1)] * 7)
-    with pytest.raises(UserError, match="not read: tpu_things 7"):
+    with pytest.raises(UserError, match="unsupported categories: tpu_things 7"):
         read(path)
 
 
@@ -247,17 +247,17 @@ def test_gloo_collectives_of_a_cpu_trace_are_communication(shared: Path) -> None
     assert profile.steps["step"].to_list() == [551]
 
 
-def _part(path: Path, *events: dict[str, Any], **beside: Any) -> Part:
+def _content(path: Path, *events: dict[str, Any], **beside: Any) -> FileContent:
     path.write_text(json.dumps({"traceEvents": events, **beside}))
     with read_trace(path, "shown.json") as trace:
-        return kineto.part_of(trace, "shown.json")
+        return kineto.content_of(trace, "shown.json")
 
 
 def test_every_column_of_a_cuda_trace_follows_from_its_events(tmp_path: Path) -> None:
     """By hand: base 1000 ns, two steps, kernels with a launch, with an id alone, and with none."""
     shapes = {"Input Dims": [[2, 3], [3, 4]], "Input type": ["float", "float"]}
     launch = {"correlation": 5, "External id": 99}
-    found = _part(
+    found = _content(
         tmp_path / "x.json",
         _slice("user_annotation", "ProfilerStep#8", 100, 50),
         _slice("user_annotation", "ProfilerStep#7", 0, 100),
@@ -393,7 +393,7 @@ def test_collectives_outside_nccl_are_communication(
     tmp_path: Path, kernel: str, talks: bool
 ) -> None:
     where = {"device": 0, "stream": 7, "correlation": 8}
-    found = _part(
+    found = _content(
         tmp_path / "x.json",
         _slice("cpu_op", "symm_mem::reduce_", 5, 20),
         _slice("cuda_runtime", "cudaLaunchKernel", 10, 1, args={"correlation": 8}),
@@ -417,14 +417,14 @@ def test_collectives_outside_nccl_are_communication(
 def test_kernel_without_an_op_has_the_first_family_matching_its_name(
     tmp_path: Path, kernel: str, family: str
 ) -> None:
-    found = _part(tmp_path / "x.json", _slice("kernel", kernel, 1, 1))
+    found = _content(tmp_path / "x.json", _slice("kernel", kernel, 1, 1))
     assert found.ops is not None
     assert found.ops["type"].to_list() == [family]
 
 
 def test_every_column_of_a_cpu_trace_follows_from_its_events(tmp_path: Path) -> None:
     shapes = {"Input Dims": [[2]], "Input type": ["double"]}
-    found = _part(
+    found = _content(
         tmp_path / "x.json",
         _slice("user_annotation", "ProfilerStep#3", 0, 100),
         _slice("cpu_op", "aten::linear", 10, 50, args={"External id": 7, "Module Hierarchy": "n"}),
@@ -438,8 +438,8 @@ def test_every_column_of_a_cpu_trace_follows_from_its_events(tmp_path: Path) -> 
     assert found.device == "cpu"
     assert [(gap.what, gap.needed_for) for gap in found.missing] == [
         (
-            "kernels: calls to the device's runtime are there, but nothing that ran on the device "
-            "(activities without CUDA, or no right to use CUPTI)",
+            "kernels: the trace has calls to the device's runtime, but no work on the device "
+            "(recorded without CUDA activities or without permission to use CUPTI)",
             ("op table of the device", "step split"),
         )
     ]
@@ -476,7 +476,7 @@ def test_every_column_of_a_cpu_trace_follows_from_its_events(tmp_path: Path) -> 
 def test_rank_and_chip_come_from_the_trace_if_plausible(
     tmp_path: Path, beside: dict[str, Any], rank: int | None, chip: str
 ) -> None:
-    found = _part(tmp_path / "x.json", _slice("kernel", "k", 1, 1), **beside)
+    found = _content(tmp_path / "x.json", _slice("kernel", "k", 1, 1), **beside)
     assert (found.rank, found.chip) == (rank, chip)
 
 
@@ -486,12 +486,12 @@ def test_at_most_twenty_omitted_categories_are_named(
 ) -> None:
     names = [f"c{number:02}" for number in range(categories)]
     events = [_slice(name, "x", 1, 1) for name in names]
-    found = _part(tmp_path / "x.json", *events, _slice("c07", "x", 1, 1))
+    found = _content(tmp_path / "x.json", *events, _slice("c07", "x", 1, 1))
     counts = ["c07 2", *(f"{name} 1" for name in names if name != "c07")]
     assert found.missing == (
         Missing(
             file="shown.json",
-            what=f"events of categories that are not read: {', '.join(counts[:20])}{more}",
+            what=f"events of unsupported categories: {', '.join(counts[:20])}{more}",
         ),
     )
 
@@ -500,10 +500,10 @@ def test_truncated_trace_is_reported(tmp_path: Path) -> None:
     path = _written(tmp_path / "x.json", _slice("kernel", "k", 1, 1))
     path.write_text(path.read_text().rpartition("]")[0])
     (gap,) = read(path).missing
-    assert gap.what == "the end: it ends in the middle"
+    assert gap.what == "the end: truncated"
 
 
 def test_device_id_beyond_32_bits_is_none(tmp_path: Path) -> None:
-    found = _part(tmp_path / "x.json", _slice("kernel", "k", 1, 1, args={"device": 1 << 31}))
+    found = _content(tmp_path / "x.json", _slice("kernel", "k", 1, 1, args={"device": 1 << 31}))
     assert found.ops is not None
     assert found.ops["device"].to_list() == [None]

@@ -20,9 +20,9 @@ from jumar.ground.errors import UserError
 from jumar.profiling import read
 from jumar.profiling.reading.traces import longest, spilling, sweeping
 from jumar.profiling.reading.traces.nesting import Sweep
-from jumar.profiling.reading.traces.spilling import Table, Texts
+from jumar.profiling.reading.traces.spilling import SpillingTable, TextNumbers
 
-_COLUMNS: dict[str, spilling.Kind] = {"name": "text", "start_ns": "whole", "id": "digits"}
+_COLUMNS: dict[str, spilling.ColumnType] = {"name": "text", "start_ns": "whole", "id": "digits"}
 
 
 def _events(steps: int, device: bool) -> Iterator[dict[str, Any]]:
@@ -63,9 +63,9 @@ def _written(path: Path, steps: int, device: bool = True) -> Path:
 
 def _spill(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have everything on the disk and in spans, also of a short trace."""
-    monkeypatch.setattr(spilling, "BATCH", 37)
-    monkeypatch.setattr(spilling, "KEPT_BATCHES", 0)
-    monkeypatch.setattr(sweeping, "SPAN", 100)
+    monkeypatch.setattr(spilling, "ROWS_PER_BATCH", 37)
+    monkeypatch.setattr(spilling, "BATCHES_IN_MEMORY", 0)
+    monkeypatch.setattr(sweeping, "ROWS_PER_SPAN", 100)
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_columns_on_disk_equal_those_in_memory(
 ) -> None:
     expected = read(shared / "data" / "msprof" / sample)
     _spill(monkeypatch)
-    monkeypatch.setattr(spilling, "BATCH", 1500)
-    monkeypatch.setattr(sweeping, "SPAN", 5000)
+    monkeypatch.setattr(spilling, "ROWS_PER_BATCH", 1500)
+    monkeypatch.setattr(sweeping, "ROWS_PER_SPAN", 5000)
     found = read(shared / "data" / "msprof" / sample)
     for name in ("ops", "steps", "host"):
         assert getattr(found, name).equals(getattr(expected, name)), name
@@ -128,7 +128,7 @@ def test_spanned_sweep_finds_the_same_parents_as_a_single_one(
             row: int(place_of[parent]) if parent >= 0 else -1
             for row, parent in zip(span["row"].to_list(), parents.tolist(), strict=True)
         }
-        sweep.running(high)
+        sweep.still_open(high)
     assert [found[row] for row in range(len(calls))] == whole.tolist()
 
 
@@ -150,9 +150,9 @@ def test_table_round_trips_every_row(
     rows: list[tuple[Any, int, Any]], batch: int, kept: int, span: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spilling, "BATCH", batch)
-        patch.setattr(spilling, "KEPT_BATCHES", kept)
-        table = Table(_COLUMNS, Texts())
+        patch.setattr(spilling, "ROWS_PER_BATCH", batch)
+        patch.setattr(spilling, "BATCHES_IN_MEMORY", kept)
+        table = SpillingTable(_COLUMNS, TextNumbers())
         for row in rows:
             table.add(row)
         table.pack()
@@ -186,7 +186,7 @@ def test_longest_calls_match_a_single_pass(parts: list[list[tuple[int, bool]]], 
         for part in parts
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(longest, "KEPT_CALLS", kept)
+        patch.setattr(longest, "MOST_CALLS", kept)
         found, gaps = longest.longest_calls(frames, "x")
     calls = [call for part in parts for call in part]
     if len(calls) <= kept:
@@ -201,9 +201,9 @@ def test_longest_calls_match_a_single_pass(parts: list[list[tuple[int, bool]]], 
 
 def test_column_file_is_unlinked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(spilling, "KEPT_BATCHES", 0)
+    monkeypatch.setattr(spilling, "BATCHES_IN_MEMORY", 0)
     before = len(list(Path("/proc/self/fd").iterdir()))
-    table = Table(_COLUMNS, Texts())
+    table = SpillingTable(_COLUMNS, TextNumbers())
     table.add(("a", 1, 2))
     table.pack()
     assert len(list(Path("/proc/self/fd").iterdir())) == before + 1
@@ -232,7 +232,7 @@ _PEAK = """
 import sys, jumar.profiling
 from jumar.profiling.reading.traces import spilling, sweeping
 # What does not grow shall be small beside what does, so that short traces show it.
-spilling.BATCH, spilling.KEPT_BATCHES, sweeping.SPAN = 4096, 1, 8192
+spilling.ROWS_PER_BATCH, spilling.BATCHES_IN_MEMORY, sweeping.ROWS_PER_SPAN = 4096, 1, 8192
 profile = jumar.profiling.read(sys.argv[1])
 peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(profile.ops.height, peak.split()[1])

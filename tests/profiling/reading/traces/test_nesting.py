@@ -13,7 +13,7 @@ from jumar.profiling import read
 from jumar.profiling.reading.traces.nesting import (
     Sweep,
     innermost,
-    launched_earlier,
+    launched_before_recording,
     step_at,
     with_waits,
 )
@@ -95,13 +95,13 @@ def test_running_calls_are_kept_for_the_next_span() -> None:
     sweep = Sweep()
     one = pl.Series([1, 1, 2])
     assert sweep.parents(one, pl.Series([0, 5, 7]), pl.Series([100, 10, 3])).tolist() == [-1, 0, -1]
-    assert sweep.running(9).tolist() == [0, 1, 2]
-    assert sweep.running(10).tolist() == [0, 1]
-    assert sweep.running(15).tolist() == [0]
+    assert sweep.still_open(9).tolist() == [0, 1, 2]
+    assert sweep.still_open(10).tolist() == [0, 1]
+    assert sweep.still_open(15).tolist() == [0]
     found = sweep.parents(pl.Series([1, 2]), pl.Series([20, 20]), pl.Series([5, 5]))
     assert found.tolist() == [0, -1]
-    assert sweep.running(21).tolist() == [0, 3, 4]
-    assert sweep.running(1000).tolist() == []
+    assert sweep.still_open(21).tolist() == [0, 3, 4]
+    assert sweep.still_open(1000).tolist() == []
 
 
 def test_calls_without_a_thread_a_start_or_a_length_are_placed_at_zero() -> None:
@@ -147,7 +147,7 @@ def test_call_of_any_thread_is_kept_while_it_runs(thread: int) -> None:
     sweep = Sweep()
     one = pl.Series([thread])
     assert sweep.parents(one, pl.Series([3]), pl.Series([4])).tolist() == [-1]
-    assert sweep.running(5).tolist() == [0]
+    assert sweep.still_open(5).tolist() == [0]
     assert sweep.parents(one, pl.Series([5]), pl.Series([1])).tolist() == [0]
 
 
@@ -188,4 +188,4 @@ def test_op_that_no_recorded_call_launched_is_of_earlier_where_it_precedes_the_l
 ) -> None:
     schema = {"device": pl.Int32, "stream": pl.String, "start_ns": pl.Int64, "launch_ns": pl.Int64}
     table = pl.DataFrame(ops, schema=schema, orient="row")
-    assert launched_earlier(table).cast(pl.Int8).to_list() == earlier
+    assert launched_before_recording(table).cast(pl.Int8).to_list() == earlier

@@ -9,25 +9,25 @@ import pytest
 
 from jumar.ground.errors import UserError
 from jumar.profiling.reading.traces import spilling
-from jumar.profiling.reading.traces.spilling import Table, Texts
+from jumar.profiling.reading.traces.spilling import SpillingTable, TextNumbers
 
 LARGEST = (1 << 63) - 1
 
 
 def test_texts_are_numbered_in_order_of_first_use() -> None:
-    texts = Texts()
+    texts = TextNumbers()
     assert [texts.number(text) for text in ("", "a", "b", "a")] == [0, 1, 2, 1]
     found = texts.numbers("x", ["b", None, "c", 7, "c", True])
     assert (found.name, found.dtype, found.to_list()) == ("x", pl.UInt32, [2, None, 3, 4, 3, 5])
     assert texts.numbers("x", ["a", {}, []]).to_list() == [1, 6, 7]
     assert texts.column.to_list() == ["", "a", "b", "c", "7", "True", "{}", "[]"]
     assert texts.matching("^[ab7]") == [1, 2, 4]
-    decoded = texts.of(pl.Series("y", [3, None, 0], dtype=pl.UInt32))
+    decoded = texts.texts_of(pl.Series("y", [3, None, 0], dtype=pl.UInt32))
     assert (decoded.name, decoded.to_list()) == ("y", ["c", None, ""])
 
 
 def test_integers_are_limited_to_64_bits() -> None:
-    table = Table({"a": "whole", "b": "digits"}, Texts())
+    table = SpillingTable({"a": "whole", "b": "digits"}, TextNumbers())
     cases: list[tuple[Any, int | None, int | None]] = [
         (LARGEST, LARGEST, LARGEST),
         (-LARGEST, -LARGEST, -LARGEST),
@@ -47,14 +47,14 @@ def test_integers_are_limited_to_64_bits() -> None:
     frame = table.joined(table.frames())
     assert frame["a"].to_list() == [whole for _, whole, _ in cases]
     assert frame["b"].to_list() == [digits for _, _, digits in cases]
-    regular = Table({"a": "whole"}, Texts())
+    regular = SpillingTable({"a": "whole"}, TextNumbers())
     regular.add((5,))
     regular.add((None,))
     assert regular.joined(regular.frames())["a"].to_list() == [5, None]
 
 
 def test_table_without_rows_has_its_columns() -> None:
-    table = Table({"a": "text", "b": "whole", "c": "digits"}, Texts())
+    table = SpillingTable({"a": "text", "b": "whole", "c": "digits"}, TextNumbers())
     assert len(table) == 0
     empty = table.joined(table.frames())
     assert dict(empty.schema) == {"a": pl.UInt32, "b": pl.Int64, "c": pl.Int64}
@@ -68,10 +68,10 @@ def open_files() -> int:
 def test_batch_is_packed_when_it_is_full_and_the_first_ones_stay_in_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(spilling, "BATCH", 2)
-    monkeypatch.setattr(spilling, "KEPT_BATCHES", 2)
+    monkeypatch.setattr(spilling, "ROWS_PER_BATCH", 2)
+    monkeypatch.setattr(spilling, "BATCHES_IN_MEMORY", 2)
     before = open_files()
-    table = Table({"name": "text", "start_ns": "whole"}, Texts())
+    table = SpillingTable({"name": "text", "start_ns": "whole"}, TextNumbers())
     for row in range(5):
         table.add((f"n{row % 2}", row))
     # Two full batches stay, the fifth row waits.
@@ -95,8 +95,8 @@ def test_batch_is_packed_when_it_is_full_and_the_first_ones_stay_in_memory(
 def test_spans_have_about_the_requested_rows_in_order_of_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(spilling, "BATCH", 16)
-    table = Table({"start_ns": "whole"}, Texts())
+    monkeypatch.setattr(spilling, "ROWS_PER_BATCH", 16)
+    table = SpillingTable({"start_ns": "whole"}, TextNumbers())
     for row in range(160):
         table.add((1000 - row,))
     spans = list(table.spans(40))
@@ -115,17 +115,17 @@ def test_spans_have_about_the_requested_rows_in_order_of_time(
 def test_full_disk_error_says_where_and_what_to_do(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(spilling, "KEPT_BATCHES", 0)
+    monkeypatch.setattr(spilling, "BATCHES_IN_MEMORY", 0)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
-    table = Table({"name": "text"}, Texts())
+    table = SpillingTable({"name": "text"}, TextNumbers())
     table.add(("a",))
     with pytest.raises(UserError) as caught:
         table.pack()
     assert caught.value.what == (
-        "the columns of a long trace do not fit there: No such file or directory"
+        "cannot store the columns of a long trace: No such file or directory"
     )
     assert caught.value.where == str(tmp_path / "missing")
     assert caught.value.todo == (
-        "Free up a twentieth of the unpacked trace's size, or name another folder: "
+        "Free up a twentieth of the unpacked trace's size, or use another folder: "
         "TMPDIR=/path jumar profile ..."
     )

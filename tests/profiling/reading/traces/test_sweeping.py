@@ -9,7 +9,12 @@ import polars as pl
 import pytest
 
 from jumar.profiling.reading.traces import sweeping
-from jumar.profiling.reading.traces.sweeping import among, launches, named_once, own_times
+from jumar.profiling.reading.traces.sweeping import (
+    is_in_sorted,
+    launches,
+    ops_with_unique_id,
+    own_times,
+)
 from jumar.profiling.reading.traces.trace import Trace, read_trace
 
 
@@ -48,7 +53,7 @@ def trace(tmp_path: Path) -> Trace:
 def test_launch_belongs_to_the_innermost_op_and_first_correlation_counts(
     trace: Trace, span: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweeping, "SPAN", span)
+    monkeypatch.setattr(sweeping, "ROWS_PER_SPAN", span)
     with trace:
         found = launches(trace, np.array([7, 8, 9, 11, 12]))
         texts = trace.calls.decoded(found.rename({"op": "name"}))
@@ -71,22 +76,22 @@ def test_columns_are_the_same_without_launches(trace: Trace, tmp_path: Path) -> 
 
 def test_id_identifies_an_op_only_if_unique(trace: Trace) -> None:
     with trace:
-        found = named_once(trace, np.array([1, 2, 3, 4]))
+        found = ops_with_unique_id(trace, np.array([1, 2, 3, 4]))
         assert found.columns == ["external", "op", "shapes", "types", "module"]
         assert found["external"].to_list() == [1]
-        assert trace.texts.of(found["op"]).to_list() == ["outer"]
-        assert named_once(trace, np.array([2, 3])).is_empty()
+        assert trace.texts.texts_of(found["op"]).to_list() == ["outer"]
+        assert ops_with_unique_id(trace, np.array([2, 3])).is_empty()
 
 
 @pytest.mark.parametrize("span", [1, 3, 1000])
 def test_own_times_exclude_direct_children(
     trace: Trace, span: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweeping, "SPAN", span)
+    monkeypatch.setattr(sweeping, "ROWS_PER_SPAN", span)
     with trace:
         found = pl.concat(own_times(trace)).sort("row")
         assert "within_ns" not in found.columns
-        names = trace.texts.of(found["name"]).to_list()
+        names = trace.texts.texts_of(found["name"]).to_list()
     assert dict(zip(names, found["own_ns"].to_list(), strict=True)) == {
         "outer": 80_000,
         "inner": 20_000,
@@ -107,8 +112,8 @@ def test_own_time_is_not_negative_if_children_take_longer(tmp_path: Path) -> Non
 
 def test_values_are_looked_up_in_a_sorted_array() -> None:
     values = pl.Series([5, 0, 9, 3, 10])
-    assert among(values, np.array([3, 5, 9])).to_list() == [True, False, True, True, False]
-    assert among(values, np.array([])).to_list() == [False] * 5
+    assert is_in_sorted(values, np.array([3, 5, 9])).to_list() == [True, False, True, True, False]
+    assert is_in_sorted(values, np.array([])).to_list() == [False] * 5
 
 
 def test_only_runtime_calls_launch_kernels(tmp_path: Path) -> None:

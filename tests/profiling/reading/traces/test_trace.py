@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jumar.profiling.reading.traces import trace as traces
-from jumar.profiling.reading.traces.spilling import Table
+from jumar.profiling.reading.traces.spilling import SpillingTable
 from jumar.profiling.reading.traces.trace import Trace, read_trace
 
 
@@ -16,7 +16,7 @@ def taken(path: Path, *events: dict[str, Any], **beside: Any) -> Trace:
     return read_trace(path, "shown.json")
 
 
-def rows(table: Table) -> list[dict[str, Any]]:
+def rows(table: SpillingTable) -> list[dict[str, Any]]:
     return table.decoded(table.joined(table.frames())).to_dicts()
 
 
@@ -57,12 +57,12 @@ def test_calls_on_the_host_have_ids_shapes_types_and_module(tmp_path: Path) -> N
             NO_CALL | {"duration_ns": 0},
         ]
         assert rows(trace.python) == [NO_CALL | {"category": "python_function"}]
-        assert (trace.events, rows(trace.kernels), trace.problem) == (6, [], "")
-        assert [len(part) for part in trace.host("name")] == [5, 1]
-        found = trace.called("^aten::m").to_dicts()
+        assert (trace.slice_count, rows(trace.kernels), trace.problem) == (6, [], "")
+        assert [len(part) for part in trace.host_calls("name")] == [5, 1]
+        found = trace.calls_named("^aten::m").to_dicts()
         assert len(found) == 6
         assert found[0]["start_ns"] == 1500
-        assert trace.called("^nothing").to_dicts() == []
+        assert trace.calls_named("^nothing").to_dicts() == []
 
 
 def test_device_events_have_location_and_size(tmp_path: Path) -> None:
@@ -117,11 +117,11 @@ def test_flows_clocks_and_waits_are_kept_and_other_events_counted(tmp_path: Path
         assert rows(trace.forward) == [{"arrow": 5, "thread": "8", "start_ns": 4500}]
         assert rows(trace.backward) == [{"arrow": 5, "thread": "9", "start_ns": 7000}]
         assert rows(trace.clocks) == [{"time_ns": 3000, "mhz": 1800}]
-        assert rows(trace.waits) == [{"name": "Iteration 4", "data_ns": 2500}]
+        assert rows(trace.data_waits) == [{"name": "Iteration 4", "data_ns": 2500}]
         unread = {f"of {phase}": 1 for phase in "BbiICO"}
-        assert dict(trace.unread) == {**unread, "clock": 1}
-        assert trace.beside == {"schemaVersion": 1}
-        assert (trace.events, rows(trace.calls), rows(trace.kernels)) == (0, [], [])
+        assert dict(trace.unread_events) == {**unread, "clock": 1}
+        assert trace.other_values == {"schemaVersion": 1}
+        assert (trace.slice_count, rows(trace.calls), rows(trace.kernels)) == (0, [], [])
 
 
 def test_processes_and_threads_are_named_up_to_a_limit(
@@ -150,9 +150,9 @@ def test_slices_without_a_time_and_a_broken_end_are_named(tmp_path: Path) -> Non
     path = tmp_path / "x.json"
     path.write_text(json.dumps([OP, OP | {"ts": "soon"}])[:-1])
     with read_trace(path) as trace:
-        assert trace.problem == "it ends in the middle"
+        assert trace.problem == "truncated"
         assert [gap.file for gap in trace.unreadable.missing()] == [str(path)]
-        assert trace.events == 1
+        assert trace.slice_count == 1
     with taken(path, OP | {"dur": -1}) as trace:
         (gap,) = trace.unreadable.missing()
         assert (gap.file, gap.what) == (

@@ -1,6 +1,6 @@
-"""Tables of a database that are only displayed: memory by owner, and CANN call times.
+"""Tables of a database that are only displayed: memory, times of CANN calls, environment.
 
-They get the names and units that the same tables have as CSV files.
+They get the names and units of the corresponding CSV files.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,11 +12,11 @@ from jumar.ground.json_text import parse_json
 from jumar.profiling.reading.environment import variables
 
 Columns: TypeAlias = Mapping[str, type[pl.DataType]]
-"""Columns that a query asks for, with the type they become."""
-Read: TypeAlias = Callable[[str, Columns], pl.DataFrame]
+"""Columns to query, and their types."""
+ReadColumns: TypeAlias = Callable[[str, Columns], pl.DataFrame]
 Texts: TypeAlias = Mapping[int, str]
 
-_ALLOCATIONS: Final = {
+_ALLOCATION_COLUMNS: Final = {
     "size": "size_bytes",
     "allocationTime": "allocation_time_ns",
     "releaseTime": "release_time_ns",
@@ -30,56 +30,56 @@ _ALLOCATIONS: Final = {
     "releaseTotalReserved": "release_total_reserved_bytes",
     "releaseTotalActive": "release_total_active_bytes",
 }
-_RECORD: Final = {
+_RECORD_COLUMNS: Final = {
     "timestamp": "timestamp_ns",
     "totalAllocated": "total_allocated_bytes",
     "totalReserved": "total_reserved_bytes",
     "totalActive": "total_active_bytes",
 }
-_NO_TYPE: Final = "unknown"
+_UNKNOWN_TYPE: Final = "unknown"
 
 
-def shown_tables(read: Read, texts: Texts) -> dict[str, Callable[[], pl.DataFrame]]:
-    """The function that makes each table, by the kind of its CSV file.
+def displayed_tables(read: ReadColumns, texts: Texts) -> dict[str, Callable[[], pl.DataFrame]]:
+    """A function for each table that makes it, by the kind of the corresponding CSV file.
 
     Args:
-        read: Columns of a table by name, nulls where the release has none.
-        texts: The texts behind the numbers.
+        read: Reads columns of a table; those that the release lacks are null.
+        texts: The strings by their ids (STRING_IDS).
     """
     return {
         "operator_memory": lambda: _allocations(read, texts),
         "memory_record": lambda: _record(read, texts),
         "npu_module_mem": lambda: _modules(read),
-        "api_statistic": lambda: _calls(read, texts),
+        "api_statistic": lambda: _api_statistic(read, texts),
         "environment": lambda: _environment(read),
     }
 
 
-def _environment(read: Read) -> pl.DataFrame:
-    """ENV_VARIABLES of META_DATA, a JSON text."""
+def _environment(read: ReadColumns) -> pl.DataFrame:
+    """The variables in META_DATA, where ENV_VARIABLES is JSON."""
     rows = read("META_DATA", {"name": pl.String, "value": pl.String})
     texts = rows.filter(pl.col("name") == "ENV_VARIABLES")["value"].drop_nulls()
     return variables(parse_json(texts[0]) if texts.len() else None)
 
 
-def _allocations(read: Read, texts: Texts) -> pl.DataFrame:
-    """OP_MEMORY of torch_npu, which holds the graph engine's allocations too; else NPU_OP_MEM."""
-    rows = read("OP_MEMORY", _numbers("name", "deviceId", "streamPtr", *_ALLOCATIONS))
+def _allocations(read: ReadColumns, texts: Texts) -> pl.DataFrame:
+    """OP_MEMORY of torch_npu, which includes the graph engine's allocations; else NPU_OP_MEM."""
+    rows = read("OP_MEMORY", _int_columns("name", "deviceId", "streamPtr", *_ALLOCATION_COLUMNS))
     if not rows.height:
-        return paired(read, texts)
+        return paired_allocations(read, texts)
     return rows.select(
-        _named("name", texts),
-        *(pl.col(column).alias(name) for column, name in _ALLOCATIONS.items()),
+        _text_of("name", texts),
+        *(pl.col(column).alias(name) for column, name in _ALLOCATION_COLUMNS.items()),
         pl.col("streamPtr").cast(pl.String).alias("stream_ptr"),
         _device(),
     )
 
 
-def paired(read: Read, texts: Texts) -> pl.DataFrame:
-    """NPU_OP_MEM, in which an allocation and its release are rows of one address."""
+def paired_allocations(read: ReadColumns, texts: Texts) -> pl.DataFrame:
+    """NPU_OP_MEM, with the row of an allocation joined to that of its release."""
     rows = read(
         "NPU_OP_MEM",
-        _numbers(
+        _int_columns(
             "operatorName",
             "addr",
             "type",
@@ -90,20 +90,22 @@ def paired(read: Read, texts: Texts) -> pl.DataFrame:
             "deviceId",
         ),
     )
-    what = pl.col("type").replace_strict(texts, default=_NO_TYPE, return_dtype=pl.String)
-    place = ["operatorName", "addr", "deviceId"]
-    sorted_ = rows.with_columns(what.alias("what")).sort("timestampNs", maintain_order=True)
-    turn = pl.int_range(pl.len()).over(*place, "what").alias("turn")
-    counted = sorted_.with_columns(turn)
-    allocations = counted.filter(pl.col("what") == "allocate")
-    back = counted.filter(pl.col("what") == "release").select(
-        *place,
-        "turn",
+    event = pl.col("type").replace_strict(texts, default=_UNKNOWN_TYPE, return_dtype=pl.String)
+    address = ["operatorName", "addr", "deviceId"]
+    events = rows.with_columns(event.alias("event")).sort("timestampNs", maintain_order=True)
+    occurrence = pl.int_range(pl.len()).over(*address, "event").alias("occurrence")
+    numbered = events.with_columns(occurrence)
+    allocations = numbered.filter(pl.col("event") == "allocate")
+    releases = numbered.filter(pl.col("event") == "release").select(
+        *address,
+        "occurrence",
         pl.col("timestampNs").alias("release_time_ns"),
         pl.col("totalAllocate").alias("release_total_allocated_bytes"),
         pl.col("totalReserve").alias("release_total_reserved_bytes"),
     )
-    return allocations.join(back, on=[*place, "turn"], how="left", maintain_order="left").select(
+    return allocations.join(
+        releases, on=[*address, "occurrence"], how="left", maintain_order="left"
+    ).select(
         pl.col("operatorName")
         .replace_strict(texts, default=None, return_dtype=pl.String)
         .alias("name"),
@@ -119,18 +121,20 @@ def paired(read: Read, texts: Texts) -> pl.DataFrame:
     )
 
 
-def _record(read: Read, texts: Texts) -> pl.DataFrame:
-    """MEMORY_RECORD of torch_npu, and NPU_MEM, the driver's view of the whole process."""
-    rows = read("MEMORY_RECORD", _numbers("component", "deviceId", "streamPtr", *_RECORD))
-    of_torch = rows.select(
-        _named("component", texts),
-        *(pl.col(column).alias(name) for column, name in _RECORD.items()),
+def _record(read: ReadColumns, texts: Texts) -> pl.DataFrame:
+    """MEMORY_RECORD of torch_npu, and NPU_MEM, the process's memory according to the driver."""
+    rows = read(
+        "MEMORY_RECORD", _int_columns("component", "deviceId", "streamPtr", *_RECORD_COLUMNS)
+    )
+    torch_rows = rows.select(
+        _text_of("component", texts),
+        *(pl.col(column).alias(name) for column, name in _RECORD_COLUMNS.items()),
         pl.col("streamPtr").cast(pl.String).alias("stream_ptr"),
         _device(),
     )
-    seen = read("NPU_MEM", _numbers("type", "ddr", "hbm", "timestampNs", "deviceId"))
-    of_driver = seen.select(
-        # The CSV files call the process APP, and leave out what other processes hold.
+    driver_record = read("NPU_MEM", _int_columns("type", "ddr", "hbm", "timestampNs", "deviceId"))
+    driver_rows = driver_record.select(
+        # The CSV files call the process APP and omit other processes.
         pl.col("type")
         .replace_strict(texts, default=None, return_dtype=pl.String)
         .str.to_uppercase()
@@ -140,13 +144,15 @@ def _record(read: Read, texts: Texts) -> pl.DataFrame:
         (pl.col("hbm") + pl.col("ddr").fill_null(0)).alias("total_reserved_bytes"),
         _device(),
     ).filter(pl.col("component") == "APP")
-    return pl.concat([of_torch, of_driver], how="diagonal_relaxed")
+    return pl.concat([torch_rows, driver_rows], how="diagonal_relaxed")
 
 
-def _modules(read: Read) -> pl.DataFrame:
-    """NPU_MODULE_MEM: memory reserved by parts of CANN itself."""
+def _modules(read: ReadColumns) -> pl.DataFrame:
+    """NPU_MODULE_MEM: memory reserved by components of CANN."""
     names = read("ENUM_MODULE", {"id": pl.Int64, "name": pl.String}).drop_nulls()
-    rows = read("NPU_MODULE_MEM", _numbers("moduleId", "timestampNs", "totalReserved", "deviceId"))
+    rows = read(
+        "NPU_MODULE_MEM", _int_columns("moduleId", "timestampNs", "totalReserved", "deviceId")
+    )
     return rows.select(
         pl.col("moduleId")
         .replace_strict(dict(names.iter_rows()), default=None, return_dtype=pl.String)
@@ -157,37 +163,37 @@ def _modules(read: Read) -> pl.DataFrame:
     )
 
 
-def _calls(read: Read, texts: Texts) -> pl.DataFrame:
+def _api_statistic(read: ReadColumns, texts: Texts) -> pl.DataFrame:
     """`api_statistic`, computed from the CANN calls."""
-    kinds = read("ENUM_API_TYPE", {"id": pl.Int64, "name": pl.String}).drop_nulls()
-    calls = read("CANN_API", _numbers("startNs", "endNs", "type", "name"))
-    took = pl.col("took")
+    levels = read("ENUM_API_TYPE", {"id": pl.Int64, "name": pl.String}).drop_nulls()
+    calls = read("CANN_API", _int_columns("startNs", "endNs", "type", "name"))
+    duration = pl.col("duration")
     return (
         calls.select(
             pl.col("type")
-            .replace_strict(dict(kinds.iter_rows()), default=None, return_dtype=pl.String)
+            .replace_strict(dict(levels.iter_rows()), default=None, return_dtype=pl.String)
             .alias("level"),
             pl.col("name")
             .replace_strict(texts, default=None, return_dtype=pl.String)
             .alias("api_name"),
-            (pl.col("endNs") - pl.col("startNs")).alias("took"),
+            (pl.col("endNs") - pl.col("startNs")).alias("duration"),
         )
-        .drop_nulls(["api_name", "took"])
+        .drop_nulls(["api_name", "duration"])
         .group_by("level", "api_name", maintain_order=True)
         .agg(
-            took.sum().alias("time_ns"),
+            duration.sum().alias("time_ns"),
             pl.len().cast(pl.Int64).alias("count"),
-            took.mean().round().cast(pl.Int64).alias("avg_ns"),
-            took.min().alias("min_ns"),
-            took.max().alias("max_ns"),
-            # Of all calls there were, in microseconds squared, as the CSV file has it.
-            (took / 1000).var(ddof=0).alias("variance"),
+            duration.mean().round().cast(pl.Int64).alias("avg_ns"),
+            duration.min().alias("min_ns"),
+            duration.max().alias("max_ns"),
+            # The population variance in microseconds squared, as in the CSV file.
+            (duration / 1000).var(ddof=0).alias("variance"),
         )
         .sort("time_ns", descending=True, maintain_order=True)
     )
 
 
-def _named(column: str, texts: Texts) -> pl.Expr:
+def _text_of(column: str, texts: Texts) -> pl.Expr:
     return pl.col(column).replace_strict(texts, default=None, return_dtype=pl.String).alias(column)
 
 
@@ -195,5 +201,5 @@ def _device(name: str = "device_type") -> pl.Expr:
     return ("NPU:" + pl.col("deviceId").cast(pl.String)).alias(name)
 
 
-def _numbers(*names: str) -> dict[str, type[pl.DataType]]:
+def _int_columns(*names: str) -> dict[str, type[pl.DataType]]:
     return dict.fromkeys(names, pl.Int64)

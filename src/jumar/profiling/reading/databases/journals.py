@@ -1,4 +1,4 @@
-"""Databases whose writer was killed, with the journal it left behind."""
+"""Databases whose writer was killed, leaving a journal behind."""
 
 import shutil
 from collections.abc import Generator
@@ -8,11 +8,11 @@ from tempfile import TemporaryDirectory
 
 
 @contextmanager
-def settled(path: Path) -> Generator[tuple[Path, str], None, None]:
-    """The database as it is, or a copy of it with the journal its writer left behind.
+def with_journal_applied(path: Path) -> Generator[tuple[Path, str], None, None]:
+    """Yield the database and its URI options; if it has a journal, a copy for SQLite to recover.
 
-    Otherwise rows only in the journal would silently be missing and a cut-off transaction half
-    applied; SQLite would repair that in the user's own file.
+    Read without its journal, a database may silently lack rows or contain half a transaction;
+    opened normally, SQLite would modify the user's file.
     """
     journals = [path.with_name(path.name + ending) for ending in ("-wal", "-journal")]
     journals = [journal for journal in journals if journal.is_file() and journal.stat().st_size]

@@ -1,25 +1,31 @@
-"""Calls of torch.nn modules in a database, and the sequence numbers that lead to their backward."""
+"""Layers from the torch.nn module calls and autograd sequence numbers in a database."""
 
 from typing import Final
 
 import polars as pl
 
-from jumar.profiling.reading.databases.database_tables import Read, Texts
-from jumar.profiling.reading.layers import MODULE, NODE, Backward, Layers, nodes_around
+from jumar.profiling.reading.databases.database_tables import ReadColumns, Texts
+from jumar.profiling.reading.layers import (
+    AUTOGRAD_NODE,
+    MODULE_CALL,
+    Backward,
+    LayersOverTime,
+    nodes_around,
+)
 
-_NUMBERS: Final = ("globalTid", "startNs", "endNs", "name", "sequenceNumber", "fwdThreadId")
+_CALL_COLUMNS: Final = ("globalTid", "startNs", "endNs", "name", "sequenceNumber", "fwdThreadId")
 
 
-def layers_of(read: Read, texts: Texts) -> Layers:
-    """The layers of a database by `globalTid` and time.
+def layers_of(read: ReadColumns, texts: Texts) -> LayersOverTime:
+    """The layers of a database; threads are `globalTid`.
 
     Args:
-        read: Columns of a table by name.
-        texts: The texts behind the numbers.
+        read: Reads columns of a table.
+        texts: The strings by their ids (STRING_IDS).
     """
     name = pl.col("name").replace_strict(texts, default=None, return_dtype=pl.String)
     calls = (
-        read("PYTORCH_API", dict.fromkeys(_NUMBERS, pl.Int64))
+        read("PYTORCH_API", dict.fromkeys(_CALL_COLUMNS, pl.Int64))
         .drop_nulls(("globalTid", "startNs", "endNs"))
         .select(
             pl.col("globalTid").alias("thread"),
@@ -30,31 +36,31 @@ def layers_of(read: Read, texts: Texts) -> Layers:
             (pl.col("fwdThreadId") > 0).alias("is_backward"),
         )
     )
-    modules = calls.filter(pl.col("name").str.contains(MODULE).fill_null(False))
-    return Layers(modules, _backward(calls if modules.height else modules))
+    modules = calls.filter(pl.col("name").str.contains(MODULE_CALL).fill_null(False))
+    return LayersOverTime(modules, _backward(calls if modules.height else modules))
 
 
 def _backward(calls: pl.DataFrame) -> Backward:
-    """The nodes of autograd by the numbers that the ops in them share with ops forward.
+    """The autograd nodes, with the ops of the forward pass that have the same sequence number.
 
-    Each thread counts on its own, so a number that ops forward of two threads have is left out.
+    Threads count independently, so numbers used in the forward pass of two threads are ignored.
     """
     numbered = calls.filter(pl.col("sequence") >= 0).sort("start_ns", maintain_order=True)
     forward = numbered.filter(~pl.col("is_backward"))
     forward = forward.filter(pl.col("thread").n_unique().over("sequence") == 1).unique(
         "sequence", keep="last", maintain_order=True
     )
-    both = numbered.filter("is_backward").join(
+    backward_ops = numbered.filter("is_backward").join(
         forward.select("sequence", "thread", "start_ns"),
         on="sequence",
         suffix="_forward",
         maintain_order="left",
     )
-    nodes = calls.filter(pl.col("name").str.contains(NODE).fill_null(False))
-    place = nodes_around(nodes, both)
+    nodes = calls.filter(pl.col("name").str.contains(AUTOGRAD_NODE).fill_null(False))
+    node_rows = nodes_around(nodes, backward_ops)
     return Backward(
-        nodes[place.drop_nulls()],
-        both.filter(place.is_not_null()).select(
+        nodes[node_rows.drop_nulls()],
+        backward_ops.filter(node_rows.is_not_null()).select(
             pl.col("thread_forward").alias("thread"), pl.col("start_ns_forward").alias("start_ns")
         ),
     )

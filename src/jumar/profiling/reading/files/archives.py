@@ -1,4 +1,4 @@
-"""Zips of profiles, unpacked in a safe place up to a limited size."""
+"""Unpacks zips of profiles into a temporary folder, up to a size limit."""
 
 import zipfile
 import zlib
@@ -13,19 +13,19 @@ from jumar.ground.paths import is_file
 from jumar.profiling.reading.files.finding import ENDINGS, MOST_FILES
 from jumar.profiling.reading.files.opening import ZIP
 
-LARGEST: Final = 16 << 30
-"""Bytes that all tables of one archive may have when unpacked."""
+MOST_UNPACKED: Final = 16 << 30
+"""Most bytes of an archive's tables when unpacked."""
 
-MOST_FOLD: Final = 300
-"""How many times larger than packed a table may be: traces shrink 10 to 60 times, bombs 1000."""
+MOST_EXPANSION: Final = 300
+"""Largest ratio of unpacked to packed size: 10 to 60 for traces, 1000 for zip bombs."""
 
 
 @contextmanager
-def unpacked(path: Path, shown: str) -> Generator[Path, None, None]:
-    """The file or folder itself, or a zip's content in a folder that is removed afterwards.
+def unpacked(path: Path, display_name: str) -> Generator[Path, None, None]:
+    """Yield the file or folder itself, or a temporary folder with a zip's content.
 
     Raises:
-        UserError: The archive is broken, points outside of itself, or is a bomb.
+        UserError: The archive is broken, contains paths outside of it, or is a zip bomb.
     """
     if not _is_zip(path):
         yield path
@@ -33,11 +33,11 @@ def unpacked(path: Path, shown: str) -> Generator[Path, None, None]:
     with TemporaryDirectory(prefix="jumar-profile-") as folder:
         try:
             with zipfile.ZipFile(path) as archive:
-                _unpack(archive, Path(folder), path.stat().st_size, shown)
+                _unpack(archive, Path(folder), path.stat().st_size, display_name)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
-            raise _refused(f"the archive is broken: {error}", shown) from None
+            raise _refused(f"the archive is broken: {error}", display_name) from None
         except (RuntimeError, NotImplementedError) as error:
-            raise _refused(f"the archive cannot be unpacked: {error}", shown) from None
+            raise _refused(f"the archive cannot be unpacked: {error}", display_name) from None
         yield Path(folder)
 
 
@@ -48,29 +48,29 @@ def _is_zip(path: Path) -> bool:
         return file.read(len(ZIP)) == ZIP
 
 
-def _unpack(archive: zipfile.ZipFile, folder: Path, packed: int, shown: str) -> None:
+def _unpack(archive: zipfile.ZipFile, folder: Path, packed_size: int, display_name: str) -> None:
     members = [
         member
         for member in archive.infolist()
         if not member.is_dir() and member.filename.lower().endswith(ENDINGS)
     ]
     if len(members) > MOST_FILES:
-        raise _refused(f"more than {MOST_FILES} files are in it", shown)
-    room = min(LARGEST, MOST_FOLD * packed + (1 << 20))
+        raise _refused(f"contains more than {MOST_FILES} files", display_name)
+    bytes_left = min(MOST_UNPACKED, MOST_EXPANSION * packed_size + (1 << 20))
     for member in members:
         name = PurePosixPath(member.filename.replace("\\", "/"))
         if name.is_absolute() or ".." in name.parts or ":" in name.parts[0]:
-            raise _refused(f"'{member.filename}' points outside of it", shown)
+            raise _refused(f"'{member.filename}' is a path outside of the archive", display_name)
         target = folder.joinpath(*name.parts)
         target.parent.mkdir(parents=True, exist_ok=True)
         with archive.open(member) as source, target.open("wb") as file:
-            # What a member says of its size is not trusted.
+            # The size that a member declares is not trusted.
             while chunk := source.read(1 << 20):
-                room -= len(chunk)
-                if room < 0:
-                    raise _refused("it holds far more than its size says", shown)
+                bytes_left -= len(chunk)
+                if bytes_left < 0:
+                    raise _refused("expands to far more than its size suggests", display_name)
                 file.write(chunk)
 
 
-def _refused(what: str, shown: str) -> UserError:
-    return UserError(what, where=shown, todo="Unpack it yourself and name the folder.")
+def _refused(what: str, display_name: str) -> UserError:
+    return UserError(what, where=display_name, todo="Unpack it yourself and give the folder.")

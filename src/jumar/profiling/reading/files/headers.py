@@ -1,4 +1,4 @@
-"""Column names over the years, and the kinds of tables they distinguish."""
+"""Column names of all releases, and the kinds of tables that they identify."""
 
 import re
 from collections.abc import Sequence
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from typing import Final
 
 _UNIT = re.compile(r"^(.*?)\s*\(([^()]{1,12})\)$")
-_TIMES = ("ns", "us", "ms", "s")
+_TIME_UNITS = ("ns", "us", "ms", "s")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """One name in a header.
+    """A column name in a header.
 
     Args:
-        name: As in the file.
-        base: In lower case and without its unit.
-        unit: What follows it in brackets, in lower case.
+        name: The name as in the file.
+        base: The name in lower case, without the unit.
+        unit: The unit in brackets after it, in lower case; empty if there is none.
     """
 
     name: str
@@ -25,17 +25,17 @@ class Column:
 
 
 def column(name: str) -> Column:
-    """Split a name: `Task Duration(us)` is `task duration` in `us`."""
-    bare = name.strip().strip("\ufeff\"' \t")
-    match = _UNIT.match(bare)
+    """Split a column name: `Task Duration(us)` is `task duration` in `us`."""
+    stripped = name.strip().strip("\ufeff\"' \t")
+    match = _UNIT.match(stripped)
     if match and match.group(2).lower() in _UNITS:
         return Column(name=name, base=match.group(1).lower(), unit=match.group(2).lower())
-    return Column(name=name, base=bare.lower(), unit="")
+    return Column(name=name, base=stripped.lower(), unit="")
 
 
-_UNITS = {*_TIMES, "kb", "mb", "gb", "b", "bytes", "byte", "%", "gb/s", "mb/s", "mhz"}
+_UNITS = {*_TIME_UNITS, "kb", "mb", "gb", "b", "bytes", "byte", "%", "gb/s", "mb/s", "mhz"}
 
-OPS: Final[dict[str, str]] = {
+OP_COLUMNS: Final[dict[str, str]] = {
     "rank": "rank",
     "rank id": "rank",
     "step id": "step",
@@ -73,9 +73,9 @@ OPS: Final[dict[str, str]] = {
     "connection id": "correlation",
     "launch time": "launch_ns",
 }
-"""Where a column of op_summary or kernel_details goes, by its name without unit."""
+"""Columns of the op table by the name, without unit, in op_summary or kernel_details."""
 
-IGNORED: Final = {
+IGNORED_COLUMNS: Final = {
     "model name",
     "model id",
     "context id",
@@ -85,7 +85,7 @@ IGNORED: Final = {
     "op_state",
 }
 
-KINDS: Final[tuple[tuple[str, frozenset[str]], ...]] = tuple(
+TABLE_KINDS: Final[tuple[tuple[str, frozenset[str]], ...]] = tuple(
     (kind, frozenset(names.split("|")))
     for kind, names in (
         ("op_summary", "op name|task duration"),
@@ -117,10 +117,10 @@ KINDS: Final[tuple[tuple[str, frozenset[str]], ...]] = tuple(
         ("mindspore_hccl", "step_num|communication_cost|wait_cost"),
     )
 )
-"""Tables by the names that their header must have; the first that fits is it."""
+"""Kinds of tables by the columns that their header must have; the first match counts."""
 
 
 def kind_of(names: Sequence[str]) -> str:
-    """The kind of table that a header belongs to, or an empty string."""
+    """The kind of table with this header; empty if unknown."""
     bases = {column(name).base for name in names}
-    return next((kind for kind, needed in KINDS if needed <= bases), "")
+    return next((kind for kind, needed in TABLE_KINDS if needed <= bases), "")

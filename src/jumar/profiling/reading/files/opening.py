@@ -1,4 +1,4 @@
-"""The first bytes of a file: encoding, header and kind."""
+"""Opens files: compression, encoding and header, from their first bytes."""
 
 import codecs
 import csv
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 HEAD: Final = 256 * 1024
-"""Bytes that decide what a file is. Headers of op_summary have some 2 KB."""
+"""How many bytes are read to recognise a file; the header of op_summary has some 2 KB."""
 
 SQLITE: Final = b"SQLite format 3\x00"
 GZIP: Final = b"\x1f\x8b"
@@ -27,22 +27,22 @@ _BOMS: Final = (
 
 
 def head_of(path: Path) -> bytes:
-    """The first bytes, decompressed if the file is gzip; as many as possible."""
+    """The first `HEAD` bytes, decompressed if the file is gzip; fewer if it is damaged or short."""
     with path.open("rb") as file:
         start = file.read(HEAD)
     if not start.startswith(GZIP):
         return start
     pieces: list[bytes] = []
-    # A damaged or cut file still has a head, which `read` would not give.
+    # `read` would return nothing of a damaged or truncated file.
     with suppress(OSError, EOFError, ValueError, zlib.error), gzip.open(path, "rb") as unpacked:
-        while (missing := HEAD - sum(map(len, pieces))) and (piece := unpacked.read1(missing)):
+        while (remaining := HEAD - sum(map(len, pieces))) and (piece := unpacked.read1(remaining)):
             pieces.append(piece)
     return b"".join(pieces)
 
 
 @contextmanager
 def opened(path: Path) -> Generator[BinaryIO, None, None]:
-    """The bytes of a file, decompressed if it is gzip."""
+    """Open a file for binary reading, decompressed if it is gzip."""
     with path.open("rb") as file:
         packed = file.read(2) == GZIP
         file.seek(0)
@@ -54,9 +54,9 @@ def opened(path: Path) -> Generator[BinaryIO, None, None]:
 
 
 def encoding_of(head: bytes) -> str:
-    """The encoding that the first bytes suggest: by mark, by zeros, else UTF-8 or GBK."""
-    for mark, name in _BOMS:
-        if head.startswith(mark):
+    """The encoding of a file by its first bytes: by BOM or zero bytes, else UTF-8 or GB 18030."""
+    for bom, name in _BOMS:
+        if head.startswith(bom):
             return name
     if head[1:64:2].count(0) > 16:
         return "utf-16-le"
@@ -80,7 +80,7 @@ def text_of(head: bytes) -> str:
 
 
 def header_of(text: str) -> list[str]:
-    """The names in the first line of a CSV file; empty if its length is not plausible."""
+    """The names in the first line of a CSV file; empty if that line is implausibly long."""
     line, end, _ = text.partition("\n")
     if not end and len(text) > HEAD // 8:
         return []
@@ -92,27 +92,27 @@ def header_of(text: str) -> list[str]:
 
 @contextmanager
 def as_utf8(path: Path) -> Generator[tuple[Path, str], None, None]:
-    """The file itself if it is UTF-8, else a UTF-8 copy that is removed afterwards.
+    """The file itself if it is UTF-8, else a temporary UTF-8 copy.
 
     Yields:
-        The file, and why a packed one could not be unpacked to its end; empty if it could.
+        The file, and why it could not be decompressed to the end; empty if it could.
     """
     head = head_of(path)
-    name = encoding_of(head)
+    encoding = encoding_of(head)
     with path.open("rb") as file:
         packed = file.read(2) == GZIP
-    if name == "utf-8" and not packed:
+    if encoding == "utf-8" and not packed:
         yield path, ""
         return
     problem = ""
-    decoder = codecs.getincrementaldecoder(name)(errors="replace")
+    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
     with tempfile.NamedTemporaryFile("wb", suffix=".csv") as copy, opened(path) as source:
         try:
-            # A packed file that is cut gives what came before the cut in pieces, not in blocks.
+            # Of a truncated gzip file `read1` returns all data before the cut; `read` would raise.
             while chunk := cast("BufferedReader", source).read1(1 << 20):
                 copy.write(decoder.decode(chunk).encode("utf-8", "replace"))
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            problem = f"it cannot be unpacked to its end: {error}"
+            problem = f"cannot be decompressed to the end: {error}"
         copy.write(decoder.decode(b"", final=True).encode("utf-8", "replace"))
         copy.flush()
         yield Path(copy.name), problem

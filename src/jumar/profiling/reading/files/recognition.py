@@ -1,4 +1,4 @@
-"""The kind of a file, by its first bytes, not by its name: scripts rename files."""
+"""Recognises the kind of a file by its first bytes; its name may have been changed."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Final
 from jumar.profiling.reading.files import headers
 from jumar.profiling.reading.files.opening import SQLITE, ZIP, head_of, header_of, text_of
 
-_JSON: Final = (
+_JSON_MARKERS: Final = (
     ('"traceEvents"', "trace"),
     ('"Communication Time Info"', "communication"),
     ('"Transport Type"', "communication_matrix"),
@@ -19,24 +19,24 @@ _JSON: Final = (
     ('"p2p"', "communication"),
     ('"cube_tflops"', "chips"),
 )
-_TRACES: Final = (
+_SPECIAL_TRACES: Final = (
     (('"ph"', '"fullname"', '"data_type"'), "mindspore_timeline"),
     (('"ph"', '"HCCL"', '"Communication Kernel"'), "hccl_trace"),
 )
-"""Traces with their own readers, by their first bytes."""
-_OTHERS: Final = ('"Ascend Hardware"', '"CANN"', '"Python"', '"Overlap Analysis"')
-"""Processes of traces that hold everything, collectives among it."""
-_TEXTS: Final = (
+"""Kinds of traces with readers of their own, by strings among the first bytes."""
+_FULL_TRACE_PROCESSES: Final = ('"Ascend Hardware"', '"CANN"', '"Python"', '"Overlap Analysis"')
+"""Processes in traces that contain more than collectives or MindSpore ops."""
+_TEXT_MARKERS: Final = (
     ("op compute time", "mindspore_op_text"),
     ("serial_number node_type_name", "mindspore_aicpu_text"),
 )
-_CLOCK: Final = "min_cycle_counter"
+_CLOCK_FILE: Final = "min_cycle_counter"
 _NUMBER: Final = re.compile(r"\d{1,18}(\.0*)?\s*$")
-"""A file of one number, which only its name tells from others."""
+"""A file with a single number, which only its name identifies."""
 
 
 def recognised(path: Path) -> str:
-    """The kind of a file, or an empty string if unknown."""
+    """The kind of a file; empty if unknown."""
     head = head_of(path)
     if head.startswith(SQLITE):
         return "sqlite"
@@ -44,21 +44,23 @@ def recognised(path: Path) -> str:
         return "zip"
     text = text_of(head).lstrip()
     if text.startswith("["):
-        special = _special(text)
-        if special:
-            return special
+        kind = _special_trace(text)
+        if kind:
+            return kind
         return "trace" if '"ph"' in text or text[1:].lstrip().startswith("]") else ""
     if text.startswith("{"):
-        return next((kind for mark, kind in _JSON if mark in text), "")
-    if path.name.startswith(_CLOCK) and _NUMBER.match(text):
+        return next((kind for marker, kind in _JSON_MARKERS if marker in text), "")
+    if path.name.startswith(_CLOCK_FILE) and _NUMBER.match(text):
         return "mindspore_clock"
     return headers.kind_of(header_of(text)) or next(
-        (kind for mark, kind in _TEXTS if mark in text[:400]), ""
+        (kind for marker, kind in _TEXT_MARKERS if marker in text[:400]), ""
     )
 
 
-def _special(text: str) -> str:
-    """The kind of a trace with nothing but collectives, or MindSpore ops."""
-    if any(process in text for process in _OTHERS):
+def _special_trace(text: str) -> str:
+    """The kind of a trace with nothing but collectives or MindSpore ops; empty for others."""
+    if any(process in text for process in _FULL_TRACE_PROCESSES):
         return ""
-    return next((kind for marks, kind in _TRACES if all(mark in text for mark in marks)), "")
+    return next(
+        (kind for markers, kind in _SPECIAL_TRACES if all(marker in text for marker in markers)), ""
+    )

@@ -1,1 +1,1 @@
-"""MindSpore's files of 2020 to 2022."""
+"""Readers for the files of MindSpore from 2020 to 2022."""

@@ -1,4 +1,4 @@
-"""MindSpore's timeline of ops, of 2020 to 2022."""
+"""The timeline of ops in the files of MindSpore from 2020 to 2022."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -8,20 +8,20 @@ from typing import Any, Final
 import polars as pl
 
 from jumar.profiling.reading.events import EventReader
+from jumar.profiling.reading.file_content import FileContent
 from jumar.profiling.reading.files.opening import opened
-from jumar.profiling.reading.mindspore.tables import PRODUCER, TICK_NS, facts_of
-from jumar.profiling.reading.part import Part
-from jumar.profiling.reading.traces.spilling import Kind, Table, Texts
+from jumar.profiling.reading.mindspore.tables import PRODUCER, TICK_NS, tensor_details
+from jumar.profiling.reading.traces.spilling import ColumnType, SpillingTable, TextNumbers
 from jumar.profiling.reading.unreadable import Unreadable, span_of
 
-_AI_CPU: Final = 9000
-"""The process of ops of the AI CPU; those of the AI Core have the number of the device."""
-_SIDES: Final = tuple(
+_AI_CPU_PROCESS: Final = 9000
+"""The process id of AI CPU ops; that of AI Core ops is the device number."""
+_TENSOR_COLUMNS: Final = tuple(
     (f"{side}_{what}s", (side, key))
     for side in ("input", "output")
     for what, key in (("shape", "shape"), ("type", "data_type"), ("format", "format"))
 )
-_OPS: Final[dict[str, Kind]] = {
+_OP_COLUMNS: Final[dict[str, ColumnType]] = {
     "device": "whole",
     "stream": "text",
     "name": "text",
@@ -29,27 +29,28 @@ _OPS: Final[dict[str, Kind]] = {
     "core": "text",
     "start_ns": "whole",
     "duration_ns": "whole",
-    **dict.fromkeys((name for name, _ in _SIDES), "text"),
+    **dict.fromkeys((name for name, _ in _TENSOR_COLUMNS), "text"),
 }
 
 
-def read_timeline(path: Path, shown: str, kind: str) -> Part:
-    """`ascend_timeline_display_<device>.json`: each op with its start, shapes and types."""
-    rows, unreadable = Table(_OPS, Texts()), Unreadable(shown)
+def read_timeline(path: Path, display_name: str, kind: str) -> FileContent:
+    """`ascend_timeline_display_<device>.json`: each op with its start, shapes and dtypes."""
+    rows, unreadable = SpillingTable(_OP_COLUMNS, TextNumbers()), Unreadable(display_name)
     with closing(rows), opened(path) as file:
         reader = EventReader(file)
         for event in reader:
             row = _op(event, unreadable)
             if row is not None:
                 rows.add(row)
-        unreadable.end(reader.problem)
+        unreadable.note_end(reader.problem)
         ops = rows.decoded(rows.joined(rows.frames()))
     ops = ops.with_columns(pl.col("device").cast(pl.Int32, strict=False))
     ops = ops.with_columns(
-        pl.when(pl.col("core") == "AI_CORE").then(pl.col(name)).alias(name) for name, _ in _SIDES
+        pl.when(pl.col("core") == "AI_CORE").then(pl.col(name)).alias(name)
+        for name, _ in _TENSOR_COLUMNS
     )
-    return Part(
-        file=shown,
+    return FileContent(
+        file=display_name,
         kind=kind,
         producer=PRODUCER,
         device="npu" if ops.height else None,
@@ -59,51 +60,56 @@ def read_timeline(path: Path, shown: str, kind: str) -> Part:
 
 
 def _op(event: Mapping[str, Any], unreadable: Unreadable) -> tuple[Any, ...] | None:
-    """A row of the op table from a slice of the AI Core or of the AI CPU."""
+    """The row of the op table for a slice; None if it is not an AI Core or AI CPU op."""
     arguments = event.get("args")
-    facts: Mapping[str, Any] = arguments if isinstance(arguments, dict) else {}
-    of_cpu = event.get("pid") == _AI_CPU
+    details: Mapping[str, Any] = arguments if isinstance(arguments, dict) else {}
+    on_ai_cpu = event.get("pid") == _AI_CPU_PROCESS
     if event.get("ph") != "X":
         return None
-    if not of_cpu and not isinstance(facts.get("fullname"), str):
+    if not on_ai_cpu and not isinstance(details.get("fullname"), str):
         return None
     span = span_of(event, unreadable)
     if span is None:
         return None
     device = event.get("pid")
-    kind = event.get("name") if of_cpu else facts.get("type")
-    sides = facts_of(facts)
+    kind = event.get("name") if on_ai_cpu else details.get("type")
+    tensors = tensor_details(details)
     return (
-        device if not of_cpu and type(device) is int and 0 <= device < 1 << 20 else None,
+        device if not on_ai_cpu and type(device) is int and 0 <= device < 1 << 20 else None,
         event.get("tid"),
-        event.get("name") if of_cpu else facts["fullname"],
+        event.get("name") if on_ai_cpu else details["fullname"],
         kind,
-        "AI_CPU" if of_cpu else "AI_CORE",
+        "AI_CPU" if on_ai_cpu else "AI_CORE",
         *span,
-        *(sides.get(key, "") for _, key in _SIDES),
+        *(tensors.get(key, "") for _, key in _TENSOR_COLUMNS),
     )
 
 
-def read_clock(path: Path, shown: str, kind: str) -> Part:
-    """`min_cycle_counter_<device>.txt`: the tick of the device's clock at a timeline's zero."""
+def read_clock(path: Path, display_name: str, kind: str) -> FileContent:
+    """`min_cycle_counter_<device>.txt`: the device's clock, in ticks, at time 0 of a timeline."""
     ticks = int(path.read_text(encoding="ascii").strip().partition(".")[0])
     zero = pl.DataFrame({"zero_ns": [ticks * TICK_NS]}, schema={"zero_ns": pl.Int64})
-    return Part(file=shown, kind=kind, producer=PRODUCER, statistics={kind: zero})
+    return FileContent(file=display_name, kind=kind, producer=PRODUCER, statistics={kind: zero})
 
 
-def since_start(ops: pl.DataFrame, parts: Sequence[Part]) -> pl.DataFrame:
-    """The ops on the device's clock, if they are those of a timeline.
+def on_device_clock(ops: pl.DataFrame, contents: Sequence[FileContent]) -> pl.DataFrame:
+    """The ops of a timeline on the device's clock, which step marks use; other ops unchanged.
 
-    A timeline counts from its first op of the AI CPU, whose time by that clock is in the file
-    of the AI CPU beside it, or from the tick that `min_cycle_counter_<device>.txt` holds; steps are
-    told by that clock, too.
+    A timeline counts from its first AI CPU op, whose time on the device's clock is in the AI CPU
+    file next to it, or from the tick in `min_cycle_counter_<device>.txt`.
     """
-    if not any(part.kind == "mindspore_timeline" and part.ops is ops for part in parts):
+    if not any(content.kind == "mindspore_timeline" and content.ops is ops for content in contents):
         return ops
-    clocks = [part.statistics["aicpu"] for part in parts if part.kind == "mindspore_aicpu"]
-    first = ops.filter(pl.col("core") == "AI_CPU")["start_ns"].min()
-    began = clocks[0]["timestamp_ns"].min() if clocks else None
-    if isinstance(first, int) and isinstance(began, int):
-        return ops.with_columns(pl.col("start_ns") + (began - first))
-    zeros = [part.statistics[part.kind] for part in parts if part.kind == "mindspore_clock"]
+    ai_cpu_tables = [
+        content.statistics["aicpu"] for content in contents if content.kind == "mindspore_aicpu"
+    ]
+    first_in_timeline = ops.filter(pl.col("core") == "AI_CPU")["start_ns"].min()
+    first_on_device = ai_cpu_tables[0]["timestamp_ns"].min() if ai_cpu_tables else None
+    if isinstance(first_in_timeline, int) and isinstance(first_on_device, int):
+        return ops.with_columns(pl.col("start_ns") + (first_on_device - first_in_timeline))
+    zeros = [
+        content.statistics[content.kind]
+        for content in contents
+        if content.kind == "mindspore_clock"
+    ]
     return ops.with_columns(pl.col("start_ns") + int(zeros[0]["zero_ns"][0])) if zeros else ops

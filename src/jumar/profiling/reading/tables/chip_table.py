@@ -1,4 +1,4 @@
-"""The rates of the machine, which our capture of a CPU writes next to its tables."""
+"""The measured peak rates in jumar's own recordings on a CPU."""
 
 from pathlib import Path
 from typing import Final
@@ -6,16 +6,16 @@ from typing import Final
 import polars as pl
 
 from jumar.profiling.reading.events import BrokenJson
-from jumar.profiling.reading.part import Part
+from jumar.profiling.reading.file_content import FileContent
 
-_LARGEST: Final = 1 << 20
+_MOST_BYTES: Final = 1 << 20
 
 
-def read_chip_table(path: Path, shown: str, kind: str) -> Part:
-    """The file unchanged; its user parses it."""
+def read_chip_table(path: Path, display_name: str, kind: str) -> FileContent:
+    """The text of the file; `views/chips.py` parses it."""
     with path.open("rb") as file:
-        text = file.read(_LARGEST + 1)
-    if len(text) > _LARGEST:
-        raise BrokenJson("a table of chips is smaller than 1 MB")
+        text = file.read(_MOST_BYTES + 1)
+    if len(text) > _MOST_BYTES:
+        raise BrokenJson("larger than 1 MiB, so not a chip table")
     rows = pl.DataFrame({"json": [text.decode("utf-8", "replace")]})
-    return Part(file=shown, kind=kind, statistics={"chips": rows})
+    return FileContent(file=display_name, kind=kind, statistics={"chips": rows})

@@ -1,8 +1,8 @@
-"""Converting text columns to values, by the cheapest method that is exact for each row.
+"""Converts text columns to values, each row by the cheapest method that is exact for it.
 
-An expression evaluates all of its branches for every row. Tables of a million ops are regular but
-for a few rows, so a whole column is first read as if it were, and only the rows that betray an
-exception go the long way.
+A polars expression evaluates all its branches for every row. In a table of a million ops nearly
+all rows are regular, so a column is first converted as if all were, and only the rows for which
+that fails are converted by the general method.
 """
 
 from collections.abc import Callable
@@ -12,89 +12,92 @@ import polars as pl
 
 from jumar.profiling.reading.exact import DIGITS, nanoseconds
 
-_AROUND: Final = ' \t\r\n"'
-_NEAR: Final = 0.25
-_LARGEST: Final = float(1 << 48)
+_PADDING: Final = ' \t\r\n"'
+_MAX_DISTANCE: Final = 0.25
+_MAX_NS: Final = float(1 << 48)
 _PROBED: Final = 64
 
 
 def times(text: pl.Series, unit: str) -> pl.Series:
-    """As `exact.nanoseconds`, for text that may have blanks, a TAB or quotes around it."""
+    """`exact.nanoseconds` for text that may be surrounded by spaces, TABs or quotes."""
     digits = DIGITS[unit]
     parsed = pl.Series(text.name, [None], dtype=pl.Int64).new_from_index(0, text.len())
-    for way in (_short, _long):
-        rest = parsed.is_null() & text.is_not_null()
-        unparsed = text if rest.all() else text.filter(rest)
-        # A column is of one kind: absolute times are too long for floats, all of them.
-        if way(unparsed.head(_PROBED), digits).null_count() < min(unparsed.len(), _PROBED):
-            parsed = _put(parsed, rest, way(unparsed, digits))
-    rest = parsed.is_null() & text.is_not_null()
-    if not rest.any():
+    for parse in (_via_float, _by_digits):
+        is_unparsed = parsed.is_null() & text.is_not_null()
+        unparsed = text if is_unparsed.all() else text.filter(is_unparsed)
+        # Usually one method fits the whole column: all times are too long for floats, or none is.
+        if parse(unparsed.head(_PROBED), digits).null_count() < min(unparsed.len(), _PROBED):
+            parsed = _with_values(parsed, is_unparsed, parse(unparsed, digits))
+    is_unparsed = parsed.is_null() & text.is_not_null()
+    if not is_unparsed.any():
         return parsed
-    bare = text.filter(rest).str.strip_chars(_AROUND)
-    return _put(parsed, rest, _evaluated(bare, lambda column: nanoseconds(column, unit)))
-
-
-def _put(column: pl.Series, where: pl.Series, values: pl.Series) -> pl.Series:
-    """`column` with other values at some of its rows."""
-    if values.len() == column.len():
-        return values.alias(column.name)
-    return column.scatter(where.arg_true(), values)
-
-
-def _short(text: pl.Series, digits: int) -> pl.Series:
-    """Times via floats; null where they might differ from the text by a nanosecond.
-
-    Up to 2^48 ns a float in another unit is off by less than a tenth of a nanosecond, so what is
-    within a quarter of a whole one is nearest to that one.
-    """
-    number = text.cast(pl.Float64, strict=False) * float(10**digits)
-    whole = number.round()
-    near = ((number - whole).abs() < _NEAR) & (whole.abs() < _LARGEST)
-    whole = whole.cast(pl.Int64, strict=False)
-    return whole if near.all() else whole.set(~near.fill_null(False), None)
-
-
-def _long(text: pl.Series, digits: int) -> pl.Series:
-    """Times with all of their digits, as `1736408883704643.212` in microseconds has; or null.
-
-    Their digits are those of the nanoseconds.
-    """
-    bare = text.str.strip_chars(_AROUND)
-    whole = bare.str.slice(-digits - 1, 1) == "."
-    number = bare.str.replace(".", "", literal=True).cast(pl.Int64, strict=False)
-    return number if whole.all() else number.set(~whole.fill_null(False), None)
-
-
-def integers(text: pl.Series, kind: pl.DataType) -> pl.Series:
-    """Integers from text that may have blanks or quotes around it; null if there is none."""
-    parsed = text.cast(kind, strict=False)
-    rest = parsed.is_null() & text.is_not_null()
-    if not rest.any():
-        return parsed
-    odd = text.filter(rest)
-    return parsed.scatter(
-        rest.arg_true(),
-        each_once(odd, lambda column: column.str.strip_chars(_AROUND)).cast(kind, strict=False),
+    stripped = text.filter(is_unparsed).str.strip_chars(_PADDING)
+    return _with_values(
+        parsed, is_unparsed, _evaluated(stripped, lambda column: nanoseconds(column, unit))
     )
 
 
-def each_once(text: pl.Series, mended: Callable[[pl.Expr], pl.Expr]) -> pl.Series:
-    """Apply `mended` to text or categories, to each distinct one once.
+def _with_values(column: pl.Series, rows: pl.Series, values: pl.Series) -> pl.Series:
+    """`column` with `values` in the given rows."""
+    if values.len() == column.len():
+        return values.alias(column.name)
+    return column.scatter(rows.arg_true(), values)
 
-    A million ops have a few hundred types, shapes and dtypes. Rows with equal texts share their
-    bytes afterwards.
+
+def _via_float(text: pl.Series, digits: int) -> pl.Series:
+    """Times via floats; null where rounding might be off by a nanosecond.
+
+    Up to 2^48 ns a float in another unit is off by less than a tenth of a nanosecond, so a value
+    within a quarter of an integer certainly rounds to it.
+    """
+    number = text.cast(pl.Float64, strict=False) * float(10**digits)
+    rounded = number.round()
+    is_exact = ((number - rounded).abs() < _MAX_DISTANCE) & (rounded.abs() < _MAX_NS)
+    rounded = rounded.cast(pl.Int64, strict=False)
+    return rounded if is_exact.all() else rounded.set(~is_exact.fill_null(False), None)
+
+
+def _by_digits(text: pl.Series, digits: int) -> pl.Series:
+    """Times written down to the nanosecond, as `1736408883704643.212` us is; null for others.
+
+    Without the decimal point, their digits are the nanoseconds.
+    """
+    stripped = text.str.strip_chars(_PADDING)
+    has_all_digits = stripped.str.slice(-digits - 1, 1) == "."
+    number = stripped.str.replace(".", "", literal=True).cast(pl.Int64, strict=False)
+    return number if has_all_digits.all() else number.set(~has_all_digits.fill_null(False), None)
+
+
+def integers(text: pl.Series, kind: pl.DataType) -> pl.Series:
+    """Integers from text that may be surrounded by spaces or quotes; null for other text."""
+    parsed = text.cast(kind, strict=False)
+    is_unparsed = parsed.is_null() & text.is_not_null()
+    if not is_unparsed.any():
+        return parsed
+    irregular = text.filter(is_unparsed)
+    return parsed.scatter(
+        is_unparsed.arg_true(),
+        convert_distinct(irregular, lambda column: column.str.strip_chars(_PADDING)).cast(
+            kind, strict=False
+        ),
+    )
+
+
+def convert_distinct(text: pl.Series, convert: Callable[[pl.Expr], pl.Expr]) -> pl.Series:
+    """Apply `convert` to texts or categories, once for each distinct one.
+
+    A million ops have a few hundred different types, shapes and dtypes. Equal results share memory.
     """
     if text.is_empty():
-        # The numbers of categories would stay numbers below.
+        # Below, an empty categorical column would become one of numbers.
         return text.cast(pl.String)
-    known = text.unique()
-    if 2 * known.len() > text.len():
-        return _evaluated(text.cast(pl.String), mended)
-    results = _evaluated(known.cast(pl.String), mended)
+    distinct = text.unique()
+    if 2 * distinct.len() > text.len():
+        return _evaluated(text.cast(pl.String), convert)
+    results = _evaluated(distinct.cast(pl.String), convert)
     if text.dtype == pl.Categorical:
-        text, known = text.to_physical(), known.to_physical()
-    return text.replace_strict(known, results, return_dtype=pl.String)
+        text, distinct = text.to_physical(), distinct.to_physical()
+    return text.replace_strict(distinct, results, return_dtype=pl.String)
 
 
 def _evaluated(text: pl.Series, function: Callable[[pl.Expr], pl.Expr]) -> pl.Series:

@@ -1,7 +1,7 @@
-"""Tables other than op rows: normalised names, times in nanoseconds, sizes in bytes.
+"""Tables other than op rows, with normalized names, times in nanoseconds and sizes in bytes.
 
 `Total Time(us)` becomes `total_time_ns`, `Size(KB)` `size_bytes`, `Ratio(%)` `ratio_percent`,
-`OP Type` `op_type`; the unit is read from each header, since one table has had three of them.
+`OP Type` `op_type`. Units are read from each header, since they differ between releases.
 """
 
 import re
@@ -12,12 +12,12 @@ import polars as pl
 
 from jumar.profiling.profile import STEPS_SCHEMA
 from jumar.profiling.reading.exact import DIGITS, clean, nanoseconds
+from jumar.profiling.reading.file_content import FileContent
 from jumar.profiling.reading.files import headers
-from jumar.profiling.reading.part import Part
 from jumar.profiling.reading.tables.csv_text import TextTable, read_text
 
-_SIZES: Final = {"b": 1, "byte": 1, "bytes": 1, "kb": 1024, "mb": 1 << 20, "gb": 1 << 30}
-_WHOLE: Final = {
+_SIZE_UNITS: Final = {"b": 1, "byte": 1, "bytes": 1, "kb": 1024, "mb": 1 << 20, "gb": 1 << 30}
+_INTEGER_COLUMNS: Final = {
     "count",
     "device_id",
     "stream_id",
@@ -29,10 +29,10 @@ _WHOLE: Final = {
     "execution_frequency",
     "index",
 }
-_OR_WORDS: Final = {"device_id", "index"}
-"""Numbers in whose place a word is not a fault: `host`, or the ranks `(0, 1)` of a stage."""
-_REAL: Final = {"hit_rate", "victim_rate", "variance", "ratio"}
-_BARE_TIMES: Final = {
+_NUMBER_OR_TEXT: Final = {"device_id", "index"}
+"""Columns of numbers that may also hold text: `host`, or the ranks `(0, 1)` of a stage."""
+_FLOAT_COLUMNS: Final = {"hit_rate", "victim_rate", "variance", "ratio"}
+_UNITS_WITHOUT_HEADER: Final = {
     "aicpu": (
         "ms",
         {"compute_time", "memcpy_time", "task_time", "dispatch_time", "total_time"},
@@ -57,61 +57,61 @@ _BARE_TIMES: Final = {
     "dp": ("us", {"timestamp"}),
     "aicpu_mi": ("us", {"start", "end"}),
 }
-"""Times without a unit in their header, and what they are in; aicpu of CANN 5 is in ms."""
+"""Unit of times whose header has none, and the columns with such times, by kind of table."""
 
 
-def snake(base: str) -> str:
-    """A header's name as an identifier."""
+def identifier(base: str) -> str:
+    """A column name as an identifier."""
     return re.sub(r"[^0-9a-z]+", "_", base).strip("_") or "column"
 
 
-def table(text: TextTable, kind: str) -> pl.DataFrame:
-    """A table of text with names, times and sizes in our format."""
+def normalized(text: TextTable, kind: str) -> pl.DataFrame:
+    """A text table with normalized names, times and sizes."""
     columns: dict[str, pl.Expr] = {}
     sources: dict[str, str] = {}
-    bare_unit, bare = _BARE_TIMES.get(kind, ("us", frozenset[str]()))
+    default_unit, time_columns = _UNITS_WITHOUT_HEADER.get(kind, ("us", frozenset[str]()))
     for name in text.names:
         column = headers.column(name)
-        plain = snake(column.base)
+        key = identifier(column.base)
         value = clean(pl.col(name))
-        unit = column.unit or (bare_unit if plain in bare else "")
+        unit = column.unit or (default_unit if key in time_columns else "")
         if unit in DIGITS:
-            plain, value = f"{plain}_ns", nanoseconds(value, unit)
-        elif unit in _SIZES:
-            size = value.cast(pl.Float64, strict=False) * _SIZES[unit]
-            plain, value = f"{plain}_bytes", size.round().cast(pl.Int64, strict=False)
+            key, value = f"{key}_ns", nanoseconds(value, unit)
+        elif unit in _SIZE_UNITS:
+            size = value.cast(pl.Float64, strict=False) * _SIZE_UNITS[unit]
+            key, value = f"{key}_bytes", size.round().cast(pl.Int64, strict=False)
         elif unit == "%":
-            plain, value = f"{plain}_percent", value.cast(pl.Float64, strict=False)
-        elif plain in _WHOLE:
+            key, value = f"{key}_percent", value.cast(pl.Float64, strict=False)
+        elif key in _INTEGER_COLUMNS:
             value = value.cast(pl.Int64, strict=False)
-        elif plain in _REAL:
+        elif key in _FLOAT_COLUMNS:
             value = value.cast(pl.Float64, strict=False)
-        while plain in columns:
-            plain += "_"
-        columns[plain] = value.alias(plain)
-        sources[plain] = name
+        while key in columns:
+            key += "_"
+        columns[key] = value.alias(key)
+        sources[key] = name
     rows = text.frame.select(*columns.values())
-    for plain, name in sources.items():
-        if plain not in _OR_WORDS:
-            text.checked(text.frame[name], rows[plain])
+    for key, name in sources.items():
+        if key not in _NUMBER_OR_TEXT:
+            text.checked(text.frame[name], rows[key])
     return rows
 
 
-def read_statistic(path: Path, shown: str, kind: str) -> Part:
+def read_statistic(path: Path, display_name: str, kind: str) -> FileContent:
     """A table that is only displayed or compared."""
-    text = read_text(path, shown)
-    rows = table(text, kind)
-    return Part(
-        file=shown,
+    text = read_text(path, display_name)
+    rows = normalized(text, kind)
+    return FileContent(
+        file=display_name,
         kind=kind,
-        statistics={_NAMES.get(kind, kind): rows},
+        statistics={_STATISTIC_NAMES.get(kind, kind): rows},
         missing=text.missing(),
     )
 
 
-_NAMES: Final = {"task_time_2022": "task_time", "runtime_statistic": "api_statistic"}
+_STATISTIC_NAMES: Final = {"task_time_2022": "task_time", "runtime_statistic": "api_statistic"}
 
-_SPLIT: Final = {
+_STEP_COLUMNS: Final = {
     "device_id": ("device", ""),
     "step": ("step", ""),
     "computing": ("computing_ns", "us"),
@@ -126,12 +126,12 @@ _SPLIT: Final = {
 }
 
 
-def read_step_times(path: Path, shown: str, kind: str) -> Part:
-    """`step_trace_time` of torch_npu, and that of a cluster with one row per rank."""
-    text = read_text(path, shown)
+def read_step_times(path: Path, display_name: str, kind: str) -> FileContent:
+    """`step_trace_time` of torch_npu, or of a cluster with a row for each rank."""
+    text = read_text(path, display_name)
     names = {headers.column(name).base: name for name in text.names}
     columns: list[pl.Expr] = []
-    for base, (target, unit) in _SPLIT.items():
+    for base, (target, unit) in _STEP_COLUMNS.items():
         if base in names and target in STEPS_SCHEMA:
             value = clean(pl.col(names[base]))
             columns.append(
@@ -142,29 +142,29 @@ def read_step_times(path: Path, shown: str, kind: str) -> Part:
     if "rank" in names:
         columns.append(clean(pl.col(names["rank"])).cast(pl.Int32, strict=False).alias("rank"))
     steps = text.frame.select(*columns)
-    for base, (target, _) in _SPLIT.items():
+    for base, (target, _) in _STEP_COLUMNS.items():
         if base in names and target in steps.columns:
             text.checked(text.frame[names[base]], steps[target])
     if kind == "cluster_step_trace_time":
-        of_rank = text.frame.select(
+        cluster_rows = text.frame.select(
             (clean(pl.col(names["type"])) == "rank").alias("is_rank"),
             clean(pl.col(names["index"])).cast(pl.Int32, strict=False).alias("rank"),
         )
-        steps = steps.with_columns(of_rank["rank"]).filter(of_rank["is_rank"])
-    return Part(
-        file=shown,
+        steps = steps.with_columns(cluster_rows["rank"]).filter(cluster_rows["is_rank"])
+    return FileContent(
+        file=display_name,
         kind=kind,
         producer="jumar" if "rank" in names else "torch_npu",
         steps=steps,
-        statistics={"step_trace_time": table(text, kind)},
+        statistics={"step_trace_time": normalized(text, kind)},
         missing=text.missing(),
     )
 
 
-def read_step_trace(path: Path, shown: str, kind: str) -> Part:
-    """`step_trace` of graph mode: one row per iteration, with the cost of the data queue."""
-    text = read_text(path, shown)
-    rows = table(text, kind)
+def read_step_trace(path: Path, display_name: str, kind: str) -> FileContent:
+    """`step_trace` of graph mode: one row per iteration, with its wait for data."""
+    text = read_text(path, display_name)
+    rows = normalized(text, kind)
 
     def column(name: str) -> pl.Expr:
         return pl.col(name) if name in rows.columns else pl.lit(None, pl.Int64)
@@ -176,8 +176,8 @@ def read_step_trace(path: Path, shown: str, kind: str) -> Part:
         end.alias("end_ns"),
         column("data_aug_bound_ns").alias("data_ns"),
     )
-    return Part(
-        file=shown,
+    return FileContent(
+        file=display_name,
         kind=kind,
         producer="msprof",
         steps=steps,

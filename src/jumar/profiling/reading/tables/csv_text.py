@@ -1,4 +1,4 @@
-"""CSV files as tables of text: fields are converted column by column afterwards."""
+"""Reads CSV files as text; the fields are then converted column by column."""
 
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -18,74 +18,78 @@ class CsvText:
     """The rows of an open CSV file.
 
     Attributes:
-        names: Those of the header.
-        unreadable: Lines that are left out, and fields that lack a number.
+        names: The column names.
+        unreadable: Counts dropped lines and fields that should hold a number but do not.
     """
 
     def __init__(self, lines: Lines, unreadable: Unreadable) -> None:
         self._lines = lines
         self.unreadable = unreadable
-        self.names = _lazy(lines.path, {}).collect_schema().names()
+        self.names = _scan(lines.path, {}).collect_schema().names()
 
     def columns(
-        self, names: Sequence[str], typed: Callable[[str], pl.DataType | None] = lambda _: None
+        self, names: Sequence[str], type_of: Callable[[str], pl.DataType | None] = lambda _: None
     ) -> list[pl.Series]:
-        """Some columns.
+        """Read some columns.
 
         Args:
             names: Names of the columns.
-            typed: The type of a column by its name, if it is not text: categories, or a
-                float, which is null where the field holds no number.
+            type_of: Returns the type of a column by name, unless it is text: categories, or
+                floats, which are null where a field holds no number.
         """
-        kinds = {name: kind for name in names if (kind := typed(name)) is not None}
-        reals = [name for name, kind in kinds.items() if kind == pl.Float64]
-        with _one_coding(), _no_row_lost():
+        types = {name: dtype for name in names if (dtype := type_of(name)) is not None}
+        float_names = [name for name, dtype in types.items() if dtype == pl.Float64]
+        with _shared_categories(), _raising_on_dropped_rows():
             try:
-                frame = _lazy(self._lines.path, kinds, dict.fromkeys(reals, "N/A"))
+                frame = _scan(self._lines.path, types, dict.fromkeys(float_names, "N/A"))
                 return frame.select(names).collect(engine="streaming").get_columns()
             except pl.exceptions.ComputeError:
                 # A column of numbers holds something other than a number or N/A.
-                kinds = {name: kind for name, kind in kinds.items() if name not in reals}
-                frame = _lazy(self._lines.path, kinds).select(names)
+                types = {name: dtype for name, dtype in types.items() if name not in float_names}
+                frame = _scan(self._lines.path, types).select(names)
                 columns = frame.collect(engine="streaming").get_columns()
-        return [self._real(column) if column.name in reals else column for column in columns]
+        return [
+            self._floats(column) if column.name in float_names else column for column in columns
+        ]
 
-    def _real(self, text: pl.Series) -> pl.Series:
+    def _floats(self, text: pl.Series) -> pl.Series:
         column = clean(pl.col(text.name)).cast(pl.Float64, strict=False)
         return self.checked(text, text.to_frame().select(column.alias(text.name)).to_series())
 
     def checked(self, text: pl.Series, values: pl.Series) -> pl.Series:
-        """The values of a column; those that should hold a number and do not are counted."""
-        lost = values.is_null() & text.is_not_null()
-        if not lost.any():
+        """The given values; fields of `text` that could not be converted to a value are counted."""
+        is_lost = values.is_null() & text.is_not_null()
+        if not is_lost.any():
             return values
-        texts = text.filter(lost).cast(pl.String).unique()
-        odd = texts.filter(~texts.str.strip_chars(" \t\r\n\"'").is_in(NO_VALUE))
-        if len(odd):
-            for row in (lost & text.cast(pl.String).is_in(odd.implode())).arg_true():
-                self.lost(row, text.name, text[row])
+        texts = text.filter(is_lost).cast(pl.String).unique()
+        unreadable_texts = texts.filter(~texts.str.strip_chars(" \t\r\n\"'").is_in(NO_VALUE))
+        if len(unreadable_texts):
+            for row in (
+                is_lost & text.cast(pl.String).is_in(unreadable_texts.implode())
+            ).arg_true():
+                self.count_lost(row, text.name, text[row])
         return values
 
-    def lost(self, row: int, column: str, text: object) -> None:
+    def count_lost(self, row: int, column: str, text: object) -> None:
         """Count a field that cannot be used."""
-        self.unreadable.number(partial(self._place, row, column), text)
+        self.unreadable.count_number(partial(self._location, row, column), text)
 
-    def _place(self, row: int, column: str) -> str:
+    def _location(self, row: int, column: str) -> str:
         return f"line {self._lines.number(row)}, column '{column.strip()}'"
 
 
 @contextmanager
-def scanned(path: Path, shown: str) -> Generator[CsvText, None, None]:
-    """The complete lines of a CSV file; those with another length than the header are dropped.
+def scanned(path: Path, display_name: str) -> Generator[CsvText, None, None]:
+    """Open a CSV file; lines with more or fewer fields than the header are dropped.
 
     Args:
         path: The file.
-        shown: Its name in messages.
+        display_name: Its name in messages.
     """
-    unreadable = Unreadable(shown)
+    unreadable = Unreadable(display_name)
     with as_utf8(path) as (readable, problem), whole_lines(readable, unreadable) as lines:
         if problem:
-            unreadable.end(problem)
+            unreadable.note_end(problem)
         yield CsvText(lines, unreadable)
 
 
@@ -94,10 +98,10 @@ class TextTable:
 
     Attributes:
         frame: Its rows.
-        names: Those of the header.
-        missing: What could not be used, known once the columns are converted.
-        checked: As `CsvText.checked`.
-        lost: As `CsvText.lost`.
+        names: The column names.
+        missing: Returns what could not be read; call it after converting the columns.
+        checked: See `CsvText.checked`.
+        count_lost: See `CsvText.count_lost`.
     """
 
     def __init__(self, text: CsvText) -> None:
@@ -105,14 +109,14 @@ class TextTable:
         self.names = text.names
         self.missing = text.unreadable.missing
         self.checked = text.checked
-        self.lost = text.lost
+        self.count_lost = text.count_lost
 
     def number(self, name: str, convert: Callable[[pl.Expr], pl.Expr]) -> pl.Series:
         """The numbers of a column; all null if the file has no such column.
 
         Args:
             name: Name of the column.
-            convert: Numbers from cleaned text.
+            convert: Converts cleaned text to numbers.
         """
         text = pl.Series(name, [None] * self.frame.height, pl.String)
         text = self.frame[name] if name in self.frame.columns else text
@@ -121,8 +125,8 @@ class TextTable:
 
 
 @contextmanager
-def _no_row_lost() -> Generator[None, None, None]:
-    """Raise where polars only warns that rows are missing, as it does if fields may be null."""
+def _raising_on_dropped_rows() -> Generator[None, None, None]:
+    """Raise an error where polars only warns that it dropped rows."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.filterwarnings("always", message="CSV malformed")
         yield
@@ -132,21 +136,21 @@ def _no_row_lost() -> Generator[None, None, None]:
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
-def _one_coding() -> AbstractContextManager[object]:
-    """A context in which polars before 1.32 gives all parts of a file the same category codes."""
+def _shared_categories() -> AbstractContextManager[object]:
+    """A context in which polars before 1.32 uses the same category codes throughout a file."""
     release = tuple(int(part) for part in pl.__version__.split(".")[:2])
     if release < (1, 32):
         return pl.StringCache()  # pyright: ignore[reportDeprecated]
     return nullcontext()
 
 
-def _lazy(
-    path: Path, kinds: Mapping[str, pl.DataType], nulls: Mapping[str, str] | None = None
+def _scan(
+    path: Path, types: Mapping[str, pl.DataType], nulls: Mapping[str, str] | None = None
 ) -> pl.LazyFrame:
     return pl.scan_csv(
         path,
         infer_schema=False,
-        schema_overrides=kinds,
+        schema_overrides=types,
         null_values=dict(nulls) if nulls else None,
         truncate_ragged_lines=True,
         encoding="utf8-lossy",
@@ -155,7 +159,7 @@ def _lazy(
     )
 
 
-def read_text(path: Path, shown: str) -> TextTable:
-    """The whole CSV file as text."""
-    with scanned(path, shown) as text:
+def read_text(path: Path, display_name: str) -> TextTable:
+    """Read a whole CSV file as text."""
+    with scanned(path, display_name) as text:
         return TextTable(text)

@@ -1,4 +1,4 @@
-"""`task_time` of msprof: what ran on the device; used if there is no fuller op_summary."""
+"""`task_time` of msprof: tasks on the device; used only if there is no op_summary."""
 
 from pathlib import Path
 from typing import Final
@@ -6,8 +6,8 @@ from typing import Final
 import polars as pl
 
 from jumar.profiling.profile import COMMUNICATION
-from jumar.profiling.reading.part import Part
-from jumar.profiling.reading.tables.csv_tables import table
+from jumar.profiling.reading.file_content import FileContent
+from jumar.profiling.reading.tables.csv_tables import normalized
 from jumar.profiling.reading.tables.csv_text import read_text
 
 _CORES: Final = {
@@ -19,14 +19,14 @@ _CORES: Final = {
     "KERNEL_MIX_AIV": "MIX_AIV",
     "HCCL": COMMUNICATION,
 }
-_COMPUTING: Final = ("AI_CORE", "AI_VECTOR_CORE", "AI_CPU", "MIX_AIC", "MIX_AIV", "DSA_SQE")
-_TYPE: Final = r"^(?:.*/)?([A-Za-z][A-Za-z0-9_]*?)(?:-op\d+|_?\d+)?$"
+_COMPUTING_CORES: Final = ("AI_CORE", "AI_VECTOR_CORE", "AI_CPU", "MIX_AIC", "MIX_AIV", "DSA_SQE")
+_TYPE_IN_NAME: Final = r"^(?:.*/)?([A-Za-z][A-Za-z0-9_]*?)(?:-op\d+|_?\d+)?$"
 
 
-def read_task_time(path: Path, shown: str, kind: str) -> Part:
-    """One row per task; those of the queue itself (`EVENT_RECORD`) are in the table alone."""
-    text = read_text(path, shown)
-    rows = table(text, kind)
+def read_task_time(path: Path, display_name: str, kind: str) -> FileContent:
+    """Read one row per task; tasks of the queue itself, such as `EVENT_RECORD`, are not ops."""
+    text = read_text(path, display_name)
+    rows = normalized(text, kind)
     core = pl.col("kernel_type").str.to_uppercase().replace(_CORES)
     ops = rows.select(
         *(
@@ -37,17 +37,17 @@ def read_task_time(path: Path, shown: str, kind: str) -> Part:
         _column(rows, "stream_id").cast(pl.String).alias("stream"),
         _column(rows, "task_id").alias("task"),
         pl.col("kernel_name").alias("name"),
-        pl.col("kernel_name").str.extract(_TYPE).alias("type"),
+        pl.col("kernel_name").str.extract(_TYPE_IN_NAME).alias("type"),
         core.alias("core"),
         _column(rows, "task_start_ns").alias("start_ns"),
         pl.col("task_time_ns").alias("duration_ns"),
     ).filter(
-        pl.col("core").is_in([*_COMPUTING, COMMUNICATION])
+        pl.col("core").is_in([*_COMPUTING_CORES, COMMUNICATION])
         & pl.col("name").is_not_null()
         & pl.col("duration_ns").is_not_null()
     )
-    return Part(
-        file=shown,
+    return FileContent(
+        file=display_name,
         kind="task_time",
         producer="msprof",
         device="npu" if ops.height else None,

@@ -1,8 +1,8 @@
-"""The lines of a CSV file with as many fields as its header, found before polars reads them.
+"""Drops the lines of a CSV file with more or fewer fields than its header, before polars reads it.
 
-Polars fills short lines with nulls and cuts long ones, without a word: of a line that lacks a field
-in its middle every value after it belongs to another column, and of one cut in its middle the last
-value is another number.
+Polars silently pads short lines with nulls and truncates long ones. But if a field in the middle
+of a line is missing, all values after it are in the wrong column; and if a line is cut off, its
+last value is wrong.
 """
 
 import re
@@ -18,21 +18,21 @@ from typing import Final
 
 from jumar.profiling.reading.unreadable import Unreadable
 
-_OTHERS: Final = bytes(byte for byte in range(256) if byte not in b',\n"\0')
-_MOST_KNOWN: Final = 10_000
+_IRRELEVANT_BYTES: Final = bytes(byte for byte in range(256) if byte not in b',\n"\0')
+_MOST_PATTERNS: Final = 10_000
 _CHUNK: Final = 1 << 18
-_LAST: Final = 60
-_MOST_JOINED: Final = 1000
-"""The most lines that a quoted field may span; beyond that, its quote is a stray one."""
+_TAIL_BYTES: Final = 60
+_MOST_LINES_IN_FIELD: Final = 1000
+"""Most lines that a quoted field may span; beyond that, the quote is considered stray."""
 _FIELD: Final = re.compile(r'("[^"]*(?:""[^"]*)*"(?!")[^,]*|[^,"][^,]*|)(?:,|\Z)', re.DOTALL)
 
 
 class Lines:
-    """The line of a file that each row of a table came from.
+    """Maps the rows of a table to the lines of the original file.
 
     Args:
-        path: What to read: the file itself, or a copy of its whole lines.
-        numbers: Line numbers of the rows, from 1; None if every row is a line.
+        path: The file to read: the original, or a copy of its complete lines.
+        numbers: Line numbers of the rows, from 1; None if every line is a row.
     """
 
     def __init__(self, path: Path, numbers: "array[int] | None" = None) -> None:
@@ -40,17 +40,17 @@ class Lines:
         self._numbers = numbers
 
     def number(self, row: int) -> int:
-        """The line of a row, both the first being the header's and counted from 1 and 0."""
+        """The line number, from 1, of a row, counted from 0 after the header."""
         return row + 2 if self._numbers is None else self._numbers[row]
 
 
 @contextmanager
 def whole_lines(path: Path, unreadable: Unreadable) -> Generator[Lines, None, None]:
-    """The file itself if all its lines are complete, else a copy of the complete ones.
+    """Yield the file itself if all its lines are complete, else a copy of the complete ones.
 
     Args:
         path: The file, in UTF-8.
-        unreadable: Counts every line that is left out; empty lines are not a loss.
+        unreadable: Counts the dropped lines, except empty ones.
     """
     with path.open("rb") as file:
         expected = len(_fields(file.readline(_CHUNK).decode("utf-8", "replace")) or ())
@@ -71,128 +71,130 @@ def whole_lines(path: Path, unreadable: Unreadable) -> Generator[Lines, None, No
 
 def _tail(path: Path) -> str:
     with path.open("rb") as file:
-        file.seek(max(0, file.seek(0, SEEK_END) - _LAST))
+        file.seek(max(0, file.seek(0, SEEK_END) - _TAIL_BYTES))
         return file.read().decode("utf-8", "replace")
 
 
 def _check_end(text: str, unreadable: Unreadable) -> None:
-    """Note a last line that ends without a line break: its last field may be cut."""
+    """Note if the last line has no line break, since its last field may be cut off."""
     if not text.endswith("\n"):
         field = text.rpartition(",")[2]
-        unreadable.end(f"the last line has no line break, so its last field may be cut: '{field}'")
+        unreadable.note_end(
+            f"the last line has no line break, so its last field may be cut off: '{field}'"
+        )
 
 
 def is_regular(path: Path, expected: int) -> bool:
-    """Whether every line has `expected` fields, and none a zero byte or a break within quotes.
+    """Whether every line has `expected` fields, no zero bytes and no line breaks in quotes.
 
-    Only a line's commas, quotes and zero bytes matter. A million ops leave a few hundred different
-    sequences of these, and each is looked at once.
+    Only commas, quotes and zero bytes matter. The lines of a million ops have only a few hundred
+    different sequences of these, and each sequence is checked once.
     """
-    regular: set[bytes] = set()
-    last, rest = b"\n", b""
+    known: set[bytes] = set()
+    last_byte, partial = b"\n", b""
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
-            *marks, rest = (rest + chunk.translate(None, _OTHERS)).split(b"\n")
-            fresh = set(marks) - regular
-            if not all(_has_fields(line, expected) for line in fresh):
+            *patterns, partial = (partial + chunk.translate(None, _IRRELEVANT_BYTES)).split(b"\n")
+            new = set(patterns) - known
+            if not all(_has_fields(line, expected) for line in new):
                 return False
-            regular = regular | fresh if len(regular) < _MOST_KNOWN else fresh
-            last = chunk[-1:]
-    return last == b"\n" or _has_fields(rest, expected)
+            known = known | new if len(known) < _MOST_PATTERNS else new
+            last_byte = chunk[-1:]
+    return last_byte == b"\n" or _has_fields(partial, expected)
 
 
-def _has_fields(marks: bytes, expected: int) -> bool:
-    """Whether a line reduced to its separators has this many fields, with closed quotes."""
-    outside = marks.split(b'"')
-    commas = sum(part.count(b",") for part in outside[::2])
-    return len(outside) % 2 == 1 and commas == expected - 1 and b"\0" not in marks
+def _has_fields(separators: bytes, expected: int) -> bool:
+    """Whether a line, reduced to its separators, has this many fields and closed quotes."""
+    pieces = separators.split(b'"')
+    commas = sum(piece.count(b",") for piece in pieces[::2])
+    return len(pieces) % 2 == 1 and commas == expected - 1 and b"\0" not in separators
 
 
 def _records(path: Path, unreadable: Unreadable) -> Iterator[tuple[int, str]]:
-    """The header and the whole records after it, each with the number of its first line."""
+    """The header and the complete records, each with the number of its first line."""
     expected = fewest = 0
-    # No other character than a line feed ends a line for polars.
+    # For polars, only a line feed ends a line.
     with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-        waiting: deque[tuple[int, str]] = deque()
+        pending: deque[tuple[int, str]] = deque()
         lines = enumerate(file, start=1)
-        while waiting or (waiting := deque(islice(lines, 1))):
-            number, text = waiting.popleft()
+        while pending or (pending := deque(islice(lines, 1))):
+            number, text = pending.popleft()
             if not text.strip():
                 continue
             if not expected:
                 names = _fields(text) or []
-                expected, fewest = len(names), len(_without_empty_end(names))
+                expected, fewest = len(names), len(_without_trailing_empty(names))
                 yield number, text
                 continue
-            reason = _fault(text, expected, fewest)
-            if reason == _OPEN:
-                joined = _joined(text, waiting, lines, expected, fewest)
-                text, reason = joined or text, "" if joined else reason
+            reason = _defect(text, expected, fewest)
+            if reason == _OPEN_QUOTE:
+                record = _multiline_record(text, pending, lines, expected, fewest)
+                text, reason = record or text, "" if record else reason
             if reason:
-                unreadable.line(number, reason)
+                unreadable.count_line(number, reason)
             else:
                 yield number, text
 
 
-_OPEN: Final = "ends within quotes"
+_OPEN_QUOTE: Final = "ends inside quotes"
 
 
-def _joined(
+def _multiline_record(
     text: str,
-    waiting: deque[tuple[int, str]],
+    pending: deque[tuple[int, str]],
     lines: Iterator[tuple[int, str]],
     expected: int,
     fewest: int,
 ) -> str:
-    """The record that starts with a line whose quotes are open; empty if there is none.
+    """The multi-line record that starts with a line with an open quote; empty if there is none.
 
-    A stray quote costs its own line: the lines after it stay in `waiting`.
+    A stray quote costs only its own line: the lines after it stay in `pending`.
     """
-    for place in range(_MOST_JOINED):
-        if place == len(waiting):
-            waiting.extend(islice(lines, 1))
-        if place == len(waiting):
+    for index in range(_MOST_LINES_IN_FIELD):
+        if index == len(pending):
+            pending.extend(islice(lines, 1))
+        if index == len(pending):
             return ""
-        text += waiting[place][1]
-        reason = _fault(text, expected, fewest)
-        if reason != _OPEN:
+        text += pending[index][1]
+        reason = _defect(text, expected, fewest)
+        if reason != _OPEN_QUOTE:
             if not reason:
-                for _ in range(place + 1):
-                    waiting.popleft()
+                for _ in range(index + 1):
+                    pending.popleft()
             return "" if reason else text
     return ""
 
 
-def _fault(text: str, expected: int, fewest: int) -> str:
-    """Why a line is not a row; empty for one that is."""
+def _defect(text: str, expected: int, fewest: int) -> str:
+    """What is wrong with a line; empty if nothing is."""
     if "\0" in text:
-        return "holds zero bytes"
+        return "contains zero bytes"
     fields = _fields(text)
     if fields is None:
-        return _OPEN
+        return _OPEN_QUOTE
     if len(fields) < fewest:
         return f"has {len(fields)} of {expected} fields"
-    if len(_without_empty_end(fields)) > expected:
+    if len(_without_trailing_empty(fields)) > expected:
         return f"has {len(fields)} fields instead of {expected}"
     return ""
 
 
-def _without_empty_end(fields: list[str]) -> list[str]:
+def _without_trailing_empty(fields: list[str]) -> list[str]:
     while fields and not fields[-1].strip():
         fields = fields[:-1]
     return fields
 
 
 def _fields(text: str) -> list[str] | None:
-    """The fields of a record as in the file; None if a quote is not closed."""
+    """The raw fields of a record; None if a quote is not closed."""
     text = text.rstrip("\r\n")
     fields: list[str] = []
-    at = 0
+    position = 0
     while True:
-        match = _FIELD.match(text, at)
+        match = _FIELD.match(text, position)
         if match is None:
             return None
         fields.append(match[1])
         if match.end() == len(text) and not match[0].endswith(","):
             return fields
-        at = match.end()
+        position = match.end()

@@ -1,4 +1,4 @@
-"""The longest calls of a long trace: as many as the memory limit allows."""
+"""Limits the host calls of a long trace to the longest ones, to bound memory."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -8,54 +8,56 @@ import polars as pl
 
 from jumar.profiling.profile import HOST_SCHEMA, Missing
 
-KEPT_CALLS: Final = 1_000_000
-"""Host calls kept of a trace; of more, the shortest are left out, so that memory is bounded."""
+MOST_CALLS: Final = 1_000_000
+"""Most host calls kept of a trace; of more, the shortest are dropped."""
 
 
-def longest_calls(frames: Iterable[pl.DataFrame], shown: str) -> tuple[pl.DataFrame, list[Missing]]:
-    """The longest of the calls on the host, with a note about those left out.
+def longest_calls(
+    frames: Iterable[pl.DataFrame], display_name: str
+) -> tuple[pl.DataFrame, list[Missing]]:
+    """The longest host calls and all marks, with a note on the calls that were dropped.
 
-    Ops of a device are linked to their launches before; without a bound, the host's side of a long
-    capture would be most of the memory that a profile takes. Marks are kept all.
+    Without a limit, the host calls of a long capture would take most of a profile's memory. Device
+    ops have been linked to the calls that launched them before.
 
     Args:
-        frames: `thread`, `layer`, `name`, `start_ns`, `duration_ns`, `correlation`, in parts.
-        shown: The file, for messages.
+        frames: Tables of `thread`, `layer`, `name`, `start_ns`, `duration_ns`, `correlation`.
+        display_name: The file, for messages.
     """
     kept: list[pl.DataFrame] = []
-    held, bound = 0, -1
+    count, longest_dropped = 0, -1
     for frame in frames:
-        frame = frame.filter(_above(bound)) if bound >= 0 else frame
+        frame = frame.filter(_is_kept(longest_dropped)) if longest_dropped >= 0 else frame
         kept.append(frame)
-        held += frame.height
-        if held > KEPT_CALLS * 5 // 4:
-            bound = _cut(kept, bound)
-            held = sum(part.height for part in kept)
-    if bound >= 0 or held > KEPT_CALLS:
-        bound = _cut(kept, bound)
+        count += frame.height
+        if count > MOST_CALLS * 5 // 4:
+            longest_dropped = _drop_shortest(kept, longest_dropped)
+            count = sum(kept_frame.height for kept_frame in kept)
+    if longest_dropped >= 0 or count > MOST_CALLS:
+        longest_dropped = _drop_shortest(kept, longest_dropped)
     if not kept:
         kept.append(pl.DataFrame(schema={k: v for k, v in HOST_SCHEMA.items() if k != "rank"}))
     host = pl.concat(kept)
-    if bound < 0:
+    if longest_dropped < 0:
         return host, []
-    what = f"calls on the host that took {bound / 1000:.3f} us or less: there are too many to keep"
-    return host, [Missing(file=shown, what=what, needed_for=("short calls on the host",))]
+    what = f"host calls of {longest_dropped / 1000:.3f} us or less: there are too many to keep"
+    return host, [Missing(file=display_name, what=what, needed_for=("short host calls",))]
 
 
-def _above(bound: int) -> pl.Expr:
-    return (pl.col("duration_ns") > bound) | (pl.col("layer") == "mark")
+def _is_kept(longest_dropped: int) -> pl.Expr:
+    return (pl.col("duration_ns") > longest_dropped) | (pl.col("layer") == "mark")
 
 
-def _cut(kept: list[pl.DataFrame], bound: int) -> int:
-    """Drop, in place, what is not longer than the shortest call to keep; returns its length.
+def _drop_shortest(kept: list[pl.DataFrame], longest_dropped: int) -> int:
+    """Drop the shortest calls in place, and return the longest duration that was dropped.
 
-    Calls as long as the last are left out too: of millions of one length, none is among the
-    longest. So the longest that are held may be fewer, and then the bound stays.
+    All calls of that duration are dropped, since there may be millions of them; so fewer than
+    `MOST_CALLS` may remain. If there are too few to drop any, nothing changes.
     """
-    durations = np.concatenate([part["duration_ns"].to_numpy() for part in kept])
-    durations = durations[durations > bound]
-    if len(durations) >= KEPT_CALLS:
-        bound = int(np.partition(durations, -KEPT_CALLS)[-KEPT_CALLS])
-        for index, part in enumerate(kept):
-            kept[index] = part.filter(_above(bound))
-    return bound
+    durations = np.concatenate([frame["duration_ns"].to_numpy() for frame in kept])
+    durations = durations[durations > longest_dropped]
+    if len(durations) >= MOST_CALLS:
+        longest_dropped = int(np.partition(durations, -MOST_CALLS)[-MOST_CALLS])
+        for index, frame in enumerate(kept):
+            kept[index] = frame.filter(_is_kept(longest_dropped))
+    return longest_dropped

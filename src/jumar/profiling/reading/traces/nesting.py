@@ -1,4 +1,4 @@
-"""Calls within calls: own times, and which call was running at a moment."""
+"""Nested calls: the call around each one, and the innermost call running at a given time."""
 
 from typing import Final
 
@@ -6,53 +6,53 @@ import numpy as np
 import polars as pl
 
 MOMENT: Final = -1
-"""A duration that no call has: such a row can be inside calls, and none inside it."""
+"""The duration of rows that only mark a time: they have parents but no children."""
 
-_BLOCK: Final = 65_536
+_ROWS_PER_BLOCK: Final = 65_536
 
 
 def innermost(calls: pl.DataFrame, moments: pl.DataFrame) -> pl.Series:
-    """The row of the innermost call running at each moment; null if none.
+    """The row of the innermost call running at each of some times; null if none.
 
     Args:
-        calls: `thread`, `start_ns`, `duration_ns`.
-        moments: `thread`, `start_ns`.
+        calls: `thread`, `start_ns`, `duration_ns` of calls.
+        moments: `thread` and `start_ns`, the times.
     """
-    both = pl.concat(
+    rows = pl.concat(
         [
             calls.select("thread", "start_ns", "duration_ns"),
             moments.select("thread", "start_ns", pl.lit(MOMENT, pl.Int64).alias("duration_ns")),
         ]
     )
-    parents = pl.Series("row", _parents(both)[calls.height :])
+    parents = pl.Series("row", _parents(rows)[calls.height :])
     return parents.set(parents < 0, None)
 
 
 def _parents(calls: pl.DataFrame) -> np.ndarray:
-    """The row of the call around each call, or -1."""
+    """The row of the call that directly encloses each call; -1 if none."""
     threads = calls["thread"].fill_null("").rank("dense")
     return Sweep().parents(threads, calls["start_ns"], calls["duration_ns"])
 
 
 class Sweep:
-    """Nesting of calls that arrive in consecutive time spans.
+    """Finds the parents of calls that are given in consecutive time spans.
 
-    Calls are identified by their index among all that were given.
+    Calls are identified by their index among all calls given so far.
     """
 
     def __init__(self) -> None:
         self._open: dict[int, list[tuple[int, int]]] = {}
-        self._given = 0
+        self._count = 0
 
     def parents(self, threads: pl.Series, starts: pl.Series, durations: pl.Series) -> np.ndarray:
-        """The index of the call around each call, or -1.
+        """The index of the call that directly encloses each call; -1 if none.
 
-        A sweep over calls in the order in which they begin, outer ones first. Only a block of rows
-        at a time becomes Python numbers: of ten million calls they would be gigabytes.
+        Visits calls by start time, outer ones first. Only a block of rows at a time is converted to
+        Python integers, which would take gigabytes for ten million calls.
 
         Args:
-            threads: One number per thread.
-            starts: When the calls begin: none before one that was given in an earlier span.
+            threads: The thread of each call, as a number.
+            starts: When the calls start; not before any call given in an earlier span.
             durations: How long they last.
         """
         thread_of = threads.to_numpy().astype(np.int64)
@@ -62,43 +62,40 @@ class Sweep:
         order = np.lexsort((-duration_of, start_of, thread_of))
         result = np.full(len(order), -1, dtype=np.int64)
         thread, stack = -1, list[tuple[int, int]]()
-        for block in range(0, len(order), _BLOCK):
-            rows = order[block : block + _BLOCK]
+        for block in range(0, len(order), _ROWS_PER_BLOCK):
+            rows = order[block : block + _ROWS_PER_BLOCK]
             parents: list[int] = []
-            for row, of, start, end in zip(
-                (rows + self._given).tolist(),
+            for row, row_thread, start, end in zip(
+                (rows + self._count).tolist(),
                 thread_of[rows].tolist(),
                 start_of[rows].tolist(),
                 end_of[rows].tolist(),
                 strict=True,
             ):
-                if of != thread:
-                    thread, stack = of, self._open.setdefault(of, [])
+                if row_thread != thread:
+                    thread, stack = row_thread, self._open.setdefault(row_thread, [])
                 while stack and stack[-1][0] <= start:
                     stack.pop()
                 parents.append(stack[-1][1] if stack else -1)
                 if end >= start:
                     stack.append((end, row))
             result[rows] = parents
-        self._given += len(order)
+        self._count += len(order)
         return result
 
-    def running(self, moment: int) -> np.ndarray:
-        """The indices of the calls that may enclose calls from a moment on, in order.
-
-        The others are forgotten: a call that ended is around nothing that begins later.
-        """
-        for of, stack in list(self._open.items()):
-            self._open[of] = [call for call in stack if call[0] > moment]
-            if not self._open[of]:
-                del self._open[of]
+    def still_open(self, moment: int) -> np.ndarray:
+        """The sorted indices of calls that have not ended at a moment; the others are forgotten."""
+        for thread, stack in list(self._open.items()):
+            self._open[thread] = [call for call in stack if call[0] > moment]
+            if not self._open[thread]:
+                del self._open[thread]
         return np.sort(
             np.array([row for stack in self._open.values() for _, row in stack], dtype=np.int64)
         )
 
 
 def with_waits(ops: pl.DataFrame) -> pl.DataFrame:
-    """The ops with `wait_ns`: from the latest end before on the same stream to their start."""
+    """The ops with `wait_ns`, the time since the last op on the same stream ended."""
     end = pl.col("start_ns") + pl.col("duration_ns")
     return ops.sort("start_ns", maintain_order=True).with_columns(
         (pl.col("start_ns") - end.cum_max().shift(1).over("device", "stream"))
@@ -107,32 +104,34 @@ def with_waits(ops: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def launched_earlier(ops: pl.DataFrame) -> pl.Series:
-    """Which ops were launched before the recording began, and so belong to a step before.
+def launched_before_recording(ops: pl.DataFrame) -> pl.Series:
+    """Which ops were launched before the recording began, and so belong to an earlier step.
 
-    A stream works in order, and the device runs behind the host: what no recorded call launched, on
-    a stream whose first launched op is yet to start, was waiting there. On a stream without any
-    launch, only what starts before the first launch for its device was; without one of these
-    nothing is known.
+    Streams execute in order, and the device runs behind the host. So an op without a recorded
+    launch was already in the queue if it starts before the first op of its stream that has one.
+    On a stream without any launch, it was if it starts before the first launch on its device. If
+    there is no launch either, nothing is known.
 
     Args:
         ops: `device`, `stream`, `start_ns`, `launch_ns`.
     """
     launch = pl.col("launch_ns")
-    known = pl.when(launch.is_not_null()).then(pl.col("start_ns"))
-    first = pl.coalesce(known.min().over("device", "stream"), launch.min().over("device"))
+    launched_start = pl.when(launch.is_not_null()).then(pl.col("start_ns"))
+    first = pl.coalesce(launched_start.min().over("device", "stream"), launch.min().over("device"))
     earlier = launch.is_null() & (pl.col("start_ns") < first)
     return ops.select(earlier.fill_null(False).alias("earlier"))["earlier"]
 
 
-def step_at(moment: pl.Series, steps: pl.DataFrame) -> pl.Series:
-    """The step that contains each moment; null outside all steps."""
+def step_at(moments: pl.Series, steps: pl.DataFrame) -> pl.Series:
+    """The step that contains each of some times; null outside all steps."""
     if not steps.height:
-        return pl.Series("step", [None] * len(moment), dtype=pl.Int64)
+        return pl.Series("step", [None] * len(moments), dtype=pl.Int64)
     ordered = steps.select("step", "start_ns", "end_ns").sort("start_ns")
-    place = ordered["start_ns"].search_sorted(moment.fill_null(-1), side="right").cast(pl.Int64) - 1
-    candidates = ordered[place.clip(0, ordered.height - 1)]
-    inside = (place >= 0) & (moment.fill_null(-1) < candidates["end_ns"])
+    index = (
+        ordered["start_ns"].search_sorted(moments.fill_null(-1), side="right").cast(pl.Int64) - 1
+    )
+    candidates = ordered[index.clip(0, ordered.height - 1)]
+    inside = (index >= 0) & (moments.fill_null(-1) < candidates["end_ns"])
     return candidates["step"].zip_with(
-        inside, pl.Series("step", [None] * len(moment), dtype=pl.Int64)
+        inside, pl.Series("step", [None] * len(moments), dtype=pl.Int64)
     )

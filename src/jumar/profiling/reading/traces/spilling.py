@@ -1,8 +1,8 @@
-"""Rows collected one at a time: columns of numbers, on disk if there are many.
+"""Tables that are filled row by row, and moved to disk when they become large.
 
-A list of Python objects needs some 60 bytes a field, and a trace has millions of rows. A batch of
-rows becomes typed columns in which a text is its number in one dictionary; batches beyond the
-first go to a file without a name, so that nothing of it is left however the process ends.
+A list of Python objects needs some 60 bytes per field, and a trace has millions of rows. So each
+batch of rows is packed into typed columns, in which texts are replaced by numbers. All but the
+first batches are written to an unnamed temporary file, which vanishes however the process ends.
 """
 
 import tempfile
@@ -16,39 +16,39 @@ import polars as pl
 
 from jumar.ground.errors import UserError
 
-Kind = Literal["text", "whole", "digits"]
-"""`text` is held as its number, `digits` is a whole number that may be written as text."""
+ColumnType = Literal["text", "whole", "digits"]
+"""`text` is stored as a number; `digits` are integers that may be written as text."""
 
-BATCH: Final = 16_384
-KEPT_BATCHES: Final = 8
-"""Batches of a table that stay in memory: those of a short trace never reach the disk."""
+ROWS_PER_BATCH: Final = 16_384
+BATCHES_IN_MEMORY: Final = 8
+"""How many batches of a table stay in memory; a short trace is never written to disk."""
 
-_LARGEST: Final = (1 << 63) - 1
-_SAMPLE: Final = 16
+_MAX_INT64: Final = (1 << 63) - 1
+_SAMPLE_STRIDE: Final = 16
 
 
-class Texts:
-    """Each text once, with its number; the number of the empty text is 0."""
+class TextNumbers:
+    """Numbers for texts, counted up from the empty text, which is 0."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {"": 0}
-        self._column = pl.Series("texts", [""], dtype=pl.String)
+        self._cached_column = pl.Series("texts", [""], dtype=pl.String)
 
     def number(self, text: str) -> int:
-        """The number of a text; a new one if the text is new."""
+        """The number of a text, which is added if it is new."""
         return self._numbers.setdefault(text, len(self._numbers))
 
     def numbers(self, name: str, values: Sequence[Any]) -> pl.Series:
-        """The numbers of many values, by their text representation."""
-        known = self._numbers
+        """The numbers of many values, converted to text; None stays null."""
+        numbers_by_text = self._numbers
         try:
-            # Nearly all are texts seen before.
-            numbers = list(map(known.get, values))
+            # Nearly all values are texts that have a number already.
+            numbers = list(map(numbers_by_text.get, values))
         except TypeError:
             numbers = [None] * len(values)
         if None in numbers:
             numbers = [
-                known.setdefault(str(value), len(known))
+                numbers_by_text.setdefault(str(value), len(numbers_by_text))
                 if number is None and value is not None
                 else number
                 for number, value in zip(numbers, values, strict=True)
@@ -58,40 +58,40 @@ class Texts:
     @property
     def column(self) -> pl.Series:
         """All texts, indexed by number."""
-        if len(self._column) != len(self._numbers):
-            self._column = _strings("texts", list(self._numbers))
-        return self._column
+        if len(self._cached_column) != len(self._numbers):
+            self._cached_column = _strings("texts", list(self._numbers))
+        return self._cached_column
 
     def matching(self, pattern: str) -> list[int]:
         """The numbers of the texts that match a pattern."""
         return self.column.str.contains(pattern).arg_true().to_list()
 
-    def of(self, numbers: pl.Series) -> pl.Series:
-        """Texts by their numbers; equal ones share their bytes."""
+    def texts_of(self, numbers: pl.Series) -> pl.Series:
+        """The texts of some numbers; equal texts share memory."""
         return self.column.gather(numbers).rename(numbers.name)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Batch:
-    """A packed batch: its data or its position in the file, with the range of its start times."""
+    """A packed batch, in memory or at a position in the file, with the range of its start times."""
 
     frame: pl.DataFrame | None
     offset: int
     length: int
     rows: int
-    first: int
-    last: int
+    first_start: int
+    last_start: int
 
 
-class Table:
-    """A table that grows by rows, of which memory keeps the last batch and the first few.
+class SpillingTable:
+    """A table that is filled row by row, with only the first and the last batches in memory.
 
     Args:
-        columns: Names with what each holds. Calls have `start_ns`.
-        texts: The dictionary of its texts.
+        columns: The type of each column, by name; `spans` needs a column `start_ns`.
+        texts: The numbers of its texts.
     """
 
-    def __init__(self, columns: Mapping[str, Kind], texts: Texts) -> None:
+    def __init__(self, columns: Mapping[str, ColumnType], texts: TextNumbers) -> None:
         self._columns = dict(columns)
         self._texts = texts
         self._rows: list[tuple[Any, ...]] = []
@@ -99,15 +99,15 @@ class Table:
         self._packed = 0
         self._samples: list[np.ndarray] = []
         self._file: IO[bytes] | None = None
-        self._end = 0
+        self._file_end = 0
 
     def __len__(self) -> int:
         return self._packed + len(self._rows)
 
     def add(self, row: tuple[Any, ...]) -> None:
-        """Add a row, with a value for each column."""
+        """Add a row: a value for each column, in order."""
         self._rows.append(row)
-        if len(self._rows) >= BATCH:
+        if len(self._rows) >= ROWS_PER_BATCH:
             self.pack()
 
     def close(self) -> None:
@@ -116,7 +116,7 @@ class Table:
             self._file.close()
 
     def pack(self) -> None:
-        """Turn the rows so far into columns. A number beyond 64 bits becomes null."""
+        """Pack the rows added last into columns; integers beyond 64 bits become null."""
         if not self._rows:
             return
         packed = pl.DataFrame(
@@ -127,21 +127,21 @@ class Table:
                 )
             ]
         )
-        first, last = 0, 0
+        first_start, last_start = 0, 0
         if "start_ns" in self._columns:
             starts = packed["start_ns"].to_numpy()
-            first, last = int(starts.min()), int(starts.max())
-            self._samples.append(starts[::_SAMPLE].copy())
-        stays = len(self._batches) < KEPT_BATCHES
-        offset, length = (0, 0) if stays else self._spill(packed)
+            first_start, last_start = int(starts.min()), int(starts.max())
+            self._samples.append(starts[::_SAMPLE_STRIDE].copy())
+        in_memory = len(self._batches) < BATCHES_IN_MEMORY
+        offset, length = (0, 0) if in_memory else self._spill(packed)
         self._batches.append(
             _Batch(
-                frame=packed if stays else None,
+                frame=packed if in_memory else None,
                 offset=offset,
                 length=length,
                 rows=packed.height,
-                first=first,
-                last=last,
+                first_start=first_start,
+                last_start=last_start,
             )
         )
         self._packed += packed.height
@@ -154,33 +154,33 @@ class Table:
         try:
             if self._file is None:
                 self._file = tempfile.TemporaryFile(prefix="jumar-", buffering=0)  # noqa: SIM115
-            self._file.seek(self._end)
-            left = content
-            while left:
-                left = left[self._file.write(left) :]
+            self._file.seek(self._file_end)
+            remaining = content
+            while remaining:
+                remaining = remaining[self._file.write(remaining) :]
         except OSError as error:
             self.close()
             raise UserError(
-                f"the columns of a long trace do not fit there: {error.strerror or error}",
+                f"cannot store the columns of a long trace: {error.strerror or error}",
                 where=tempfile.gettempdir(),
-                todo="Free up a twentieth of the unpacked trace's size, or name another folder: "
+                todo="Free up a twentieth of the unpacked trace's size, or use another folder: "
                 "TMPDIR=/path jumar profile ...",
             ) from None
-        offset, self._end = self._end, self._end + len(content)
+        offset, self._file_end = self._file_end, self._file_end + len(content)
         return offset, len(content)
 
     def frames(self, *names: str) -> Iterator[pl.DataFrame]:
-        """The rows in order, a batch at a time, with numbers for texts.
+        """The rows in order, a batch at a time, with texts as numbers.
 
         Args:
-            names: The columns; all without one.
+            names: The columns to return; none for all.
         """
         self.pack()
         for batch in self._batches:
             yield self._loaded(batch, names)
 
     def joined(self, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
-        """The frames of this table concatenated, with its columns even if there are no frames."""
+        """Concatenate frames of this table; without any, an empty one with its columns."""
         listed = list(frames)
         if listed:
             return pl.concat(listed)
@@ -192,24 +192,24 @@ class Table:
         )
 
     def decoded(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """A frame with its texts in place of their numbers."""
+        """A frame with numbers replaced by their texts."""
         return frame.with_columns(
-            self._texts.of(frame[name])
+            self._texts.texts_of(frame[name])
             for name in frame.columns
             if self._columns.get(name) == "text"
         )
 
     def spans(self, rows: int) -> Iterator[pl.DataFrame]:
-        """The rows by start, one span of time at a time, in the table's order within a span.
+        """The rows in spans of start times, and in the table's order within each span.
 
-        Only batches that begin in a span are read for it. Producers write more or less in the
-        order of time, so nearly all are read once.
+        For each span only the batches with rows in it are read. Producers write roughly in order
+        of time, so most batches are read once.
 
         Args:
-            rows: Approximate number per span.
+            rows: Approximate number of rows per span.
 
         Yields:
-            The columns and `row`, the place of each row in the table.
+            Frames with all columns and `row`, the index of the row in the table.
         """
         self.pack()
         if not self._batches:
@@ -217,20 +217,20 @@ class Table:
         starts = np.sort(np.concatenate(self._samples))
         count = max(1, round(self._packed / rows))
         edges = np.unique(starts[[len(starts) * i // count for i in range(1, count)]])
-        low = -_LARGEST - 1
-        for high in [*(int(edge) for edge in edges), _LARGEST]:
-            waiting: list[pl.DataFrame] = []
-            place = 0
+        low = -_MAX_INT64 - 1
+        for high in [*(int(edge) for edge in edges), _MAX_INT64]:
+            pieces: list[pl.DataFrame] = []
+            row_offset = 0
             for batch in self._batches:
-                if batch.last >= low and batch.first <= high:
-                    frame = self._loaded(batch, ()).with_row_index("row", offset=place)
+                if batch.last_start >= low and batch.first_start <= high:
+                    frame = self._loaded(batch, ()).with_row_index("row", offset=row_offset)
                     inside = pl.col("start_ns").is_between(low, high, closed="left")
-                    if high == _LARGEST:
+                    if high == _MAX_INT64:
                         inside = pl.col("start_ns") >= low
-                    waiting.append(frame.filter(inside))
-                place += batch.rows
-            if waiting:
-                yield pl.concat(waiting)
+                    pieces.append(frame.filter(inside))
+                row_offset += batch.rows
+            if pieces:
+                yield pl.concat(pieces)
             low = high
 
     def _loaded(self, batch: _Batch, names: Sequence[str]) -> pl.DataFrame:
@@ -242,20 +242,20 @@ class Table:
         return pl.read_ipc_stream(content, columns=list(names) or None)
 
 
-def _packed(name: str, kind: Kind, values: Sequence[Any], texts: Texts) -> pl.Series:
+def _packed(name: str, kind: ColumnType, values: Sequence[Any], texts: TextNumbers) -> pl.Series:
     if kind == "text":
         return texts.numbers(name, values)
     if kind == "digits":
-        written = [None if value is None else str(value) for value in values]
-        return _strings(name, written).cast(pl.Int64, strict=False)
+        digits = [None if value is None else str(value) for value in values]
+        return _strings(name, digits).cast(pl.Int64, strict=False)
     try:
         return pl.Series(name, values, dtype=pl.Int64, strict=True)
     except (TypeError, OverflowError, UnicodeEncodeError, pl.exceptions.PolarsError):
-        return pl.Series(name, [_whole(value) for value in values], dtype=pl.Int64)
+        return pl.Series(name, [_integer(value) for value in values], dtype=pl.Int64)
 
 
 def _strings(name: str, texts: Sequence[str | None]) -> pl.Series:
-    """A column of texts; JSON can name half of a surrogate pair, which UTF-8 cannot encode."""
+    """A string column; unpaired surrogates, which JSON allows but UTF-8 does not, are replaced."""
     try:
         return pl.Series(name, texts, dtype=pl.String)
     except UnicodeEncodeError:
@@ -263,8 +263,8 @@ def _strings(name: str, texts: Sequence[str | None]) -> pl.Series:
         return pl.Series(name, encodable, dtype=pl.String)
 
 
-def _whole(value: Any) -> int | None:
-    """An integer within 64 bits; old traces write ids as text."""
-    if type(value) is str and len(value) < len(str(_LARGEST)) and value.isdecimal():
+def _integer(value: Any) -> int | None:
+    """The value as an integer, or None; old traces write ids as text."""
+    if type(value) is str and len(value) < len(str(_MAX_INT64)) and value.isdecimal():
         return int(value)
-    return value if type(value) is int and -_LARGEST <= value <= _LARGEST else None
+    return value if type(value) is int and -_MAX_INT64 <= value <= _MAX_INT64 else None

@@ -1,4 +1,4 @@
-"""Ops of a long trace, one time span after another: what launched them, and their own times."""
+"""Launches and own times of the ops in a long trace, one time span after another."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -6,103 +6,113 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from jumar.profiling.reading.traces.categories import OP, RUNTIME
+from jumar.profiling.reading.traces.categories import OP_CATEGORY, RUNTIME_CATEGORIES
 from jumar.profiling.reading.traces.nesting import MOMENT, Sweep
 from jumar.profiling.reading.traces.trace import Trace
 
 STEP: Final = r"^ProfilerStep#(\d{1,18})$"
-SPAN: Final = 32_768
-"""Rows that are held at once, more or less."""
+ROWS_PER_SPAN: Final = 32_768
+"""Approximate number of rows processed at a time."""
 
-_NAMES: Final = ("name", "shapes", "types", "module")
-_SWEPT: Final = (*_NAMES, "row", "thread", "start_ns", "duration_ns", "correlation", "external")
+_OP_FACTS: Final = ("name", "shapes", "types", "module")
+_SWEPT_COLUMNS: Final = (
+    *_OP_FACTS,
+    "row",
+    "thread",
+    "start_ns",
+    "duration_ns",
+    "correlation",
+    "external",
+)
 
 
-def is_op(trace: Trace) -> pl.Expr:
-    """Whether a row of `Trace.calls` is an op: steps are marked in the same category."""
+def is_op_row(trace: Trace) -> pl.Expr:
+    """Whether a row of `Trace.calls` is an op, and not a step mark, which has the same category."""
     return (
-        (pl.col("category") == trace.texts.number(OP))
+        (pl.col("category") == trace.texts.number(OP_CATEGORY))
         & pl.col("name").is_not_null()
         & ~pl.col("name").is_in(trace.texts.matching(STEP))
     )
 
 
-class _Swept:
-    """The rows of a span with those still running from earlier spans."""
+class _SpanSweep:
+    """Finds parents across spans, by carrying over the calls that are still open."""
 
     def __init__(self) -> None:
         self._sweep = Sweep()
-        self._places = np.empty(0, dtype=np.int64)
-        self._carried: pl.DataFrame | None = None
-        self._given = 0
+        self._indices = np.empty(0, dtype=np.int64)
+        self._open_rows: pl.DataFrame | None = None
+        self._count = 0
 
     def take(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
-        """All rows known so far, and for each of `rows` the index of its parent, or -1."""
+        """All open and new rows, and for each new row the index of its parent among them, or -1."""
         parents = self._sweep.parents(
             rows["thread"].fill_null(0), rows["start_ns"], rows["duration_ns"]
         )
-        places = np.arange(self._given, self._given + rows.height)
-        self._places = np.concatenate([self._places, places])
-        self._given += rows.height
-        known = rows if self._carried is None else pl.concat([self._carried, rows])
-        positions = np.searchsorted(self._places, parents)
-        return known, np.where(parents < 0, -1, positions)
+        indices = np.arange(self._count, self._count + rows.height)
+        self._indices = np.concatenate([self._indices, indices])
+        self._count += rows.height
+        all_rows = rows if self._open_rows is None else pl.concat([self._open_rows, rows])
+        positions = np.searchsorted(self._indices, parents)
+        return all_rows, np.where(parents < 0, -1, positions)
 
-    def keep(self, known: pl.DataFrame, until: int) -> pl.DataFrame:
-        """Keep what is still running; returns the rows that have ended."""
-        running = self._sweep.running(until)
-        still = np.isin(self._places, running)
-        self._carried, self._places = known.filter(pl.Series(still)), self._places[still]
-        return known.filter(pl.Series(~still))
+    def keep(self, all_rows: pl.DataFrame, until: int) -> pl.DataFrame:
+        """Keep the rows that are still open, and return those that have ended."""
+        open_calls = self._sweep.still_open(until)
+        is_open = np.isin(self._indices, open_calls)
+        self._open_rows, self._indices = all_rows.filter(pl.Series(is_open)), self._indices[is_open]
+        return all_rows.filter(pl.Series(~is_open))
 
     @property
-    def rest(self) -> pl.DataFrame | None:
-        """The rows still running when the trace ended."""
-        return self._carried
+    def unfinished(self) -> pl.DataFrame | None:
+        """The rows that were still open when the trace ended."""
+        return self._open_rows
 
 
 def launches(trace: Trace, correlations: np.ndarray) -> pl.DataFrame:
-    """The calls that launched something, with the innermost op around each.
+    """The calls that launched device work, with the innermost op around each.
 
     Args:
         trace: The trace.
-        correlations: Of what was launched, in order.
+        correlations: The correlation ids of the device work, sorted.
 
     Returns:
-        `correlation`, `launch_ns`, and `op`, `shapes`, `types`, `module`, `thread` as numbers of
-        texts.
+        `correlation`, `launch_ns`, and `op`, `shapes`, `types`, `module`, `thread` as text
+        numbers.
     """
-    ops, swept = is_op(trace), _Swept()
-    runtime = pl.col("category").is_in([trace.texts.number(name) for name in RUNTIME])
+    op_rows, sweep = is_op_row(trace), _SpanSweep()
+    is_launch = pl.col("category").is_in([trace.texts.number(name) for name in RUNTIME_CATEGORIES])
     frames: list[pl.DataFrame] = []
-    for span in trace.calls.spans(SPAN):
-        calls = span.filter(runtime & pl.col("correlation").is_not_null())
-        calls = calls.filter(among(calls["correlation"], correlations))
+    for span in trace.calls.spans(ROWS_PER_SPAN):
+        calls = span.filter(is_launch & pl.col("correlation").is_not_null())
+        calls = calls.filter(is_in_sorted(calls["correlation"], correlations))
         moments = calls.with_columns(pl.lit(MOMENT, pl.Int64).alias("duration_ns"))
-        rows = pl.concat([span.filter(ops).select(_SWEPT), moments.select(_SWEPT)])
+        rows = pl.concat(
+            [span.filter(op_rows).select(_SWEPT_COLUMNS), moments.select(_SWEPT_COLUMNS)]
+        )
         if not rows.height:
             continue
-        known, parents = swept.take(rows)
-        place = pl.Series(parents[rows.height - moments.height :])
-        place = place.set(place < 0, None)
+        all_rows, parents = sweep.take(rows)
+        parent = pl.Series(parents[rows.height - moments.height :])
+        parent = parent.set(parent < 0, None)
         frames.append(
             moments.select(
                 "row",
                 "correlation",
                 "thread",
                 pl.col("start_ns").alias("launch_ns"),
-                *(known[name].gather(place).alias(_renamed(name)) for name in _NAMES),
+                *(all_rows[name].gather(parent).alias(_output_name(name)) for name in _OP_FACTS),
             )
         )
-        swept.keep(known, int(span["start_ns"].max()))  # pyright: ignore[reportArgumentType]
+        sweep.keep(all_rows, int(span["start_ns"].max()))  # pyright: ignore[reportArgumentType]
     if not frames:
         return trace.calls.joined(()).select(
             "correlation",
             "thread",
             pl.col("start_ns").alias("launch_ns"),
-            *(pl.col(name).alias(_renamed(name)) for name in _NAMES),
+            *(pl.col(name).alias(_output_name(name)) for name in _OP_FACTS),
         )
-    # The first in the file: a correlation repeats where the profiler was started again.
+    # Take the first in the file: correlation ids repeat if the profiler is restarted.
     return (
         pl.concat(frames)
         .sort("row")
@@ -111,56 +121,56 @@ def launches(trace: Trace, correlations: np.ndarray) -> pl.DataFrame:
     )
 
 
-def named_once(trace: Trace, externals: np.ndarray) -> pl.DataFrame:
-    """The ops whose external id no other op has.
+def ops_with_unique_id(trace: Trace, externals: np.ndarray) -> pl.DataFrame:
+    """The ops with some external ids, as far as no other op has the same id.
 
     Args:
         trace: The trace.
-        externals: The ids that are looked for, in order.
+        externals: The ids to look for, sorted.
     """
-    ops = is_op(trace)
-    columns = ("category", "external", *_NAMES)
+    op_rows = is_op_row(trace)
+    columns = ("category", "external", *_OP_FACTS)
     frames = [trace.calls.joined(()).select(columns)]
     for rows in trace.calls.frames(*columns):
-        rows = rows.filter(ops & pl.col("external").is_not_null()).select(columns)
-        frames.append(rows.filter(among(rows["external"], externals)))
+        rows = rows.filter(op_rows & pl.col("external").is_not_null()).select(columns)
+        frames.append(rows.filter(is_in_sorted(rows["external"], externals)))
     return (
         pl.concat(frames)
         .unique("external", keep="none")
-        .select("external", *(pl.col(name).alias(_renamed(name)) for name in _NAMES))
+        .select("external", *(pl.col(name).alias(_output_name(name)) for name in _OP_FACTS))
     )
 
 
 def own_times(trace: Trace) -> Iterator[pl.DataFrame]:
-    """The ops of a CPU with `own_ns`: without their direct children; unordered."""
-    ops, swept = is_op(trace), _Swept()
-    for span in trace.calls.spans(SPAN):
-        rows = span.filter(ops).select(*_SWEPT, pl.lit(0, pl.Int64).alias("within_ns"))
+    """The CPU ops, unordered, with `own_ns`: their duration without direct children."""
+    op_rows, sweep = is_op_row(trace), _SpanSweep()
+    for span in trace.calls.spans(ROWS_PER_SPAN):
+        rows = span.filter(op_rows).select(*_SWEPT_COLUMNS, pl.lit(0, pl.Int64).alias("child_ns"))
         if not rows.height:
             continue
-        known, parents = swept.take(rows)
-        within = known["within_ns"].to_numpy().copy()
-        inner = parents >= 0
-        np.add.at(within, parents[inner], rows["duration_ns"].to_numpy()[inner])
-        known = known.with_columns(pl.Series("within_ns", within))
-        yield _own(swept.keep(known, int(span["start_ns"].max())))  # pyright: ignore[reportArgumentType]
-    if swept.rest is not None:
-        yield _own(swept.rest)
+        all_rows, parents = sweep.take(rows)
+        child_ns = all_rows["child_ns"].to_numpy().copy()
+        has_parent = parents >= 0
+        np.add.at(child_ns, parents[has_parent], rows["duration_ns"].to_numpy()[has_parent])
+        all_rows = all_rows.with_columns(pl.Series("child_ns", child_ns))
+        yield _with_own_time(sweep.keep(all_rows, int(span["start_ns"].max())))  # pyright: ignore[reportArgumentType]
+    if sweep.unfinished is not None:
+        yield _with_own_time(sweep.unfinished)
 
 
-def _own(ops: pl.DataFrame) -> pl.DataFrame:
-    own = (pl.col("duration_ns") - pl.col("within_ns")).clip(lower_bound=0)
-    return ops.with_columns(own.alias("own_ns")).drop("within_ns")
+def _with_own_time(ops: pl.DataFrame) -> pl.DataFrame:
+    own = (pl.col("duration_ns") - pl.col("child_ns")).clip(lower_bound=0)
+    return ops.with_columns(own.alias("own_ns")).drop("child_ns")
 
 
-def among(values: pl.Series, ordered: np.ndarray) -> pl.Series:
-    """Which values are in a sorted array; much cheaper than a hash table for each batch."""
+def is_in_sorted(values: pl.Series, ordered: np.ndarray) -> pl.Series:
+    """Which values are in a sorted array; cheaper than building a hash table for each batch."""
     if not len(ordered):
         return pl.repeat(False, len(values), eager=True)
-    wanted = values.to_numpy()
-    place = np.searchsorted(ordered, wanted).clip(max=len(ordered) - 1)
-    return pl.Series(ordered[place] == wanted)
+    numbers = values.to_numpy()
+    index = np.searchsorted(ordered, numbers).clip(max=len(ordered) - 1)
+    return pl.Series(ordered[index] == numbers)
 
 
-def _renamed(name: str) -> str:
+def _output_name(name: str) -> str:
     return "op" if name == "name" else name

@@ -1,4 +1,4 @@
-"""One pass over the events of a trace from any producer, keeping what is needed."""
+"""Reads the events of a trace, from any producer, into columns in a single pass."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -11,15 +11,15 @@ import polars as pl
 from jumar.profiling.reading.events import EventReader, arguments_of
 from jumar.profiling.reading.exact import nanoseconds_of
 from jumar.profiling.reading.files.opening import opened
-from jumar.profiling.reading.traces.categories import DEVICE, category_of
+from jumar.profiling.reading.traces.categories import DEVICE_CATEGORIES, category_of
 from jumar.profiling.reading.traces.kineto_types import shapes_and_types
-from jumar.profiling.reading.traces.spilling import Kind, Table, Texts
+from jumar.profiling.reading.traces.spilling import ColumnType, SpillingTable, TextNumbers
 from jumar.profiling.reading.unreadable import Unreadable, span_of
 
 MOST_NAMES: Final = 1_000_000
-"""Names of processes and threads that are kept."""
+"""Most names of processes and threads to keep."""
 
-_CALLS: Final[Mapping[str, Kind]] = {
+_CALL_COLUMNS: Final[Mapping[str, ColumnType]] = {
     "name": "text",
     "category": "text",
     "thread": "text",
@@ -31,7 +31,7 @@ _CALLS: Final[Mapping[str, Kind]] = {
     "types": "text",
     "module": "text",
 }
-_KERNELS: Final[Mapping[str, Kind]] = {
+_KERNEL_COLUMNS: Final[Mapping[str, ColumnType]] = {
     "name": "text",
     "category": "text",
     "pid": "text",
@@ -47,66 +47,74 @@ _KERNELS: Final[Mapping[str, Kind]] = {
     "block_num": "whole",
     "bytes": "whole",
 }
-_LAUNCHES: Final[Mapping[str, Kind]] = {"arrow": "digits", "launch_ns": "whole", "thread": "text"}
-_GRADIENTS: Final[Mapping[str, Kind]] = {"arrow": "digits", "thread": "text", "start_ns": "whole"}
-_CLOCKS: Final[Mapping[str, Kind]] = {"time_ns": "whole", "mhz": "whole"}
-_WAITS: Final[Mapping[str, Kind]] = {"name": "text", "data_ns": "whole"}
+_LAUNCH_COLUMNS: Final[Mapping[str, ColumnType]] = {
+    "arrow": "digits",
+    "launch_ns": "whole",
+    "thread": "text",
+}
+_GRADIENT_COLUMNS: Final[Mapping[str, ColumnType]] = {
+    "arrow": "digits",
+    "thread": "text",
+    "start_ns": "whole",
+}
+_CLOCK_COLUMNS: Final[Mapping[str, ColumnType]] = {"time_ns": "whole", "mhz": "whole"}
+_DATA_WAIT_COLUMNS: Final[Mapping[str, ColumnType]] = {"name": "text", "data_ns": "whole"}
 
 
-_UNREAD: Final = ("B", "b", "i", "I", "C", "O")
-"""Phases of events that hold something, other than slices: their beginnings, marks, counters."""
+_UNREAD_PHASES: Final = ("B", "b", "i", "I", "C", "O")
+"""Phases of events that are counted but not read: begins, instants, counters, objects."""
 
 
 class Trace:
     """The content of a trace, in columns; a context manager that frees its disk space.
 
     Attributes:
-        texts: The dictionary of the texts in all tables.
-        calls: Events on the host but those of Python's own functions.
-        python: Functions of Python.
-        kernels: Events on a device, and all others that name no category.
-        launches: Where arrows to an NPU start, by the start of the op that they point at.
-        forward: Where autograd's arrows start: at an op of the forward pass.
-        backward: Where they end: in the node that computes the op's gradient.
-        clocks: Frequencies of the cores.
-        waits: How long each iteration of graph mode waited for data.
-        processes: Names by process.
-        threads: Names by process and thread.
-        beside: Values beside the events.
-        unread: Events with a category that are neither slices nor arrows, by that category.
-        unreadable: Slices of time without a time, which are left out.
-        problem: Why reading stopped early; empty when it did not.
-        events: Slices of time that were read.
+        texts: The numbers of the texts in all tables.
+        calls: Slices on the host, except Python function calls.
+        python: Python function calls.
+        kernels: Slices on a device, and all slices without a category.
+        launches: Starts of flow arrows to an NPU, by the start of the op that they point to.
+        forward: Starts of autograd's arrows, in ops of the forward pass.
+        backward: Ends of these arrows, in the nodes that compute the ops' gradients.
+        clocks: Clock frequencies of the cores.
+        data_waits: How long each iteration of graph mode waited for data.
+        processes: Process names by process id.
+        threads: Thread names by process and thread id.
+        other_values: Values next to the events.
+        unread_events: How many events were not read, by category.
+        unreadable: Counts slices that were dropped because a time is missing or invalid.
+        problem: Why reading stopped early; empty if it did not.
+        slice_count: How many slices were read.
     """
 
-    def __init__(self, shown: str = "") -> None:
-        self.texts = Texts()
-        self.unreadable = Unreadable(shown)
-        self.calls = Table(_CALLS, self.texts)
-        self.python = Table(_CALLS, self.texts)
-        self.kernels = Table(_KERNELS, self.texts)
-        self.launches = Table(_LAUNCHES, self.texts)
-        self.forward = Table(_GRADIENTS, self.texts)
-        self.backward = Table(_GRADIENTS, self.texts)
-        self.clocks = Table(_CLOCKS, self.texts)
-        self.waits = Table(_WAITS, self.texts)
+    def __init__(self, display_name: str = "") -> None:
+        self.texts = TextNumbers()
+        self.unreadable = Unreadable(display_name)
+        self.calls = SpillingTable(_CALL_COLUMNS, self.texts)
+        self.python = SpillingTable(_CALL_COLUMNS, self.texts)
+        self.kernels = SpillingTable(_KERNEL_COLUMNS, self.texts)
+        self.launches = SpillingTable(_LAUNCH_COLUMNS, self.texts)
+        self.forward = SpillingTable(_GRADIENT_COLUMNS, self.texts)
+        self.backward = SpillingTable(_GRADIENT_COLUMNS, self.texts)
+        self.clocks = SpillingTable(_CLOCK_COLUMNS, self.texts)
+        self.data_waits = SpillingTable(_DATA_WAIT_COLUMNS, self.texts)
         self.processes: dict[str, str] = {}
         self.threads: dict[tuple[str, str], str] = {}
-        self.beside: dict[str, Any] = {}
-        self.unread: Counter[str] = Counter()
+        self.other_values: dict[str, Any] = {}
+        self.unread_events: Counter[str] = Counter()
         self._categories: dict[str, str] = {}
         self.problem = ""
-        self.events = 0
+        self.slice_count = 0
 
     @property
-    def _tables(self) -> tuple[Table, ...]:
+    def _tables(self) -> tuple[SpillingTable, ...]:
         return (
             *(self.calls, self.python, self.kernels, self.launches),
-            *(self.forward, self.backward, self.clocks, self.waits),
+            *(self.forward, self.backward, self.clocks, self.data_waits),
         )
 
     def pack(self) -> None:
-        """Turn the last rows into columns: only then all texts have a number."""
+        """Pack the last rows of all tables; only then do all texts have numbers."""
         for table in self._tables:
             table.pack()
 
@@ -117,46 +125,46 @@ class Trace:
         for table in self._tables:
             table.close()
 
-    def host(self, *columns: str) -> Iterator[pl.DataFrame]:
-        """Calls on the host in file order, those of Python last; numbers for texts."""
+    def host_calls(self, *columns: str) -> Iterator[pl.DataFrame]:
+        """Host calls in file order, Python calls last, with texts as numbers."""
         yield from self.calls.frames(*columns)
         yield from self.python.frames(*columns)
 
-    def called(self, pattern: str) -> pl.DataFrame:
-        """The calls on the host whose name matches a pattern; numbers for texts."""
-        wanted = self.texts.matching(pattern)
-        frames = self.host() if len(wanted) else ()
-        return self.calls.joined(rows.filter(pl.col("name").is_in(wanted)) for rows in frames)
+    def calls_named(self, pattern: str) -> pl.DataFrame:
+        """The host calls whose name matches a pattern, with texts as numbers."""
+        names = self.texts.matching(pattern)
+        frames = self.host_calls() if len(names) else ()
+        return self.calls.joined(rows.filter(pl.col("name").is_in(names)) for rows in frames)
 
-    def take(self, event: Mapping[str, Any]) -> None:
-        """Keep the needed parts of one event."""
+    def add(self, event: Mapping[str, Any]) -> None:
+        """Add what is needed of an event to the tables."""
         phase = event.get("ph")
         if phase == "X":
-            self._take_slice(event)
+            self._add_slice(event)
         elif phase in ("s", "f"):
-            self._take_arrow(event, phase)
+            self._add_arrow(event, phase)
         elif phase == "M":
-            self._take_name(event)
+            self._add_name(event)
         elif phase == "t" and event.get("cat") == "Data_aug Bound":
-            waited = nanoseconds_of(arguments_of(event).get("Data_aug Bound(us)"))
-            self.waits.add((event.get("name"), waited))
+            wait = nanoseconds_of(arguments_of(event).get("Data_aug Bound(us)"))
+            self.data_waits.add((event.get("name"), wait))
         elif phase == "C" and event.get("name") == "AI Core Freq":
             megahertz = arguments_of(event).get("MHz")
             time = nanoseconds_of(event.get("ts"))
             self.clocks.add((time, nanoseconds_of(megahertz, "ns")))
-        elif phase in _UNREAD and isinstance(event.get("cat"), str):
-            self.unread[event["cat"]] += 1
+        elif phase in _UNREAD_PHASES and isinstance(event.get("cat"), str):
+            self.unread_events[event["cat"]] += 1
 
-    def _take_slice(self, event: Mapping[str, Any]) -> None:
-        span = span_of(event, self.unreadable, shortest=0)
+    def _add_slice(self, event: Mapping[str, Any]) -> None:
+        span = span_of(event, self.unreadable, default_duration=0)
         if span is None:
             return
         start, duration = span
-        self.events += 1
+        self.slice_count += 1
         category = self._category(event.get("cat"))
         arguments = arguments_of(event)
-        if category in DEVICE or category is None:
-            self._take_kernel(event, category, arguments, start, duration)
+        if category in DEVICE_CATEGORIES or category is None:
+            self._add_kernel(event, category, arguments, start, duration)
             return
         shapes, types = "", ""
         if category in ("cpu_op", "user_annotation"):
@@ -164,8 +172,8 @@ class Trace:
                 arguments.get("Input Dims", arguments.get("Input dims")),
                 arguments.get("Input type", arguments.get("Input Type")),
             )
-        rows = self.python if category == "python_function" else self.calls
-        rows.add(
+        table = self.python if category == "python_function" else self.calls
+        table.add(
             (
                 event.get("name", ""),
                 category,
@@ -180,24 +188,24 @@ class Trace:
             )
         )
 
-    def _take_arrow(self, event: Mapping[str, Any], phase: str) -> None:
+    def _add_arrow(self, event: Mapping[str, Any], phase: str) -> None:
         arrow, time = event.get("id"), nanoseconds_of(event.get("ts"))
         if event.get("cat") == "async_npu" and phase == "s":
             self.launches.add((arrow, time, event.get("tid")))
         elif event.get("cat") == "fwdbwd" and time is not None:
             (self.forward if phase == "s" else self.backward).add((arrow, event.get("tid"), time))
 
-    def _category(self, written: object) -> str | None:
-        """The category of a slice in current terms, cached."""
-        if written is None:
+    def _category(self, raw: object) -> str | None:
+        """Kineto's current name of a category, cached."""
+        if raw is None:
             return None
-        text = written if isinstance(written, str) else str(written)
+        text = raw if isinstance(raw, str) else str(raw)
         category = self._categories.get(text)
         if category is None:
             category = self._categories[text] = category_of(text)
         return category
 
-    def _take_kernel(
+    def _add_kernel(
         self,
         event: Mapping[str, Any],
         category: str | None,
@@ -232,7 +240,7 @@ class Trace:
             )
         )
 
-    def _take_name(self, event: Mapping[str, Any]) -> None:
+    def _add_name(self, event: Mapping[str, Any]) -> None:
         name = arguments_of(event).get("name")
         if len(self.threads) + len(self.processes) > MOST_NAMES or not isinstance(name, str):
             return
@@ -242,23 +250,23 @@ class Trace:
             self.threads[str(event.get("pid")), str(event.get("tid"))] = name
 
 
-def read_trace(path: Path, shown: str = "") -> Trace:
-    """All events of a trace file.
+def read_trace(path: Path, display_name: str = "") -> Trace:
+    """Read a trace file.
 
     Args:
         path: The file.
-        shown: Its name in messages.
+        display_name: Its name in messages.
 
     Returns:
-        The trace, a context: its columns are on the disk until it is left.
+        The trace, to be used as a context manager: its columns may be on disk until it exits.
     """
     with ExitStack() as on_failure, opened(path) as file:
-        trace = on_failure.enter_context(Trace(shown or str(path)))
+        trace = on_failure.enter_context(Trace(display_name or str(path)))
         reader = EventReader(file)
         for event in reader:
-            trace.take(event)
+            trace.add(event)
         trace.problem = reader.problem
-        trace.beside = reader.beside
+        trace.other_values = reader.other_values
         trace.pack()
         on_failure.pop_all()
     return trace

@@ -1,4 +1,4 @@
-"""The content of one file: pieces of a profile, combined by `gathering.py`."""
+"""The content of one file of a profile; `gathering.py` combines several."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,33 +6,33 @@ from pathlib import Path
 
 import polars as pl
 
-from jumar.profiling.profile import Kind, Missing
+from jumar.profiling.profile import DeviceKind, Missing
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class FileContent:
     """The tables of one file.
 
     Args:
         file: The file, for messages.
         kind: Its recognised kind.
-        producer: Who made it, empty if the file does not say.
-        device: Where the ops ran; None in a table that does not say.
+        producer: The tool that wrote it; empty if the file does not say.
+        device: The kind of device the ops ran on; None if the file does not say.
         ops: Rows of the op table; missing columns are filled with nulls.
         steps: Rows of the step table.
-        host: Calls on the host.
-        collectives: Communication ops.
-        links: Transfers.
-        statistics: Tables that are only shown.
+        host: Host calls.
+        collectives: Collectives, with how their time is spent.
+        links: Transfers between ranks.
+        statistics: Tables that are only displayed.
         missing: What could not be read.
-        rank: The rank that the file names.
-        chip: The accelerator that the file names.
+        rank: The rank, if the file names it.
+        chip: The accelerator, if the file names it.
     """
 
     file: str
     kind: str
     producer: str = ""
-    device: Kind | None = None
+    device: DeviceKind | None = None
     ops: pl.DataFrame | None = None
     steps: pl.DataFrame | None = None
     host: pl.DataFrame | None = None
@@ -50,12 +50,12 @@ class Source:
 
     Args:
         path: Its path.
-        shown: Its name in messages: the user's own path, or `archive.zip!member`.
-        capture: The capture it belongs to: files of one capture describe the same steps.
-        kind: Its kind, by its header.
+        display_name: Its name in messages: its path as the user gave it.
+        capture: The capture it belongs to; files of one capture describe the same steps.
+        kind: Its kind, recognised by its content.
     """
 
     path: Path
-    shown: str
+    display_name: str
     capture: str
     kind: str

@@ -35,8 +35,8 @@ IN_ORDER = _words("""
 """Few enough fields to be given in their order; all others are given by name."""
 THEMSELVES = _words("""
     Binding BoxReader Detection DetectionPictures Encoded EntitySets ErrorSheets Exportable
-    KernelReader KeyedSet LabelledPictures Packing Patches PretrainingInstances RandomPosition
-    ReadingSets Region Scope SentenceSets Side Source Step TextPictures TripletPatches
+    KernelReader KeyedSet LabelledPictures Packing Patches PreparedProfile PretrainingInstances
+    RandomPosition ReadingSets Region Scope SentenceSets Source Step TextPictures TripletPatches
     Vocabulary Wave _Running
 """)
 """They hold arrays or words by the thousand, and equal only themselves."""

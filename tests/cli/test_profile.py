@@ -43,7 +43,7 @@ def test_default_view_has_the_to_do_list_the_steps_and_three_rankings(small: Pat
     out = here("profile", "show", small.name, cwd=small.parent).out
     for part in ("What to do", "TopK runs on the AI CPU", "op_statistic", "op_summary", "0.02"):
         assert part in out
-    assert "More with --view: aicpu" in out
+    assert "More views (--view): aicpu" in out
 
 
 def test_json_has_the_rows_of_the_requested_views(small: Path) -> None:

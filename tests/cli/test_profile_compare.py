@@ -118,8 +118,8 @@ def test_files_that_are_not_profiles_are_refused_by_name(tmp_path: Path) -> None
     ("option", "name", "reason"),
     [
         ("--csv", "fp32/changes.csv", "into the profile they are made from"),
-        ("--page", "fp32/kernel_details.csv", "is one of the files read"),
-        ("--mixlist", "fp32/kernel_details.csv", "is one of the files read"),
+        ("--page", "fp32/kernel_details.csv", "would overwrite one of the files read"),
+        ("--mixlist", "fp32/kernel_details.csv", "would overwrite one of the files read"),
     ],
 )
 def test_compared_profiles_are_not_overwritten(

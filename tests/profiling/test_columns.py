@@ -13,26 +13,26 @@ def test_column_has_a_key_and_a_display_heading() -> None:
     assert wait == Column(
         name="host_wait_ms", title=Text(en="host wait", zh="等待"), unit="ms", digits=3
     )
-    assert [wait.head("en"), wait.head("zh")] == ["host wait (ms)", "等待 (ms)"]
-    assert percent("share", "占比", "part").head("en") == "part (%)"
-    assert column("op_type", "类型").head("en") == "op type"
+    assert [wait.heading("en"), wait.heading("zh")] == ["host wait (ms)", "等待 (ms)"]
+    assert percent("share", "占比", "part").heading("en") == "part (%)"
+    assert column("op_type", "类型").heading("en") == "op type"
     assert column("size_mb", "量", unit="MB", digits=1) == Column(
         name="size_mb", title=Text(en="size", zh="量"), unit="MB", digits=1
     )
-    assert (SHARE.name, SIZE.head("en"), SIZE.digits) == ("share_%", "size (MB)", 3)
+    assert (SHARE.name, SIZE.heading("en"), SIZE.digits) == ("share_%", "size (MB)", 3)
 
 
 def test_milliseconds_are_derived_from_nanoseconds_if_present() -> None:
     table = pl.DataFrame({"a_ns": [1_234_567, 1], "b_ms": [5.5, 6.5], "b_ns": [1, 2]})
 
     def values(one: Column) -> list[float] | None:
-        found = one.of(table)
+        found = one.expression(table)
         return None if found is None else table.select(found).to_series().to_list()
 
     assert values(ms("a", "")) == [1.234567, 0.000001]
     assert values(ms("b", "")) == [5.5, 6.5]
     assert values(ms("c", "")) is None
-    assert table.select(ms("a", "").of(table)).columns == ["a_ms"]
+    assert table.select(ms("a", "").expression(table)).columns == ["a_ms"]
     assert table.select(milliseconds(pl.col("a_ns") * 2)).to_series().to_list()[0] == 2.469134
 
 
@@ -48,19 +48,19 @@ def test_listing_shows_only_columns_with_values() -> None:
         }
     )
     listing = Listing(title=Text(en="T", zh="题"), columns=columns, table=table)
-    assert [one.name for one in listing.kept] == ["n", "t_ms", "s"]
+    assert [one.name for one in listing.visible_columns] == ["n", "t_ms", "s"]
     assert listing.numeric == [True, True, False]
-    assert listing.heads("en") == ["n", "t (ms)", "s"]
-    assert listing.heads("zh") == ["数", "时 (ms)", "字"]
+    assert listing.headings("en") == ["n", "t (ms)", "s"]
+    assert listing.headings("zh") == ["数", "时 (ms)", "字"]
     assert listing.cells(4) == [["1", "0.5", "abc…"], ["2", "", ""]]
     assert listing.cells(6, is_fixed=True) == [["1", "0.500", "abcdef"], ["2", "", ""]]
     assert listing.note is None
     assert "columns" not in repr(listing)
     assert "table" not in repr(listing)
     empty = Listing(title=listing.title, columns=columns, table=table.clear())
-    assert [one.name for one in empty.kept] == ["n", "t_ms", "s", "none"]
+    assert [one.name for one in empty.visible_columns] == ["n", "t_ms", "s", "none"]
     one = Listing(title=listing.title, columns=columns, table=table[1:])
-    assert [each.name for each in one.kept] == ["n"]
+    assert [each.name for each in one.visible_columns] == ["n"]
 
 
 @pytest.mark.parametrize("digits", [0, 1, 2])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jumar.profiling.showing import inside_script, short_types, shown
+from jumar.profiling.showing import json_for_script, short_types, shown
 
 
 @pytest.mark.parametrize(
@@ -29,15 +29,15 @@ from jumar.profiling.showing import inside_script, short_types, shown
         ("a\x1b\n", {}, "a\\x1b\\n"),
         ("x" * 200, {}, "x" * 200),
         ("x" * 201, {}, "x" * 199 + "…"),
-        ("x" * 5, {"longest": 5}, "xxxxx"),
-        ("x" * 6, {"longest": 5}, "xxxx…"),
+        ("x" * 5, {"most_characters": 5}, "xxxxx"),
+        ("x" * 6, {"most_characters": 5}, "xxxx…"),
         # Spelt out it is longer than it was.
-        ("ab\n", {"longest": 3}, "ab…"),
-        ("ab\n", {"longest": 4}, "ab\\n"),
-        ("\u200b" * 3, {"longest": 8}, "\\u200b\\…"),
-        ("net.layer.fc", {"longest": 12, "keeps_end": True}, "net.layer.fc"),
-        ("net.layer.fc", {"longest": 6, "keeps_end": True}, "…er.fc"),
-        ("a\n\nb", {"longest": 4, "keeps_end": True}, "…\\nb"),
+        ("ab\n", {"most_characters": 3}, "ab…"),
+        ("ab\n", {"most_characters": 4}, "ab\\n"),
+        ("\u200b" * 3, {"most_characters": 8}, "\\u200b\\…"),
+        ("net.layer.fc", {"most_characters": 12, "keeps_end": True}, "net.layer.fc"),
+        ("net.layer.fc", {"most_characters": 6, "keeps_end": True}, "…er.fc"),
+        ("a\n\nb", {"most_characters": 4, "keeps_end": True}, "…\\nb"),
     ],
 )
 def test_values_are_shown_on_one_line_of_limited_length(
@@ -62,8 +62,8 @@ def test_repeated_types_are_counted(types: str | None, text: str) -> None:
 
 
 def test_json_cannot_end_the_script_that_holds_it() -> None:
-    assert inside_script({"a": "</script>&", "b": [1, None]}) == (
+    assert json_for_script({"a": "</script>&", "b": [1, None]}) == (
         '{"a":"\\u003c/script\\u003e\\u0026","b":[1,null]}'
     )
     with pytest.raises(ValueError, match="JSON"):
-        inside_script(float("nan"))
+        json_for_script(float("nan"))

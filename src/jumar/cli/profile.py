@@ -48,7 +48,7 @@ def show(
     export: Annotated[bool, Parameter(negative="")] = False,
     lang: Language = "en",
 ) -> int:
-    """Show a profile: what to do about it, where the time of a step goes, the most expensive ops.
+    """Show a profile: what to do, where the time of a step goes, and the most expensive ops.
 
     The exit code is 2 if the profile lacks the data for a requested view.
 
@@ -57,10 +57,10 @@ def show(
     paths
         Folders or files of one capture by torch_npu, msprof, MindSpore, torch.profiler or jumar.
     view
-        A view to show instead of the usual ones; may be repeated. `all` stands for every view that
-        the profile has data for.
+        A view to show instead of the usual ones; may be repeated. `all` shows every view for which
+        the profile has data.
     top
-        Number of rows of a ranking, 10 if not given; 0 for all. Given, it also shortens the to-do
+        Number of rows of a ranking, 10 by default; 0 for all. If given, it also limits the to-do
         list on the terminal.
     csv
         Also write each view to this folder as VIEW.csv.
@@ -71,7 +71,7 @@ def show(
     chip
         Your own chip table for the roofline (JSON).
     export
-        Let CANN's msprof export raw folders (PROF_*) first; it writes its tables into them.
+        First run CANN's msprof on folders of raw data (PROF_*), which writes its tables into them.
     lang
         Language of titles, advice and page.
     """
@@ -135,18 +135,18 @@ def _print(
     from jumar.cli.profile_tables import print_advice, print_listing, print_title
     from jumar.profiling.advice.todo import pace
     from jumar.profiling.showing import shown
+    from jumar.profiling.texts import missing_lines, summary_line, texts_in
     from jumar.profiling.views import VIEWS
     from jumar.profiling.views.chips import peak_rates
     from jumar.profiling.views.step_split import contradictions
-    from jumar.profiling.words import missing_lines, read_line, words
 
     console = Console(file=sys.stdout, highlight=False, markup=False)
-    say = words(options.language)
-    console.print(read_line(profile, options.language), soft_wrap=True)
+    texts = texts_in(options.language)
+    console.print(summary_line(profile, options.language), soft_wrap=True)
     for line in missing_lines(profile, options.language):
-        console.print(f"{say['missing'].lower()}{say['colon']}{line}", soft_wrap=True)
+        console.print(f"{texts['missing'].lower()}{texts['colon']}{line}", soft_wrap=True)
     for line in contradictions(profile):
-        console.print(f"{say['note']}{line.in_language(options.language)}", soft_wrap=True)
+        console.print(f"{texts['note']}{line.in_language(options.language)}", soft_wrap=True)
     for name, table in answered.tables.items():
         if VIEWS[name].advice:
             print_title(VIEWS[name].title.in_language(options.language), console)
@@ -158,23 +158,23 @@ def _print(
             rows = answered.whole.get(name, table.height)
             print_listing(VIEWS[name].listing(table), console, options.language)
         if table.height < rows:
-            cut_note = say["cut"].format(shown=table.height, rows=rows, name=name)
+            cut_note = texts["cut"].format(shown=table.height, rows=rows, name=name)
             console.print(f"  {cut_note}", style="dim", soft_wrap=True)
         rates = peak_rates(profile, [name], options)
         if rates:
-            console.print(f"  {say['rates']}{shown(rates, 300)}", style="dim", soft_wrap=True)
+            console.print(f"  {texts['rates']}{shown(rates, 300)}", style="dim", soft_wrap=True)
     if answered.impossible:
-        print_title(say["impossible"], console)
+        print_title(texts["impossible"], console)
         for name, reason in answered.impossible.items():
             console.print(f"  {name}: {shown(reason, 300)}", soft_wrap=True)
     if others:
-        line = say["more_views"].format(views=", ".join(others))
+        line = texts["more_views"].format(views=", ".join(others))
         console.print(f"\n{line}", style="dim", soft_wrap=True)
 
 
 @app.command
 def views(*, json_: JsonFlag = False, lang: Language = "en") -> None:
-    """List the views with the question that each answers.
+    """List the views and the question that each answers.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ def gate(
     max_rank_spread: float | None = None,
     json_: JsonFlag = False,
 ) -> int:
-    """Check a profile against limits; the exit code is 1 if one is exceeded, 2 if one is unknown.
+    """Check a profile against limits; exit code 1 if one is exceeded, 2 if one is unknown.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def gate(
     max_uncovered_share
         Communication not overlapped by computation. [% of step time]
     max_rank_spread
-        How much longer than the median rank the slowest rank computes. [%]
+        How much longer the slowest rank computes than the median rank. [%]
     json_
         Print JSON.
     """
@@ -259,7 +259,7 @@ def gate(
 def _check_limits(paths: Sequence[Path], limits: Mapping[str, float], *, json_: bool) -> int:
     from jumar.profiling import read
     from jumar.profiling.advice.gate import gate as measure
-    from jumar.profiling.words import missing_lines
+    from jumar.profiling.texts import missing_lines
 
     profile = read(list(paths))
     rows = measure(profile, limits)

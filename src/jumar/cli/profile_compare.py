@@ -13,7 +13,7 @@ from jumar.ground.text import Language, counted, print_aside
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from jumar.profiling.comparison import Comparison, Edit, Side
+    from jumar.profiling.comparison import Comparison, Edit, PreparedProfile
     from jumar.profiling.profile import Profile
     from jumar.profiling.views import Options
 
@@ -33,15 +33,14 @@ def compare(
     """Explain why a step takes longer or shorter than before, op by op.
 
     The parts add up exactly to the difference. With more than two profiles, each is compared with
-    the first. The exit code is 2 if --mixlist was given and the profiles have no dtypes, or no
-    edit would save time.
+    the first. The exit code is 2 if --mixlist is given and no edit would save time.
 
     Parameters
     ----------
     before
         Folder or file of the first profile.
     after
-        Folder or file of the second one.
+        Folder or file of the second profile.
     more
         Further profiles.
     top
@@ -58,25 +57,25 @@ def compare(
         Language of titles, reasons and page.
     """
     from jumar.profiling import read
-    from jumar.profiling.comparison import compare_sides
+    from jumar.profiling.comparison import compare_prepared
     from jumar.profiling.views import Options
 
     if top < 0:
         raise UserError(f"{top} groups", where="--top", todo="Give 0 or more; 0 shows all.")
     if more and (mixlist or csv or page):
         raise UserError(
-            "these files can be written for two profiles only",
+            "these files can be written only for two profiles",
             where="--mixlist, --csv, --page",
             todo="Give exactly two profiles.",
         )
     from jumar.cli.profile_tables import refuse_own_files
 
     refuse_own_files([before, after], files=[csv, page, mixlist])
-    first = _side(read(before))
+    first = _prepared(read(before))
     profile = read(after)
-    pairs = [compare_sides(first, _side(profile))]
-    pairs += [compare_sides(first, _side(read(path))) for path in more]
-    edits = [_edits(pair) for pair in pairs]
+    pairs = [compare_prepared(first, _prepared(profile))]
+    pairs += [compare_prepared(first, _prepared(read(path))) for path in more]
+    edits = [_proposed_edits(pair) for pair in pairs]
     if json_:
         rows = [
             _as_dict(pair, pair_edits, lang) for pair, pair_edits in zip(pairs, edits, strict=True)
@@ -92,24 +91,24 @@ def compare(
     if page is not None:
         from jumar.profiling.page import page as render
 
-        text = render(profile, compared=pairs[0], edits=edits[0], options=Options(language=lang))
+        text = render(profile, comparison=pairs[0], edits=edits[0], options=Options(language=lang))
         write_text(page, text)
         print_aside(f"written: {page}")
     return _write_mixlist(mixlist, pairs[0], edits[0]) if mixlist is not None else 0
 
 
-def _side(profile: "Profile") -> "Side":
-    from jumar.profiling.comparison import side_of
+def _prepared(profile: "Profile") -> "PreparedProfile":
+    from jumar.profiling.comparison import prepare
     from jumar.profiling.views import Impossible
 
     try:
-        return side_of(profile)
+        return prepare(profile)
     except Impossible as error:
         raise UserError(f"cannot be compared: it {error}", where=profile.source) from error
 
 
-def _edits(pair: "Comparison") -> tuple["Edit", ...]:
-    """The proposals for a pair of precision modes; names are looked up only then."""
+def _proposed_edits(pair: "Comparison") -> tuple["Edit", ...]:
+    """The edits proposed for a pair of precision modes; none for other profiles."""
     if not pair.changes_dtypes:
         return ()
     from jumar.cli.profile_lists import list_name
@@ -139,10 +138,10 @@ def _ms(nanoseconds: int, steps: int) -> float:
 
 
 def _as_dict(pair: "Comparison", edits: tuple["Edit", ...], language: Language) -> dict[str, Any]:
-    """Integers are nanoseconds of all compared steps together."""
+    """The comparison for JSON; integers are nanoseconds over all compared steps."""
     return {
-        "before": _side_dict(pair.before, pair.before_ns),
-        "after": _side_dict(pair.after, pair.after_ns),
+        "before": _profile_dict(pair.before, pair.before_ns),
+        "after": _profile_dict(pair.after, pair.after_ns),
         "steps": pair.steps,
         "delta_ns": pair.delta_ns,
         "parts": [
@@ -162,7 +161,7 @@ def _as_dict(pair: "Comparison", edits: tuple["Edit", ...], language: Language) 
                 "name": edit.name,
                 "to": edit.to,
                 "gain_ns": edit.gain_ns,
-                "why": edit.why(pair.steps).in_language(language),
+                "why": edit.reason(pair.steps).in_language(language),
             }
             for edit in edits
         ],
@@ -170,13 +169,13 @@ def _as_dict(pair: "Comparison", edits: tuple["Edit", ...], language: Language) 
     }
 
 
-def _side_dict(side: "Side", total: int) -> dict[str, Any]:
-    step_durations = [step.lasted_ns for step in side.steps]
+def _profile_dict(profile: "PreparedProfile", total: int) -> dict[str, Any]:
+    step_durations = [step.duration_ns for step in profile.steps]
     return {
-        "source": side.source,
-        "kind": side.kind,
-        "chip": side.chip,
-        "rank": side.rank,
+        "source": profile.source,
+        "kind": profile.kind,
+        "chip": profile.chip,
+        "rank": profile.rank,
         "total_ns": total,
         "steps_ns": step_durations,
     }
@@ -193,7 +192,7 @@ def _print(pairs: "list[Comparison]", edits: tuple["Edit", ...], options: "Optio
         _print_many(pairs, console, options.language)
         return
     pair = pairs[0]
-    _print_heads(pair, console, options.language)
+    _print_header(pair, console, options.language)
     for listing in tables(pair, options):
         print_listing(listing, console, options.language)
     if pair.changes_dtypes:
@@ -202,37 +201,37 @@ def _print(pairs: "list[Comparison]", edits: tuple["Edit", ...], options: "Optio
 
 def _print_notes(pair: "Comparison", console: "Console", language: Language, lead: str) -> None:
     from jumar.profiling.showing import shown
-    from jumar.profiling.words import WORDS
+    from jumar.profiling.texts import TEXTS
 
     for note in pair.notes:
         text = shown(note.in_language(language), 300)
-        console.print(f"{lead}{WORDS['note'].in_language(language)}{text}", soft_wrap=True)
+        console.print(f"{lead}{TEXTS['note'].in_language(language)}{text}", soft_wrap=True)
 
 
-def _print_heads(pair: "Comparison", console: "Console", language: Language) -> None:
+def _print_header(pair: "Comparison", console: "Console", language: Language) -> None:
     from jumar.profiling.showing import shown
-    from jumar.profiling.words import words
+    from jumar.profiling.texts import texts_in
 
-    say = words(language)
-    for name, side, total in (
+    texts = texts_in(language)
+    for name, profile, total in (
         ("before", pair.before, pair.before_ns),
         ("after", pair.after, pair.after_ns),
     ):
-        step_durations = [step.lasted_ns / 1e6 for step in side.steps]
+        step_durations = [step.duration_ns / 1e6 for step in profile.steps]
         spread = (
             f" ({min(step_durations):.3f} to {max(step_durations):.3f})"
             if len(step_durations) > 1
             else ""
         )
-        line = say[name].format(
-            lasted=f"{_ms(total, pair.steps):.3f}",
+        line = texts[name].format(
+            duration=f"{_ms(total, pair.steps):.3f}",
             spread=spread if language == "en" else spread.replace(" to ", " ~ "),
-            source=shown(side.source, 200),
-            device=f"{side.kind}, {shown(side.chip, 48)}" if side.chip else side.kind,
-            rank=side.rank,
+            source=shown(profile.source, 200),
+            device=f"{profile.kind}, {shown(profile.chip, 48)}" if profile.chip else profile.kind,
+            rank=profile.rank,
         )
         console.print(line, soft_wrap=True)
-    line = say["change"].format(
+    line = texts["change"].format(
         delta=f"{_ms(pair.delta_ns, pair.steps):+.3f}",
         ratio=f"{pair.before_ns / max(pair.after_ns, 1):.2f}",
         steps=counted(pair.steps, "step") if language == "en" else pair.steps,
@@ -247,52 +246,52 @@ def _print_edits(
     from jumar.cli.profile_tables import print_title
     from jumar.profiling.comparison import edit_table
     from jumar.profiling.showing import shown
-    from jumar.profiling.words import words
+    from jumar.profiling.texts import texts_in
 
-    say = words(language)
+    texts = texts_in(language)
     print_title(edit_table(pair, edits, language).title.in_language(language), console)
-    step_durations = [step.lasted_ns for step in pair.after.steps]
+    step_durations = [step.duration_ns for step in pair.after.steps]
     for edit in edits:
         # The measured difference may be no more than the variation between steps.
         is_within_noise = edit.gain_ns < (max(step_durations) - min(step_durations)) * pair.steps
         console.print(
             f"  {_ms(edit.gain_ns, pair.steps):8.3f}  {edit.to}: {shown(edit.name, 48)}; "
-            f"{edit.why(pair.steps).in_language(language)}"
-            f"{say['varies'] if is_within_noise else ''}",
+            f"{edit.reason(pair.steps).in_language(language)}"
+            f"{texts['varies'] if is_within_noise else ''}",
             soft_wrap=True,
         )
     if not edits:
-        console.print(f"  {say['no_edits']}")
+        console.print(f"  {texts['no_edits']}")
 
 
 def _print_many(pairs: "list[Comparison]", console: "Console", language: Language) -> None:
-    """Every profile against the first: step times, and the change by part."""
+    """Compare every profile with the first: step times, and the change by part."""
     import polars as pl
 
     from jumar.cli.profile_tables import print_listing
     from jumar.ground.text import Text
     from jumar.profiling.columns import column
-    from jumar.profiling.comparison import TITLES
+    from jumar.profiling.comparison import PART_TITLES
     from jumar.profiling.listing import Listing
     from jumar.profiling.showing import shown
-    from jumar.profiling.words import words
+    from jumar.profiling.texts import texts_in
 
-    say = words(language)
+    texts = texts_in(language)
     first_source = shown(pairs[0].before.source, 200)
-    console.print(say["against_first"].format(before=first_source), soft_wrap=True)
+    console.print(texts["against_first"].format(before=first_source), soft_wrap=True)
     numbered_pairs = [(str(number), pair) for number, pair in enumerate(pairs, start=2)]
     for name, pair in numbered_pairs:
         console.print(f"  {name}: {shown(pair.after.source, 200)}", soft_wrap=True)
         _print_notes(pair, console, language, "     ")
     rows: list[dict[str, str | float]] = [
-        {"": say["step_before"]}
+        {"": texts["step_before"]}
         | {name: _ms(pair.before_ns, pair.steps) for name, pair in numbered_pairs},
-        {"": say["step_after"]}
+        {"": texts["step_after"]}
         | {name: _ms(pair.after_ns, pair.steps) for name, pair in numbered_pairs},
-        {"": say["step_change"]}
+        {"": texts["step_change"]}
         | {name: _ms(pair.delta_ns, pair.steps) for name, pair in numbered_pairs},
     ]
-    for part, title in TITLES.items():
+    for part, title in PART_TITLES.items():
         row: dict[str, str | float] = {"": title.in_language(language)}
         for name, pair in numbered_pairs:
             change = sum(one.delta_ns for one in pair.parts if one.name == part)
@@ -302,7 +301,7 @@ def _print_many(pairs: "list[Comparison]", console: "Console", language: Languag
     print_listing(
         Listing(
             title=Text(
-                en="Change against the first (ms a step)",
+                en="Change from the first (ms per step)",
                 zh="相对第一份的迭代耗时变化（每迭代 ms）",
             ),
             columns=[column(name, name) for name in table.columns],

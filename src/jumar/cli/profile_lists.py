@@ -1,18 +1,17 @@
-"""Op types of profiles by the names that `modify_mixlist` takes."""
+"""The names under which `modify_mixlist` lists the op types of profiles."""
 
 from functools import cache
 
-_KERNELS_OF = ("mkldnn_", "cudnn_", "miopen_", "native_", "npu_", "_")
-"""Prefix of the name of an op that torch passes on to a library."""
+_LIBRARY_PREFIXES = ("mkldnn_", "cudnn_", "miopen_", "native_", "npu_", "_")
+"""Prefixes of ops that torch delegates to a library."""
 
 
 @cache
 def list_name(kind: str) -> str:
-    """The name by which an op type can be listed, or an empty string.
+    """The name under which an op type can be listed, or an empty string.
 
-    A backward op follows its forward op, so it gets the forward op's name. An aten op gets the name
-    of the CANN type that covers all forms of it: `addmm`, to which `linear` decomposes, has no
-    effect if it is listed alone.
+    A backward op is listed by its forward op. An aten op is listed by the CANN type that covers all
+    its forms: listing only `addmm`, into which `linear` decomposes, has no effect.
     """
     from jumar.precision.optypes import groups_by_type
 
@@ -30,7 +29,7 @@ def list_name(kind: str) -> str:
 
 
 def _shorter(name: str) -> list[str]:
-    """`_softmax_backward_data` as `softmax`, step by step."""
+    """The name shortened step by step: `_softmax_backward_data` to `softmax`."""
     names: list[str] = []
     for suffix in ("_data", "_backward", "_overrideable"):
         if name.endswith(suffix):
@@ -39,7 +38,7 @@ def _shorter(name: str) -> list[str]:
     is_shortened = True
     while is_shortened:
         is_shortened = False
-        for prefix in _KERNELS_OF:
+        for prefix in _LIBRARY_PREFIXES:
             if name.startswith(prefix) and len(name) > len(prefix):
                 name = name.removeprefix(prefix)
                 names.append(name)
@@ -49,9 +48,9 @@ def _shorter(name: str) -> list[str]:
 
 @cache
 def _types_by_packet() -> dict[str, str]:
-    """The first CANN type of each aten op, whatever its overload.
+    """The first CANN type of each aten op, by its name without overload.
 
-    Where several types stand for one op, as `BiasAdd` and `Add` do, it is torch's counterpart.
+    If several types stand for one op, as `BiasAdd` and `Add` do, it is the one that torch uses.
     """
     from jumar.precision.optypes import op_groups
 

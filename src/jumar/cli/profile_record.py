@@ -35,14 +35,14 @@ def record(
     warm_up
         Number of steps to run before recording.
     memory
-        Also record what allocates memory; the trace grows by half.
+        Also record memory allocations; the trace grows by half.
     shapes
         Record the shapes and dtypes of ops. --no-shapes gives more accurate times on a CPU where
         tensors are large.
     set_
         Change a field, for example `--set precision.mode=allow_mix_precision`; may be repeated.
     run_dir
-        Directory for `profile/`; by default the run, or the next free `runs/RECIPE-N`.
+        Run directory for `profile/`; by default the run itself, or the next free `runs/RECIPE-N`.
     device
         auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_

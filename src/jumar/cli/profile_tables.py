@@ -31,16 +31,18 @@ def print_title(text: str, console: "Console") -> None:
 
 
 def print_listing(listing: "Listing", console: "Console", language: Language) -> None:
-    """Print a table with its title: with lines in a terminal, aligned with spaces elsewhere."""
-    from jumar.profiling.words import words
+    """Print a table with its title, with lines on a terminal and aligned by spaces elsewhere."""
+    from jumar.profiling.texts import texts_in
 
     print_title(listing.title.in_language(language), console)
     if listing.table.is_empty():
-        console.print(f"  {words(language)['nothing']}")
+        console.print(f"  {texts_in(language)['nothing']}")
         return
     # English headings are also the column names in JSON and CSV.
     heads = (
-        [column.name for column in listing.kept] if language == "en" else listing.heads(language)
+        [column.name for column in listing.visible_columns]
+        if language == "en"
+        else listing.headings(language)
     )
     if console.is_terminal:
         _print_lined(listing, heads, console)
@@ -81,19 +83,19 @@ def print_advice(table: "pl.DataFrame", console: "Console", language: Language) 
     from rich.text import Text as Line
 
     from jumar.profiling.showing import shown
-    from jumar.profiling.words import words
+    from jumar.profiling.texts import texts_in
 
-    say = words(language)
+    texts = texts_in(language)
     if table.is_empty():
-        console.print(f"  {say['no_advice']}")
+        console.print(f"  {texts['no_advice']}")
     for row in table.iter_rows(named=True):
         head = f"  {row['win_ms']:10.3f} ms {row['share_%']:5.1f} %  {shown(row['what'], 400)}"
         lines = [Line(head, style="bold")]
         lines += [Line(f"{'':23}- {shown(line, 400)}") for line in row["evidence"]]
         field = f" (--set {row['setting']}=...)" if row["setting"] else ""
-        lines.append(Line(f"{'':23}{say['try']}{shown(row['change'], 400)}{field}"))
+        lines.append(Line(f"{'':23}{texts['try']}{shown(row['change'], 400)}{field}"))
         if row["view"]:
-            lines.append(Line(f"{'':23}{say['see'].format(view=row['view'])}", "dim"))
+            lines.append(Line(f"{'':23}{texts['see'].format(view=row['view'])}", "dim"))
         for line in lines:
             console.print(line, soft_wrap=True)
 
@@ -110,7 +112,7 @@ def plain_rows(table: "pl.DataFrame") -> list[dict[str, Any]]:
 
 
 def as_json(profile: "Profile", answered: "Answers", *, peak_rates: str) -> str:
-    """All tables of a profile as JSON, with the source of the peak rates that they use."""
+    """All tables of a profile as JSON, with the source of the peak rates they use."""
     from jumar.profiling.views.step_split import contradictions
 
     content = {
@@ -154,7 +156,7 @@ def refuse_own_files(
         is_inside = any(path in target_path.parents for path in source_paths)
         if target_path in source_paths or (is_inside and _is_profile(target)):
             raise UserError(
-                "is one of the files read, and is not overwritten",
+                "would overwrite one of the files read",
                 where=str(target),
                 todo="Choose another name.",
             )
@@ -179,7 +181,7 @@ def _is_profile(path: Path) -> bool:
 
 
 def write_tables(folder: Path, tables: Mapping[str, "pl.DataFrame"]) -> Sequence[Path]:
-    """Write each table as `VIEW.csv`; lists are joined by ` | `."""
+    """Write each table as `VIEW.csv`; the items of lists are joined by ` | `."""
     import polars as pl
 
     from jumar.profiling.writing import without_formulas

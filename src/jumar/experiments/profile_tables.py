@@ -51,7 +51,7 @@ def _read(folder: Path, command: str) -> list[PageTable]:
         numeric = [index for index, is_number in enumerate(listing.numeric) if is_number]
         page_table = PageTable(
             title=f"Profile: {listing.title.en}",
-            header=listing.heads("en"),
+            header=listing.headings("en"),
             rows=[[plain_text(cell) for cell in row] for row in listing.cells(_LONGEST)],
             numeric=numeric,
             notes=notes,

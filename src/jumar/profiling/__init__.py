@@ -1,7 +1,7 @@
-"""Profiles: captured on any device, read from every Ascend release, and explained in milliseconds.
+"""Profiles of any device and Ascend release: reading, views, advice, comparison, and a page.
 
-Whatever its source, a profile is one `Profile` (`profile.py`): the op table and the tables beside
-it, with times as integer nanoseconds. Views, advice, comparison and the page read only that.
+Every profile is read into a `Profile` (`profile.py`): the op table and further tables, with times
+as integer nanoseconds. Everything else works on that.
 
     import jumar.profiling
 

@@ -1,4 +1,4 @@
-"""Columns of views: a key, a display heading, and a unit."""
+"""Columns of views: name, heading, and unit."""
 
 from dataclasses import dataclass
 
@@ -9,14 +9,14 @@ from jumar.ground.text import Language, Text
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A column that views may have.
+    """A column of a view.
 
     Args:
-        name: Its name in JSON, CSV and on an English terminal; it ends with the unit.
-        title: Its content, without the unit.
-        unit: The unit as people write it; empty if there is none.
-        digits: Most decimal places to show.
-        keeps_end: Whether a text too long to show loses its beginning, as a path should.
+        name: Its name in JSON, CSV and on an English terminal, ending with the unit.
+        title: Its heading, without the unit.
+        unit: The unit as displayed; empty if there is none.
+        digits: Most decimal places to display.
+        keeps_end: Whether a text that is too long is cut at the start, like a path.
     """
 
     name: str
@@ -25,13 +25,13 @@ class Column:
     digits: int = 3
     keeps_end: bool = False
 
-    def head(self, language: Language) -> str:
-        """The column's display heading."""
+    def heading(self, language: Language) -> str:
+        """The heading with the unit."""
         title = self.title.in_language(language)
         return f"{title} ({self.unit})" if self.unit else title
 
-    def of(self, table: pl.DataFrame) -> pl.Expr | None:
-        """The column of a table; milliseconds are also computed from nanoseconds (`..._ns`)."""
+    def expression(self, table: pl.DataFrame) -> pl.Expr | None:
+        """The column of a table, if it has it; milliseconds may be computed from `..._ns`."""
         if self.name in table.columns:
             return pl.col(self.name)
         raw = f"{self.name.removesuffix('_ms')}_ns"
@@ -41,25 +41,25 @@ class Column:
 def column(
     name: str, zh: str, en: str = "", *, unit: str = "", digits: int = 3, keeps_end: bool = False
 ) -> Column:
-    """A column; its English title is its name without the unit, unless another is given."""
-    plain = name.removesuffix(f"_{unit.lower()}").replace("_", " ")
-    title = Text(en=en or plain, zh=zh)
+    """A column; without `en`, its English title is its name without the unit."""
+    words = name.removesuffix(f"_{unit.lower()}").replace("_", " ")
+    title = Text(en=en or words, zh=zh)
     return Column(name=name, title=title, unit=unit, digits=digits, keeps_end=keeps_end)
 
 
 def ms(name: str, zh: str, en: str = "") -> Column:
-    """A column of times, `{name}_ms`; its table holds it as `{name}_ms` or `{name}_ns`."""
+    """A column of times, `{name}_ms`, which tables have as `{name}_ms` or `{name}_ns`."""
     return column(f"{name}_ms", zh, en, unit="ms")
 
 
 def percent(name: str, zh: str, en: str = "") -> Column:
-    """A column of shares, `{name}_%`."""
+    """A column of percentages, `{name}_%`."""
     return column(f"{name}_%", zh, en, unit="%")
 
 
-def milliseconds(of: str | pl.Expr) -> pl.Expr:
+def milliseconds(nanoseconds: str | pl.Expr) -> pl.Expr:
     """Nanoseconds as milliseconds, for display only."""
-    return ((pl.col(of) if isinstance(of, str) else of) / 1e6).round(6)
+    return ((pl.col(nanoseconds) if isinstance(nanoseconds, str) else nanoseconds) / 1e6).round(6)
 
 
 RANK = column("rank", "卡号")

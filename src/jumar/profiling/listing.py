@@ -1,4 +1,4 @@
-"""A table as shown in the terminal and on the page."""
+"""A table as displayed on the terminal and the page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ class Listing:
 
     Args:
         title: Its heading.
-        columns: Its columns in order, those included that this table lacks.
+        columns: The columns it may have, in order.
         table: The rows.
-        note: A note shown with it.
+        note: A note displayed with it.
     """
 
     title: Text
@@ -27,8 +27,8 @@ class Listing:
     note: Text | None = None
 
     @property
-    def kept(self) -> list[Column]:
-        """The columns that have a value: an empty one wastes room."""
+    def visible_columns(self) -> list[Column]:
+        """The columns with at least one value."""
         table = self.table
         return [
             column
@@ -39,20 +39,26 @@ class Listing:
 
     @property
     def numeric(self) -> list[bool]:
-        """Which of `kept` are numeric, and right-aligned."""
-        return [self.table[column.name].dtype.is_numeric() for column in self.kept]
+        """Which of the visible columns are numeric, and so right-aligned."""
+        return [self.table[column.name].dtype.is_numeric() for column in self.visible_columns]
 
-    def heads(self, language: Language) -> list[str]:
-        """The head of each of `kept`."""
-        return [column.head(language) for column in self.kept]
+    def headings(self, language: Language) -> list[str]:
+        """The headings of the visible columns."""
+        return [column.heading(language) for column in self.visible_columns]
 
-    def cells(self, longest: int, *, is_fixed: bool = False) -> list[list[str]]:
-        """Each row as texts of limited length; fractions with all digits if fixed."""
-        kept = self.kept
+    def cells(self, most_characters: int, *, is_fixed: bool = False) -> list[list[str]]:
+        """The rows as texts of limited length; with `is_fixed`, fractions keep trailing zeros."""
+        visible_columns = self.visible_columns
         return [
             [
-                shown(value, longest, column.digits, is_fixed=is_fixed, keeps_end=column.keeps_end)
-                for value, column in zip(row, kept, strict=True)
+                shown(
+                    value,
+                    most_characters,
+                    column.digits,
+                    is_fixed=is_fixed,
+                    keeps_end=column.keeps_end,
+                )
+                for value, column in zip(row, visible_columns, strict=True)
             ]
-            for row in self.table.select(column.name for column in kept).iter_rows()
+            for row in self.table.select(column.name for column in visible_columns).iter_rows()
         ]

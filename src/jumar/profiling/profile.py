@@ -1,4 +1,4 @@
-"""The common form between readers and views: one profile, as tables of integer nanoseconds."""
+"""`Profile`, the form in which readers return a profile and everything else uses it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,10 +7,10 @@ from typing import Any, Literal
 import polars as pl
 
 DeviceKind = Literal["npu", "cuda", "cpu"]
-"""Where the ops ran."""
+"""The kind of device on which the ops ran."""
 
 COMMUNICATION = "COMMUNICATION"
-"""The core of collectives, which older files call HCCL."""
+"""The core of collectives; HCCL in older files."""
 
 OPS_SCHEMA: Mapping[str, pl.DataType] = {
     "rank": pl.Int32(),
@@ -41,16 +41,15 @@ OPS_SCHEMA: Mapping[str, pl.DataType] = {
 }
 """The op table: one row per op on the device, or on the CPU with its self time.
 
-A null is what the file does not say. `start_ns` counts from the producer's own zero (microseconds
-since 1970 in msprof). `type` is the op's type without its number, `core` the accelerator core in
-msprof's words (`AI_CORE`, `AI_VECTOR_CORE`, `MIX_AIC`, `MIX_AIV`, `AI_CPU`, `COMMUNICATION`,
-`DSA_SQE`), else `CUDA`, `CUDA_MEMCPY`, `CUDA_MEMSET`, `CPU`. Shapes are `2,3;4,5`, an empty part
-for a scalar, types `FLOAT;FLOAT16` in msprof's words without `DT_`, formats `ND;NC1HWC0` without
-`FORMAT_`. `module` is the path of the layer, `flops` and `bytes` are those of the op where known.
-`kernel` is the kernel's own name where `name` is that of the op that launched it, `state` is
-`dynamic` or `static`, `correlation` leads to the call in `host` that launched the op, and
-`launch_ns` is when that call began.
-PMU columns follow under their own names (`aic_mac_ratio`) as floats.
+Values that the file lacks are null. `start_ns` counts from the producer's own origin (1970 in
+msprof). `type` is the op's type without its number. `core` is the accelerator core as msprof names
+it (`AI_CORE`, `AI_VECTOR_CORE`, `MIX_AIC`, `MIX_AIV`, `AI_CPU`, `COMMUNICATION`, `DSA_SQE`), or
+`CUDA`, `CUDA_MEMCPY`, `CUDA_MEMSET`, `CPU`. Shapes are written as `2,3;4,5`, empty for a scalar;
+dtypes as `FLOAT;FLOAT16`, without msprof's `DT_`; formats as `ND;NC1HWC0`, without `FORMAT_`.
+`module` is the path of the layer; `flops` and `bytes` are those of the op, if known. `kernel` is
+the name of the kernel if `name` is that of the op that launched it. `state` is `dynamic` or
+`static`. `correlation` is the id of the launching call in `host`, and `launch_ns` its start.
+PMU counters follow as floats, under their own names (`aic_mac_ratio`).
 """
 
 STEPS_SCHEMA: Mapping[str, pl.DataType] = {
@@ -66,7 +65,7 @@ STEPS_SCHEMA: Mapping[str, pl.DataType] = {
     "preparing_ns": pl.Int64(),
     "data_ns": pl.Int64(),
 }
-"""One row per step as its producer gives it (`step_trace_time`, ProfilerStep marks, ...)."""
+"""One row per step, as recorded by the producer (`step_trace_time`, ProfilerStep marks, ...)."""
 
 HOST_SCHEMA: Mapping[str, pl.DataType] = {
     "rank": pl.Int32(),
@@ -77,7 +76,7 @@ HOST_SCHEMA: Mapping[str, pl.DataType] = {
     "duration_ns": pl.Int64(),
     "correlation": pl.Int64(),
 }
-"""Calls on the host: `layer` is `python`, `op`, `cann`, `runtime`, `dequeue`, `mark`."""
+"""Host calls: `layer` is `python`, `op`, `cann`, `runtime`, `dequeue`, `enqueue` or `mark`."""
 
 COLLECTIVES_SCHEMA: Mapping[str, pl.DataType] = {
     "rank": pl.Int32(),
@@ -113,12 +112,12 @@ def empty(schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class Missing:
-    """Something that a file lacks, or that could not be read.
+    """Data that a file lacks, or that could not be read.
 
     Args:
-        file: The file, or what is not there.
-        what: What is missing, or wrong.
-        needed_for: The analyses that are impossible without it.
+        file: The file.
+        what: What is missing or wrong.
+        needed_for: The analyses that need it.
     """
 
     file: str
@@ -131,21 +130,21 @@ class Profile:
     """One capture: of one or more ranks, of one or more steps.
 
     Args:
-        source: What was opened, as the user named it.
+        source: The paths that were read, as the user gave them.
         producer: `torch_npu level 1`, `msprof`, `msprof 6.x`, `kineto`, `jumar`, `mindspore`.
-        kind: Where the ops ran.
+        kind: The kind of device on which the ops ran.
         ops: The op table (`OPS_SCHEMA`, then PMU columns).
-        steps: As the producer gives them.
-        host: Calls on the host.
-        collectives: Communication ops and how their time is spent.
+        steps: The steps, as recorded by the producer.
+        host: Host calls.
+        collectives: Collectives and how their time is spent.
         links: Transfers between ranks, by transport or link.
-        statistics: The producer's tables that are only shown or compared, by their file's kind:
+        statistics: The producer's tables that are displayed or compared only, by kind of file:
             `op_statistic`, `api_statistic`, `aicpu`, `fusion_op`, `operator_memory`,
             `memory_record`, `l2_cache`, `frequency`.
-        files: What was read, each with its recognised kind.
-        missing: What was not read, and why.
+        files: The files that were read, each with its recognised kind.
+        missing: What is missing or was not read, and why.
         chip: The accelerator, if the capture names it.
-        memo: Results that several views of this profile share.
+        memo: Cached results that several views share.
     """
 
     source: str
@@ -164,6 +163,6 @@ class Profile:
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """The ranks that have rows, in order."""
+        """The ranks with ops or steps, in order."""
         ranks = pl.concat([self.ops["rank"], self.steps["rank"]]).drop_nulls().unique().sort()
         return tuple(ranks.to_list())

@@ -1,4 +1,4 @@
-"""Views and findings by name: everything that the files of some packages register."""
+"""Registries of views and findings, filled by the modules of some packages."""
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 
 class Registered(Protocol):
-    """Something with a name and a position among its kind."""
+    """An item with a name and a position in its registry."""
 
     @property
     def name(self) -> str: ...
@@ -20,13 +20,13 @@ _Item = TypeVar("_Item", bound=Registered)
 
 
 class Registry(Mapping[str, _Item], Generic[_Item]):
-    """The registered items, by name, in the order of `place`.
+    """The registered items by name, in the order of `place`.
 
-    The packages are imported at the first look, so a new entry only needs a file in one of
-    them.
+    All modules of the packages are imported on first access, so a new item only needs a module in
+    one of them.
 
     Args:
-        packages: Where files register.
+        packages: The packages whose modules register items.
     """
 
     def __init__(self, *packages: str) -> None:
@@ -35,12 +35,12 @@ class Registry(Mapping[str, _Item], Generic[_Item]):
         self.registered: dict[str, _Item] = {}
 
     def add(self, item: _Item) -> None:
-        """Register; a name that is taken is a programming error."""
+        """Register an item under a new name."""
         if item.name in self.registered:
             raise ValueError(f"{item.name!r} is registered twice")
         self.registered[item.name] = item
 
-    def _known(self) -> dict[str, _Item]:
+    def _items(self) -> dict[str, _Item]:
         if not self._imported:
             self._imported = True
             for package in self._packages:
@@ -49,11 +49,11 @@ class Registry(Mapping[str, _Item], Generic[_Item]):
         return self.registered
 
     def __getitem__(self, name: str) -> _Item:
-        return self._known()[name]
+        return self._items()[name]
 
     def __iter__(self) -> Iterator[str]:
-        known = self._known()
-        return iter(sorted(known, key=lambda name: (known[name].place, name)))
+        items = self._items()
+        return iter(sorted(items, key=lambda name: (items[name].place, name)))
 
     def __len__(self) -> int:
-        return len(self._known())
+        return len(self._items())

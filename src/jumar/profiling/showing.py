@@ -1,4 +1,4 @@
-"""Values of a profile as text that is safe to show."""
+"""Values from a profile as text that is safe to display."""
 
 import json
 import math
@@ -7,26 +7,26 @@ from typing import Any
 
 from jumar.ground.text import plain_text
 
-LONGEST = 200
-"""Most characters in a text; names of kernels and lists of shapes have thousands."""
+MOST_CHARACTERS = 200
+"""Most characters of a text; kernel names and lists of shapes may have thousands."""
 
 
 def shown(
     value: object,
-    longest: int = LONGEST,
+    most_characters: int = MOST_CHARACTERS,
     digits: int = 3,
     *,
     is_fixed: bool = False,
     keeps_end: bool = False,
 ) -> str:
-    """A value as text on one line; characters that move or hide others are escaped.
+    """A value as text on one line, with control and invisible characters escaped.
 
     Args:
-        value: The value to show.
-        longest: Letters of the text at most.
-        digits: Most decimal places to show.
-        is_fixed: Whether a fraction has all of them, zeros included.
-        keeps_end: Whether a longer text loses its beginning.
+        value: The value.
+        most_characters: Most characters of the text; longer ones are cut.
+        digits: Most decimal places.
+        is_fixed: Whether to keep trailing zeros.
+        keeps_end: Whether longer texts are cut at the start instead of the end.
     """
     if value is None:
         return ""
@@ -37,31 +37,31 @@ def shown(
     if isinstance(value, list):
         value = " | ".join(map(str, value))  # pyright: ignore[reportUnknownArgumentType]
     whole = str(value)
-    text = plain_text(whole[-longest - 1 :] if keeps_end else whole[: longest + 1])
-    if len(text) <= longest and len(whole) <= longest:
+    text = plain_text(whole[-most_characters - 1 :] if keeps_end else whole[: most_characters + 1])
+    if len(text) <= most_characters and len(whole) <= most_characters:
         return text
-    return f"…{text[1 - longest :]}" if keeps_end else f"{text[: longest - 1]}…"
+    return f"…{text[1 - most_characters :]}" if keeps_end else f"{text[: most_characters - 1]}…"
 
 
 def short_types(types: str | None) -> str:
-    """Dtypes in and out (`FLOAT;FLOAT|FLOAT`) for display; repeated ones are counted.
+    """Input and output dtypes (`FLOAT;FLOAT|FLOAT`) for display, with repeated ones counted.
 
-    Ops that go over all parameters have hundreds of inputs, which would fill a line and be cut.
+    Ops on all parameters have hundreds of inputs, which would not fit into a line.
     """
-    return " → ".join(map(_counted, (types or "").split("|")))
+    return " → ".join(map(_with_counts, (types or "").split("|")))
 
 
-def _counted(types: str) -> str:
+def _with_counts(types: str) -> str:
     runs = [(name, len(list(same))) for name, same in groupby(types.split(";"))]
     if not any(name and count > 3 for name, count in runs):
         return types
     return "; ".join(f"{name} x {count}" if count > 1 else name for name, count in runs)
 
 
-def inside_script(data: Any) -> str:
-    r"""JSON that is safe in a `script` element, whatever its texts contain.
+def json_for_script(data: Any) -> str:
+    r"""Data as JSON that is safe inside a `script` element, whatever texts it contains.
 
-    Escaped as `\u003c`, no text can end the element or begin a comment in it.
+    With `<` escaped as `\u003c`, no text can close the element or open a comment.
     """
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     for letter in "<>&":

@@ -1,4 +1,4 @@
-"""Tables of a profile as CSV under msprof's newest names and headers."""
+"""Writes the tables of a profile as CSV, with msprof's current file names and headers."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ from jumar.profiling.profile import OPS_SCHEMA, Profile
 from jumar.profiling.reading.exact import decimal_text
 from jumar.profiling.views.op_statistic import op_statistic
 
-OPS: Final[Mapping[str, str]] = {
+OP_HEADERS: Final[Mapping[str, str]] = {
     "rank": "Rank",
     "device": "Device_id",
     "step": "Step Id",
@@ -39,9 +39,9 @@ OPS: Final[Mapping[str, str]] = {
     "correlation": "Connection ID",
     "launch_ns": "Launch Time(us)",
 }
-"""Columns of op_summary in msprof's order, then those that only jumar has."""
+"""Headers of op_summary in msprof's order, followed by those that only jumar has."""
 
-STEPS: Final[Mapping[str, str]] = {
+STEP_HEADERS: Final[Mapping[str, str]] = {
     "rank": "Rank",
     "step": "Step",
     "computing_ns": "Computing",
@@ -54,7 +54,7 @@ STEPS: Final[Mapping[str, str]] = {
     "start_ns": "Start Time(us)",
     "end_ns": "End Time(us)",
 }
-_STATISTIC: Final = {
+_STATISTIC_HEADERS: Final = {
     "type": "OP Type",
     "core": "Core Type",
     "count": "Count",
@@ -64,7 +64,7 @@ _STATISTIC: Final = {
     "max_ns": "Max Time(us)",
     "ratio_percent": "Ratio(%)",
 }
-_AICPU: Final = {
+_AICPU_HEADERS: Final = {
     "timestamp_ns": "Timestamp(us)",
     "node": "Node",
     "compute_time_ns": "Compute_time(us)",
@@ -75,7 +75,7 @@ _AICPU: Final = {
     "stream_id": "Stream ID",
     "task_id": "Task ID",
 }
-_ALLOCATIONS: Final = {
+_ALLOCATION_HEADERS: Final = {
     "name": "Name",
     "size_bytes": "Size(KB)",
     "allocation_time_ns": "Allocation Time(us)",
@@ -94,7 +94,7 @@ _ALLOCATIONS: Final = {
     "module": "Module",
     "rank": "Rank",
 }
-_MEMORY: Final = {
+_MEMORY_HEADERS: Final = {
     "component": "Component",
     "timestamp_ns": "Timestamp(us)",
     "total_allocated_bytes": "Total Allocated(MB)",
@@ -104,44 +104,44 @@ _MEMORY: Final = {
     "device_type": "Device Type",
     "rank": "Rank",
 }
-_SIZES: Final = {"(KB)": 1 << 10, "(MB)": 1 << 20}
-"""Units of sizes. Powers of two, so that a size in them is exact and comes back as it was."""
+_SIZE_UNITS: Final = {"(KB)": 1 << 10, "(MB)": 1 << 20}
+"""Units of sizes; powers of two, so that sizes are converted exactly."""
 
 
 def write_csv(profile: Profile, folder: str | Path) -> list[Path]:
-    """Write `op_summary.csv`, `op_statistic.csv`, `step_trace_time.csv`, `aicpu.csv`, and of memory
-    `operator_memory.csv` and `memory_record.csv`.
+    """Write a profile's tables as `op_summary.csv`, `op_statistic.csv`, `step_trace_time.csv`,
+    `aicpu.csv`, `operator_memory.csv` and `memory_record.csv`.
 
-    Tables without rows are not written. A file is written whole or not at all.
+    Empty tables are not written. Each file is written completely or not at all.
 
     Returns:
-        The files that were written.
+        The files written.
     """
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
     tables = {
         "op_summary.csv": ops_csv(profile.ops),
-        "op_statistic.csv": _renamed(op_statistic(profile), _STATISTIC),
-        "step_trace_time.csv": _renamed(profile.steps, STEPS),
+        "op_statistic.csv": _renamed(op_statistic(profile), _STATISTIC_HEADERS),
+        "step_trace_time.csv": _renamed(profile.steps, STEP_HEADERS),
         **{
             f"{name}.csv": _renamed(profile.statistics.get(name, pl.DataFrame()), headers)
             for name, headers in (
-                ("aicpu", _AICPU),
-                ("operator_memory", _ALLOCATIONS),
-                ("memory_record", _MEMORY),
+                ("aicpu", _AICPU_HEADERS),
+                ("operator_memory", _ALLOCATION_HEADERS),
+                ("memory_record", _MEMORY_HEADERS),
             )
         },
     }
     written: list[Path] = []
     for name, table in tables.items():
         if table.height:
-            write_text(place / name, without_formulas(table).write_csv())
-            written.append(place / name)
+            write_text(target / name, without_formulas(table).write_csv())
+            written.append(target / name)
     return written
 
 
 def without_formulas(table: pl.DataFrame) -> pl.DataFrame:
-    """The table with `no_formula` of each text; op names are arbitrary text of scripts."""
+    """The table with an apostrophe before each text that a spreadsheet would take for a formula."""
     return table.with_columns(
         pl.when(text.str.contains(FORMULA) & ~text.str.contains(NUMBER))
         .then(pl.lit("'") + text)
@@ -154,14 +154,14 @@ def without_formulas(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def ops_csv(ops: pl.DataFrame) -> pl.DataFrame:
-    """The op table with msprof's headers: times in decimal microseconds, `N/A` if missing."""
+    """The op table with msprof's headers, times in decimal microseconds, and `N/A` for nulls."""
     counters = [name for name in ops.columns if name not in OPS_SCHEMA]
-    table = _renamed(ops, OPS)
+    table = _renamed(ops, OP_HEADERS)
     return pl.concat([table, ops.select(counters)], how="horizontal") if counters else table
 
 
 def _renamed(table: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
-    """Columns under msprof's names and in its units; those missing from the table are omitted."""
+    """The columns of a table under msprof's names and in its units."""
     columns: list[pl.Expr] = []
     for name, header in names.items():
         if name not in table.columns:
@@ -170,9 +170,9 @@ def _renamed(table: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
         if name.endswith("_ns"):
             value = decimal_text(value)
         elif name.endswith("_shapes"):
-            # As msprof does: in quotes, so that a scalar's empty shape is not a missing one.
+            # In quotes, as in msprof, so that a scalar's empty shape differs from a missing one.
             value = pl.lit('"') + value + pl.lit('"')
-        elif header[-4:] in _SIZES:
-            value = value.cast(pl.Float64) / _SIZES[header[-4:]]
+        elif header[-4:] in _SIZE_UNITS:
+            value = value.cast(pl.Float64) / _SIZE_UNITS[header[-4:]]
         columns.append(value.cast(pl.String).fill_null("N/A").alias(header))
     return table.select(columns)

@@ -8,7 +8,7 @@ from typing import Any
 from jumar.ground.errors import UserError
 from jumar.ground.files import write_text
 from jumar.ground.pages import page_source, page_template, policy_hash
-from jumar.profiling.showing import inside_script
+from jumar.profiling.showing import json_for_script
 from jumar.report.chart import (
     BOTTOM,
     HEIGHT,
@@ -93,7 +93,7 @@ def _numbers(drawings: Sequence[Drawing], frame: dict[str, float]) -> str:
         for drawing in drawings
     ]
     data: dict[str, Any] = {"frame": frame, "charts": charts, "logarithmicFrom": LOGARITHMIC_FROM}
-    return inside_script(data)
+    return json_for_script(data)
 
 
 def _short(value: float) -> float:

@@ -1,7 +1,9 @@
 """Ops of two steps find each other."""
 
 import time
+from collections.abc import Hashable, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -11,10 +13,35 @@ from hypothesis import strategies as st
 from jumar.profiling.comparison.aligning import (
     Key,
     Tokens,
-    align,
     align_rows,
     longest_increasing,
+    token_columns,
 )
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+class Alignment(NamedTuple):
+    """Pairs of rows, and the unpaired rows with their gaps."""
+
+    pairs: Pairs
+    removed: Pairs
+    added: Pairs
+
+
+def align(before: Sequence[Key], after: Sequence[Key]) -> Alignment:
+    """Pair the ops of two steps, as `align_rows` does with those of many."""
+    numbers: dict[Hashable, int] = {}
+    sides = [
+        Tokens(np.zeros(len(keys), np.int64), *token_columns(keys, numbers))
+        for keys in (before, after)
+    ]
+    found = align_rows(*sides)
+    return Alignment(
+        tuple(zip(found.left.tolist(), found.right.tolist(), strict=True)),
+        tuple(zip(found.removed.tolist(), found.gap_left[found.removed].tolist(), strict=True)),
+        tuple(zip(found.added.tolist(), found.gap_right[found.added].tolist(), strict=True)),
+    )
 
 
 def _key(text: str) -> Key:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from jumar.profiling.comparison import cancelling_chains, chains_a_step, side_of
-from jumar.profiling.comparison.chains import Tensor, ends_of, tensors
+from jumar.profiling.comparison import cancelling_chains, chains_per_step, prepare
+from jumar.profiling.comparison.chains import Tensor, input_and_output, tensors
 from jumar.profiling.comparison.own_times import Op
 from jumar.profiling.profile import OPS_SCHEMA, Profile
 from tests.profiling.generated import frame
@@ -35,7 +35,7 @@ def _chains(*ops: dict[str, Any]) -> list[dict[str, Any]]:
         for place, op in enumerate(ops)
     ]
     profile = Profile(source="x", producer="x", kind="npu", ops=frame(rows, OPS_SCHEMA))
-    return cancelling_chains(side_of(profile)).to_dicts()
+    return cancelling_chains(prepare(profile)).to_dicts()
 
 
 _WIDE = ("8,8", "FLOAT", "ND")
@@ -72,7 +72,7 @@ def test_real_level_1_sample_has_transposes_and_transdata_that_cancel(shared: Pa
     from jumar.profiling import read
 
     profile = read(shared / "data/msprof/torch_npu_level1_2rank/rank0_ascend_pt")
-    found = cancelling_chains(side_of(profile))
+    found = cancelling_chains(prepare(profile))
     assert "TransData + TransData" in found["what"].to_list()
     assert (found["saved_ns"] > 0).any()
 
@@ -163,11 +163,11 @@ def test_change_has_the_tensors_from_the_file() -> None:
         input_formats="ND;NZ",
         output_formats="5HD;FZ",
     )
-    assert ends_of(told) == (Tensor("8", "FLOAT", "ND"), Tensor("7", "BF16", "5HD"))
+    assert input_and_output(told) == (Tensor("8", "FLOAT", "ND"), Tensor("7", "BF16", "5HD"))
     bare = told._replace(output_shapes="", input_formats="", output_formats="")
-    assert ends_of(bare) == (Tensor("8", "FLOAT", ""), Tensor("8", "BF16", ""))
-    assert ends_of(told._replace(input_types="")) is None
-    assert ends_of(told._replace(output_types="")) is None
+    assert input_and_output(bare) == (Tensor("8", "FLOAT", ""), Tensor("8", "BF16", ""))
+    assert input_and_output(told._replace(input_types="")) is None
+    assert input_and_output(told._replace(output_types="")) is None
     assert str(Tensor("8", "FLOAT", "ND")) == "FLOAT ND"
     assert str(Tensor("8", "FLOAT", "")) == "FLOAT"
     assert tensors("8;9;7", "FLOAT;BF16", "ND") == [
@@ -184,7 +184,7 @@ def test_chains_over_several_steps_are_averaged_per_step() -> None:
         for step in range(2)
         for place, ends in enumerate(((_WIDE, _LOW), (_LOW, _WIDE)))
     ]
-    found = chains_a_step(
-        side_of(Profile(source="x", producer="x", kind="npu", ops=frame(rows, OPS_SCHEMA)))
+    found = chains_per_step(
+        prepare(Profile(source="x", producer="x", kind="npu", ops=frame(rows, OPS_SCHEMA)))
     )
     assert found.select("count", "saved_ns", "saved_ms").rows() == [(1.0, 7_407_402, 3.704)]

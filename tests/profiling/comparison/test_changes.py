@@ -4,7 +4,7 @@ from typing import Any
 
 from jumar.profiling.comparison import compare
 from jumar.profiling.comparison.changes import changes_of
-from jumar.profiling.comparison.own_times import side_of
+from jumar.profiling.comparison.own_times import prepare
 from jumar.profiling.profile import Profile
 from tests.profiling.generated import profile_of
 
@@ -68,7 +68,7 @@ _AFTER = (
 
 
 def test_every_op_is_in_one_group_with_its_times_on_both_sides() -> None:
-    before, after = side_of(_profile(*_BEFORE, gap=6)), side_of(_profile(*_AFTER, gap=17))
+    before, after = prepare(_profile(*_BEFORE, gap=6)), prepare(_profile(*_AFTER, gap=17))
     both, half = "FLOAT|FLOAT", "FLOAT16|FLOAT16"
     assert changes_of(before, after).rows() == [
         ("replaced", "2 x Older + Old → New", "", "", "", "", 3, 1, 83, 13, -70),
@@ -93,8 +93,8 @@ def test_every_op_is_in_one_group_with_its_times_on_both_sides() -> None:
 
 
 def test_groups_of_several_steps_are_summed() -> None:
-    before = side_of(_profile(*_BEFORE[:3], steps=3))
-    after = side_of(_profile(*_AFTER[:3], steps=3))
+    before = prepare(_profile(*_BEFORE[:3], steps=3))
+    after = prepare(_profile(*_AFTER[:3], steps=3))
     both = "FLOAT|FLOAT"
     assert changes_of(before, after).rows() == [
         ("dtype", "MatMulV2", "m", "8", both, "FLOAT16|FLOAT16", 3, 3, 300, 180, -120),

@@ -126,19 +126,21 @@ def test_edits_show_their_own_times_and_those_of_their_casts() -> None:
         ("Tanh", 100, "FLOAT", "FLOAT"),
     )
     # It wins 10 but needs casts of 15.
-    assert _edits(before, after, least=0.0) == [("Mul", "black-list", -10, 15)]
+    assert _edits(before, after, min_gain=0.0) == [("Mul", "black-list", -10, 15)]
 
 
 @pytest.mark.parametrize(("least", "found"), [(0.1, True), (0.1001, False)])
 def test_gain_below_a_share_of_the_steps_counts_as_noise(least: float, found: bool) -> None:
     before = _profile(("Mul", 900, "FLOAT", "FLOAT"), ("Add", 900, "FLOAT", "FLOAT"))
     after = _profile(("Mul", 1000, "FLOAT16", "FLOAT16"), ("Add", 0, "FLOAT", "FLOAT"))
-    assert _edits(before, after, least=least) == ([("Mul", "black-list", 100, 0)] if found else [])
+    assert _edits(before, after, min_gain=least) == (
+        [("Mul", "black-list", 100, 0)] if found else []
+    )
     # Without a limit a nanosecond must be gained at least.
     same = _profile(("Mul", 900, "FLOAT16", "FLOAT16"), ("Add", 900, "FLOAT", "FLOAT"))
-    assert _edits(before, same, least=0.0) == []
+    assert _edits(before, same, min_gain=0.0) == []
     slower = _profile(("Mul", 901, "FLOAT16", "FLOAT16"), ("Add", 900, "FLOAT", "FLOAT"))
-    assert _edits(before, slower, least=0.0) == [("Mul", "black-list", 1, 0)]
+    assert _edits(before, slower, min_gain=0.0) == [("Mul", "black-list", 1, 0)]
     for length, gain in ((901, 0), (902, 2)):
         usual = _profile(("Mul", length, "FLOAT16", "FLOAT16"), ("Add", 98, "FLOAT", "FLOAT"))
         assert sum(own_ns for _, _, own_ns, _ in _edits(before, usual)) == gain

@@ -5,12 +5,12 @@ import pytest
 from jumar.profiling.comparison.op_kinds import (
     base_type,
     conversion,
-    floats,
-    is_narrow,
-    is_wide,
+    float_dtypes,
+    has_16_bit,
+    is_32_bit,
     op_kind,
+    split_list,
     type_or_name,
-    words,
 )
 
 
@@ -54,7 +54,11 @@ def test_conversion_has_the_dtypes_from_the_file() -> None:
     assert conversion("aten::copy_", "FLOAT;BF16", None) == ("BF16", "FLOAT")
     assert conversion("copy_", "FLOAT;BF16;INT8", "BOOL") == ("BF16", "FLOAT")
     assert conversion("copy_", "FLOAT", "BF16") == ("FLOAT", "BF16")
-    assert (words("FLOAT;;BF16"), words(""), words(None)) == (["FLOAT", "", "BF16"], [], [])
+    assert (split_list("FLOAT;;BF16"), split_list(""), split_list(None)) == (
+        ["FLOAT", "", "BF16"],
+        [],
+        [],
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,12 +93,12 @@ def test_without_a_type_the_name_without_its_number_is_used() -> None:
 
 
 def test_op_bit_width_follows_its_float_tensors() -> None:
-    assert floats("FLOAT;INT32|BF16;BOOL;HALF;DOUBLE;HIF8") == {
+    assert float_dtypes("FLOAT;INT32|BF16;BOOL;HALF;DOUBLE;HIF8") == {
         *("FLOAT", "BF16", "HALF", "DOUBLE", "HIF8")
     }
-    assert [is_narrow(types) for types in ("FLOAT;BF16", "FLOAT|FLOAT16", "FLOAT", "INT8", "")] == [
-        *(True, True, False, False, False)
-    ]
-    assert [is_wide(types) for types in ("FLOAT;INT8", "FLOAT32|FLOAT", "FLOAT;BF16", "INT8")] == [
-        *(True, True, False, False)
-    ]
+    assert [
+        has_16_bit(types) for types in ("FLOAT;BF16", "FLOAT|FLOAT16", "FLOAT", "INT8", "")
+    ] == [*(True, True, False, False, False)]
+    assert [
+        is_32_bit(types) for types in ("FLOAT;INT8", "FLOAT32|FLOAT", "FLOAT;BF16", "INT8")
+    ] == [*(True, True, False, False)]

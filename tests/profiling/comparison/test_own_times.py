@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jumar.profiling.comparison.own_times import Op, Side, Step, side_of
+from jumar.profiling.comparison.own_times import Op, PreparedProfile, Step, prepare
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.view import Impossible
 from jumar.profiling.views.windows import step_windows
@@ -75,27 +75,27 @@ def test_own_times_and_waits_match_a_moment_by_moment_count(seed: int) -> None:
     windows = step_windows(profile)
     if windows.is_empty():
         return
-    side = side_of(profile)
+    side = prepare(profile)
     expected = _by_moments(profile)
     assert len(side.steps) == len(expected)
     for step, (lasted, own, waits) in zip(side.steps, expected, strict=True):
         sums: dict[str, int] = {}
-        for which, length in zip(step.which.tolist(), step.own_ns.tolist(), strict=True):
+        for which, length in zip(step.op_numbers.tolist(), step.own_ns.tolist(), strict=True):
             if length:
                 kind = side.ops[which].type
                 sums[kind] = sums.get(kind, 0) + length
-        assert (step.lasted_ns, sums, dict(step.waits)) == (lasted, own, waits)
+        assert (step.duration_ns, sums, dict(step.waits)) == (lasted, own, waits)
 
 
-def _rows(side: Side, step: Step) -> list[tuple[str, int]]:
+def _rows(side: PreparedProfile, step: Step) -> list[tuple[str, int]]:
     return [
         (side.ops[which].type, length)
-        for which, length in zip(step.which.tolist(), step.own_ns.tolist(), strict=True)
+        for which, length in zip(step.op_numbers.tolist(), step.own_ns.tolist(), strict=True)
     ]
 
 
 def test_ops_are_rows_of_the_steps_they_run_in() -> None:
-    side = side_of(
+    side = prepare(
         profile_of(
             [
                 _op("Late", 95, 10, 1),
@@ -121,7 +121,7 @@ def test_ops_are_rows_of_the_steps_they_run_in() -> None:
     ]
     # What others hide wholly is a row of the step in which it began.
     assert _rows(side, second) == [("Long", 10), ("Late", 0)]
-    assert (first.lasted_ns, dict(first.waits)) == (95, {"Long": 10})
+    assert (first.duration_ns, dict(first.waits)) == (95, {"Long": 10})
     assert dict(second.waits) == {}
     assert (side.source, side.kind, side.chip, side.rank) == ("made", "cuda", "C", 0)
     assert (side.has_types, side.has_dtypes) == (True, False)
@@ -129,14 +129,14 @@ def test_ops_are_rows_of_the_steps_they_run_in() -> None:
 
 def test_only_the_requested_number_of_steps_is_used() -> None:
     rows = [_op("A", 10 * step, 10, step) for step in range(4)]
-    whole, two = side_of(profile_of(rows)), side_of(profile_of(rows), steps=2)
-    assert [step.lasted_ns for step in whole.steps] == [10] * 4
+    whole, two = prepare(profile_of(rows)), prepare(profile_of(rows), steps=2)
+    assert [step.duration_ns for step in whole.steps] == [10] * 4
     assert [_rows(two, step) for step in two.steps] == [[("A", 10)]] * 2
-    assert len(side_of(profile_of(rows), steps=1).steps) == 1
+    assert len(prepare(profile_of(rows), steps=1).steps) == 1
     with pytest.raises(AttributeError):
         whole.rank = 1  # pyright: ignore[reportAttributeAccessIssue]
     with pytest.raises(AttributeError):
-        whole.steps[0].lasted_ns = 1  # pyright: ignore[reportAttributeAccessIssue]
+        whole.steps[0].duration_ns = 1  # pyright: ignore[reportAttributeAccessIssue]
     assert "which" not in repr(whole.steps[0])
     assert "ops" not in repr(whole)
     assert "steps" not in repr(whole)
@@ -164,7 +164,7 @@ def test_ops_are_distinguished_by_everything_but_their_times() -> None:
         _op("x", 8, 1, name="nccl", core=None),
         _op("x", 9, 1, name="other", core=None),
     ]
-    side = side_of(profile_of(rows))
+    side = prepare(profile_of(rows))
     empty = ("",) * 7
     assert side.ops == (
         Op("cast", "Cast", *texts.values()),
@@ -177,7 +177,7 @@ def test_ops_are_distinguished_by_everything_but_their_times() -> None:
         Op("communication", "x", *empty),
         Op("compute", "x", *empty),
     )
-    assert side.steps[0].which.tolist() == [0, 0, 1, 2, 3, 4, 5, 6, 7, 8]
+    assert side.steps[0].op_numbers.tolist() == [0, 0, 1, 2, 3, 4, 5, 6, 7, 8]
     assert (side.ops[0].dtypes, side.ops[0]._replace(output_types="").dtypes) == (
         "FLOAT|BF16",
         "FLOAT",
@@ -185,19 +185,19 @@ def test_ops_are_distinguished_by_everything_but_their_times() -> None:
 
 
 def test_level_0_profile_has_neither_types_nor_dtypes() -> None:
-    side = side_of(profile_of([_op("", 0, 5, name="Add_1") | {"type": None}]))
+    side = prepare(profile_of([_op("", 0, 5, name="Add_1") | {"type": None}]))
     assert (side.has_types, side.has_dtypes) == (False, False)
-    known = side_of(profile_of([_op("Add", 0, 5, input_types="FLOAT")]))
+    known = prepare(profile_of([_op("Add", 0, 5, input_types="FLOAT")]))
     assert (known.has_types, known.has_dtypes) == (True, True)
 
 
 def test_profile_without_times_cannot_be_compared() -> None:
     for ops, said in (
-        ([], "needs ops with start and duration"),
-        ([_op("A", 0, 5) | {"start_ns": None}], "needs ops with start and duration"),
-        ([_op("A", 0, 5) | {"duration_ns": None}], "needs ops with start and duration"),
-        ([_op("A", 0, 0)], "needs a step that takes time"),
+        ([], "needs ops with start times and durations"),
+        ([_op("A", 0, 5) | {"start_ns": None}], "needs ops with start times and durations"),
+        ([_op("A", 0, 5) | {"duration_ns": None}], "needs ops with start times and durations"),
+        ([_op("A", 0, 0)], "needs a step with a duration"),
     ):
         with pytest.raises(Impossible) as told:
-            side_of(profile_of(ops))
+            prepare(profile_of(ops))
         assert str(told.value) == said

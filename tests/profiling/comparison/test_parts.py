@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jumar.profiling.comparison import TITLES, Comparison, compare, compare_sides, side_of
+from jumar.profiling.comparison import PART_TITLES, Comparison, compare, compare_prepared, prepare
 from jumar.profiling.profile import OPS_SCHEMA, STEPS_SCHEMA, Missing, Profile
 from jumar.profiling.views import Impossible
 from tests.profiling.generated import MATMUL_NS, VECTOR_NS, frame, training
@@ -58,7 +58,7 @@ def test_parts_add_up_to_the_difference_to_the_nanosecond(before: Profile, after
     assert all(part.faster_ns + part.slower_ns == part.delta_ns for part in found.parts)
     for side in (found.before, found.after):
         for step in side.steps:
-            assert step.lasted_ns - step.own_ns.sum() == sum(step.waits.values())
+            assert step.duration_ns - step.own_ns.sum() == sum(step.waits.values())
             assert (step.own_ns >= 0).all()
 
 
@@ -66,10 +66,10 @@ def test_parts_add_up_to_the_difference_to_the_nanosecond(before: Profile, after
 @settings(max_examples=20)
 def test_profile_does_not_differ_from_itself(profile: Profile) -> None:
     try:
-        side = side_of(profile)
+        side = prepare(profile)
     except Impossible:
         return
-    found = compare_sides(side, side)
+    found = compare_prepared(side, side)
     assert not (found.changes["delta_ns"] != 0).any()
     assert not {"count", "replaced", "dtype", "shape"} & {part.name for part in found.parts}
 
@@ -150,7 +150,7 @@ def test_profile_without_times_is_refused() -> None:
 
 
 def test_every_part_has_a_title_that_fits_a_table() -> None:
-    assert all(len(title.en) <= 40 and len(title.zh) <= 20 for title in TITLES.values())
+    assert all(len(title.en) <= 40 and len(title.zh) <= 20 for title in PART_TITLES.values())
 
 
 def test_real_pair_adds_up(shared: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from jumar.ground.text import Text
 from jumar.profiling.comparison import Edit, compare, edit_table, tables
-from jumar.profiling.comparison.parts import Share
+from jumar.profiling.comparison.parts import ChangePart
 from jumar.profiling.listing import Listing
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.view import Options
@@ -50,7 +50,7 @@ def test_precision_mode_comparison_has_five_tables_and_chains() -> None:
     parts, ops, faster, slower, casts, chains = map(_told, tables(compared, Options()))
     times = ["before", "after", "change"]
     assert parts == (
-        "Where the difference comes from (ms a step)",
+        "Where the difference comes from (ms per step)",
         ["part", *times, "faster", "slower"],
         [
             ("kernels, same dtypes and shapes", 3.0, 6.0, 3.0, 0.0, 3.0),
@@ -64,7 +64,7 @@ def test_precision_mode_comparison_has_five_tables_and_chains() -> None:
     f, h = "FLOAT → FLOAT", "FLOAT16 → FLOAT16"
     changed = "changed dtypes"
     assert ops == (
-        "Ops by change (ms a step)",
+        "Ops by change (ms per step)",
         ["part", "type", "module", "shapes", *of_types, *counts, *times],
         [
             (changed, "MatMul", "m", "8", f, h, 1.0, 1.0, 20.0, 5.0, -15.0),
@@ -78,17 +78,17 @@ def test_precision_mode_comparison_has_five_tables_and_chains() -> None:
     by_dtype = ["type", "dtypes before", "dtypes after", *times]
     raw, low = "FLOAT|FLOAT", "FLOAT16|FLOAT16"
     assert faster == (
-        "Ops that got faster by their dtype (ms a step)",
+        "Ops made faster by their dtype (ms per step)",
         by_dtype,
         [("MatMul", raw, low, 20.0, 5.0, -15.0), ("Conv2D", raw, low, 6.0, 4.0, -2.0)],
     )
     assert slower == (
-        "Ops that got slower by their dtype (ms a step)",
+        "Ops made slower by their dtype (ms per step)",
         by_dtype,
         [("Relu", raw, low, 4.0, 9.0, 5.0)],
     )
     assert casts == (
-        "Casts that cost time (ms a step)",
+        "Casts that take more time (ms per step)",
         ["type", *counts, *times],
         [
             ("Cast FLOAT to FLOAT16", 0.0, 1.0, 0.0, 2.0, 2.0),
@@ -96,7 +96,7 @@ def test_precision_mode_comparison_has_five_tables_and_chains() -> None:
         ],
     )
     assert chains == (
-        "Casts and format changes that undo each other, in the second (ms a step)",
+        "Casts and format changes that undo each other, second profile (ms per step)",
         ["what", "shape", "of", "by_way_of", "module", "count", "saved_ms"],
         [("Cast + Cast", "8", "FLOAT", "FLOAT16", "m", 1.0, 3.0)],
     )
@@ -125,7 +125,7 @@ def test_tables_are_truncated_to_the_requested_rows_and_say_so() -> None:
         return ops.note
 
     assert note(5) == Text(
-        en="1 groups with smaller changes are left out here.",
+        en="1 groups with smaller changes are not shown.",
         zh="此处省略变化较小的 1 组。",
     )
     assert (note(6), note(7), note(0)) == (None, None, None)
@@ -147,15 +147,20 @@ def test_edits_show_gain_and_reason() -> None:
     ]
     listing = edit_table(compared, edits, "en")
     assert _told(listing) == (
-        "Edits of modify_mixlist (estimates, ms a step)",
+        "Edits of modify_mixlist (estimates, ms per step)",
         ["gain_ms", "name", "to", "why"],
         [
             (
                 *(2.0, "A", "black-list"),
-                "in 16 bits it loses 1.500 ms a step, its casts take 0.500 ms",
+                "in 16 bits it is 1.500 ms per step slower, and its casts take 0.500 ms",
             ),
-            (1.0, "B", "black-list", "in 16 bits it wins 0.500 ms a step, its casts take 1.500 ms"),
-            (0.25, "C", "white-list", "it stays in 32 bits between casts of 0.250 ms a step"),
+            (
+                1.0,
+                "B",
+                "black-list",
+                "in 16 bits it is 0.500 ms per step faster, and its casts take 1.500 ms",
+            ),
+            (0.25, "C", "white-list", "it stays in 32 bits between casts of 0.250 ms per step"),
         ],
     )
     assert edit_table(compared, edits, "zh").table["why"].to_list() == [
@@ -164,7 +169,10 @@ def test_edits_show_gain_and_reason() -> None:
         "它保持 32 位，前后的类型转换每迭代耗时 0.250 ms",
     ]
     even = replace(edits[0], own_ns=0)
-    assert even.why(1).en == "in 16 bits it wins 0.000 ms a step, its casts take 1.000 ms"
+    assert (
+        even.reason(1).en
+        == "in 16 bits it is 0.000 ms per step faster, and its casts take 1.000 ms"
+    )
 
 
 def test_limitations_of_a_comparison_are_noted() -> None:
@@ -185,7 +193,7 @@ def test_limitations_of_a_comparison_are_noted() -> None:
     assert notes(long, short) == ["long has 5 steady steps; 2 are compared"]
     bare = profile_of([{"rank": 0, "step": 0, "name": "x", "start_ns": 0, "duration_ns": 5}])
     assert notes(bare, replace(_profile(row, steps=1), source="one")) == [
-        "made has no types of ops (Level 0): ops are told apart by their names",
+        "made has no op types (Level 0): ops are distinguished by their names",
         "made has no dtypes: changed dtypes cannot be detected",
     ]
     npu, other = replace(short, chip="A"), replace(later(short), chip="B")
@@ -200,7 +208,7 @@ def test_comparison_totals_match_its_steps() -> None:
     assert compared.delta_ns == -12 * _MS
     assert compared.changes_dtypes
     assert not compare(_BEFORE, _BEFORE).changes_dtypes
-    assert compared.parts[1] == Share(
+    assert compared.parts[1] == ChangePart(
         name="dtype",
         before_ns=60 * _MS,
         after_ns=36 * _MS,

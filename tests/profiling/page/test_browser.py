@@ -38,7 +38,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A comparison of two trainings, the second of which waits, casts and uses two ranks."""
     after = training(steps=8, casts=3, format_changes=2, ranks=2, loader_ns=4_000_000)
     path = tmp_path_factory.mktemp("page") / "page.html"
-    text = page(after, compared=compare(training(steps=8), after))
+    text = page(after, comparison=compare(training(steps=8), after))
     path.write_text(text, encoding="utf-8")
     return path
 
@@ -211,7 +211,7 @@ def test_headers_sort_by_value_both_ways_also_from_the_keyboard(opened: Tab) -> 
 
 def test_comparison_is_on_the_page_with_its_total(opened: Tab) -> None:
     text = opened.value("document.body.innerText")
-    assert "The parts add up to the difference" in text
+    assert "The parts add up exactly to the difference" in text
     assert "casts" in text
     assert "Cast FLOAT to FLOAT16" in text
 
@@ -339,7 +339,7 @@ def test_to_do_line_steps_through_its_moments(hosted: Tab) -> None:
     hosted.settle()
     assert "Marked: 4.000 ms" in _text(hosted, "#marked-text")
     first = _shown(hosted)
-    assert _text(hosted, button) == "Place 1 of the 2 longest; 2 in all"
+    assert _text(hosted, button) == "Interval 1 of the 2 longest; 2 in total"
     hosted.value(f"document.querySelector('{button}').click()")
     hosted.settle()
     # The second stall begins after 14 ms; as much as twice its length is shown around it.
@@ -358,7 +358,7 @@ def test_search_counts_highlights_and_steps_through_ops_and_host_calls(hosted: T
     hosted.press("Enter")
     first = _text(hosted, "#picked")
     assert first.startswith("Add · AI_VECTOR_CORE · 500.000 µs")
-    assert "launched 50.000 µs before it began" in first
+    assert "launched 50.000 µs before its start" in first
     hosted.press("Enter")
     assert _text(hosted, "#picked").startswith("Add")
     assert _text(hosted, "#picked") != first
@@ -431,7 +431,7 @@ def test_hostile_profile_runs_no_script_and_makes_no_requests(
     after = _hostile(text)
     path = tmp_path / "page.html"
     compared = compare(_hostile(text + "2"), after)
-    path.write_text(page(after, compared=compared), encoding="utf-8")
+    path.write_text(page(after, comparison=compared), encoding="utf-8")
     tab.requests.clear()
     tab.complaints.clear()
     tab.open(path)

@@ -11,15 +11,15 @@ from jumar.profiling.page.contents import (
     MOST_STEPS,
     PartBar,
     StepBar,
-    advice,
-    compared_tables,
-    facts,
+    advice_rows,
+    comparison_tables,
     ms,
     part_bars,
+    profile_facts,
     step_bars,
 )
 from jumar.profiling.profile import Profile
-from jumar.profiling.words import words
+from jumar.profiling.texts import texts_in
 from tests.profiling.generated import profile_of
 
 _MS = 1_000_000
@@ -52,15 +52,15 @@ def test_times_have_three_decimals_and_zero_has_no_sign() -> None:
 def test_page_header_describes_what_was_read() -> None:
     calls = [{"rank": 0, "name": "x"}] * 1234
     told = profile_of(_OPS, kind="cuda", host=calls, chip="A100")
-    values = [value for _, value in facts(told, "en")]
+    values = [value for _, value in profile_facts(told, "en")]
     assert values == ["made", "test", "cuda", "A100", "5", "1,234", "0"]
-    assert [value for _, value in facts(profile_of(), "zh")] == [
-        *("made", "test", "npu", words("zh")["not_said"], "0", "0")
+    assert [value for _, value in profile_facts(profile_of(), "zh")] == [
+        *("made", "test", "npu", texts_in("zh")["not_named"], "0", "0")
     ]
     ranks = profile_of([_op(0, 1, rank=rank) for rank in range(20)])
-    assert facts(ranks, "en")[-1][1] == ", ".join(map(str, range(16)))
+    assert profile_facts(ranks, "en")[-1][1] == ", ".join(map(str, range(16)))
     long = Profile(source="x" * 500, producer="p", kind="npu", ops=told.ops)
-    assert len(facts(long, "en")[0][1]) == 400
+    assert len(profile_facts(long, "en")[0][1]) == 400
 
 
 def test_steps_are_bars_whose_parts_are_percent_of_the_longest() -> None:
@@ -69,7 +69,7 @@ def test_steps_are_bars_whose_parts_are_percent_of_the_longest() -> None:
     assert first == StepBar(
         name="step 0",
         total="8.000",
-        pieces=(
+        segments=(
             ("computing", 0.0, 62.5, "5.000"),
             ("uncovered", 62.5, 12.5, "1.000"),
             ("copying", 75.0, 12.5, "1.000"),
@@ -79,14 +79,14 @@ def test_steps_are_bars_whose_parts_are_percent_of_the_longest() -> None:
     assert second == StepBar(
         name="step 1",
         total="4.000",
-        pieces=(("computing", 0.0, 25.0, "2.000"), ("preparing", 25.0, 25.0, "2.000")),
+        segments=(("computing", 0.0, 25.0, "2.000"), ("preparing", 25.0, 25.0, "2.000")),
     )
     with pytest.raises(AttributeError):
         first.name = "x"  # pyright: ignore[reportAttributeAccessIssue]
     third = profile_of([_op(0, 1), _op(1, 3, 1), _op(0, 1, rank=1)], kind="cuda")
     bars = step_bars(third, "en")
     assert [bar.name for bar in bars] == ["rank 0, step 0", "rank 0, step 1", "rank 1, step 0"]
-    assert [bar.pieces[0][1:3] for bar in bars] == [(0.0, 33.333), (0.0, 100.0), (0.0, 33.333)]
+    assert [bar.segments[0][1:3] for bar in bars] == [(0.0, 33.333), (0.0, 100.0), (0.0, 33.333)]
     assert step_bars(profile_of(), "en") == []
 
 
@@ -99,7 +99,7 @@ def test_at_most_sixty_steps_are_bars() -> None:
 
 def test_advice_is_truncated_to_displayable_lengths() -> None:
     table = pl.DataFrame({"a": ["x" * 501], "b": [["y" * 301, "z"]], "c": [1.5]})
-    assert advice(table) == [{"a": "x" * 499 + "…", "b": ["y" * 299 + "…", "z"], "c": 1.5}]
+    assert advice_rows(table) == [{"a": "x" * 499 + "…", "b": ["y" * 299 + "…", "z"], "c": 1.5}]
 
 
 def _typed(*told: tuple[str, float], steps: int = 2) -> Profile:
@@ -149,11 +149,14 @@ def test_comparison_tables_start_with_edits_and_omit_parts_and_chains(
 ) -> None:
     assert contents.MOST_CHANGES == 300
     compared = compare(_typed(("Add", 9), ("Mul", 3)), _typed(("Add", 5), ("Mul", 2)))
-    (alone,) = compared_tables(compared, [], "en")
-    assert (alone.title.en, alone.table.height) == ("Ops by change (ms a step)", 2)
+    (alone,) = comparison_tables(compared, [], "en")
+    assert (alone.title.en, alone.table.height) == ("Ops by change (ms per step)", 2)
     edits = [Edit(name="A", to="black-list", own_ns=1, casts_ns=1)]
-    titles = [one.title.en for one in compared_tables(compared, edits, "en")]
-    assert titles == ["Edits of modify_mixlist (estimates, ms a step)", "Ops by change (ms a step)"]
+    titles = [one.title.en for one in comparison_tables(compared, edits, "en")]
+    assert titles == [
+        "Edits of modify_mixlist (estimates, ms per step)",
+        "Ops by change (ms per step)",
+    ]
     monkeypatch.setattr(contents, "MOST_CHANGES", 1)
-    (cut,) = compared_tables(compared, [], "en")
+    (cut,) = comparison_tables(compared, [], "en")
     assert cut.table.height == 1

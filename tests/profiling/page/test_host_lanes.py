@@ -8,10 +8,10 @@ import pytest
 
 from jumar.profiling.advice.todo import todo
 from jumar.profiling.page import host_lanes as lanes_module
-from jumar.profiling.page.clock import Clock, clock_of
 from jumar.profiling.page.host_lanes import host_lanes
 from jumar.profiling.page.memory_curve import memory_curves
 from jumar.profiling.page.places import places
+from jumar.profiling.page.time_range import TimeRange, time_range_of
 from jumar.profiling.profile import HOST_SCHEMA, Profile
 from jumar.profiling.views import Options
 from tests.profiling.generated import EPOCH_NS, frame, training
@@ -44,7 +44,7 @@ def test_host_calls_have_a_lane_per_depth_and_thread() -> None:
         _call("second", 500, 100),
         _call("elsewhere", 0, 40, thread="2"),
     )
-    host = host_lanes(profile, Clock(EPOCH_NS, 20_000_000), None, "en")
+    host = host_lanes(profile, TimeRange(EPOCH_NS, 20_000_000), None, "en")
     assert host is not None
     assert host["lanes"] == ["host thread 1", "", "", "host thread 2"]
     assert _boxes(host, 0) == [("outer", 0, 900)]
@@ -55,11 +55,11 @@ def test_host_calls_have_a_lane_per_depth_and_thread() -> None:
 
 def test_timeline_includes_calls_around_the_ops_but_not_from_other_times() -> None:
     profile = training(steps=2)
-    assert clock_of(profile.ops, profile.host) == Clock(EPOCH_NS, 20_000_000)
+    assert time_range_of(profile.ops, profile.host) == TimeRange(EPOCH_NS, 20_000_000)
     near = frame([_call("before", -3000, 10), _call("after", 20_000_000, 500)], HOST_SCHEMA)
-    assert clock_of(profile.ops, near) == Clock(EPOCH_NS - 3000, 20_003_500)
+    assert time_range_of(profile.ops, near) == TimeRange(EPOCH_NS - 3000, 20_003_500)
     far = frame([_call("other clock", -EPOCH_NS, 10)], HOST_SCHEMA)
-    assert clock_of(profile.ops, far) == Clock(EPOCH_NS - 20_000_000, 40_000_000)
+    assert time_range_of(profile.ops, far) == TimeRange(EPOCH_NS - 20_000_000, 40_000_000)
 
 
 def test_longest_calls_are_shown_and_the_rest_counted(
@@ -67,7 +67,7 @@ def test_longest_calls_are_shown_and_the_rest_counted(
 ) -> None:
     monkeypatch.setattr(lanes_module, "MOST_CALLS", 2)
     profile = _with_calls(*(_call(f"call{n}", 1000 * n, 100 - n) for n in range(5)))
-    host = host_lanes(profile, Clock(EPOCH_NS, 20_000_000), None, "en")
+    host = host_lanes(profile, TimeRange(EPOCH_NS, 20_000_000), None, "en")
     assert host is not None
     assert host["left_out"] == 3
     assert [name for name, _, _ in _boxes(host, 0)] == ["call0", "call1"]
@@ -78,7 +78,7 @@ def test_omitted_threads_are_counted_and_stay_in_the_call_tree(
 ) -> None:
     monkeypatch.setattr(lanes_module, "MOST_THREADS", 1)
     profile = _with_calls(_call("a", 0, 10), _call("b", 20, 10), _call("c", 0, 500, thread="2"))
-    host = host_lanes(profile, Clock(EPOCH_NS, 20_000_000), None, "en")
+    host = host_lanes(profile, TimeRange(EPOCH_NS, 20_000_000), None, "en")
     assert host is not None
     assert (host["lanes"], host["threads_left_out"]) == (["host thread 1"], 1)
     assert [tree[:2] for tree in host["tree"]] == [["host thread 2", 500], ["host thread 1", 20]]
@@ -87,9 +87,9 @@ def test_omitted_threads_are_counted_and_stay_in_the_call_tree(
 def test_calls_too_deep_to_draw_are_counted_and_stay_in_the_call_tree(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(lanes_module, "MOST_DEPTH", 2)
+    monkeypatch.setattr(lanes_module, "MOST_LEVELS", 2)
     profile = _with_calls(_call("a", 0, 90), _call("b", 10, 60), _call("c", 20, 30))
-    host = host_lanes(profile, Clock(EPOCH_NS, 20_000_000), None, "en")
+    host = host_lanes(profile, TimeRange(EPOCH_NS, 20_000_000), None, "en")
     assert host is not None
     assert (len(host["lanes"]), host["too_deep"]) == (2, 1)
     [[_, _, _, [[_, _, _, [[_, total, _, [inner]]]]]]] = host["tree"]
@@ -105,7 +105,7 @@ def test_omitted_memory_curves_are_counted() -> None:
         }
     )
     profile = replace(training(steps=2), statistics={"memory_record": record})
-    drawn = memory_curves(profile, Clock(EPOCH_NS, 20_000_000), "en")
+    drawn = memory_curves(profile, TimeRange(EPOCH_NS, 20_000_000), "en")
     assert (len(drawn["curves"]), drawn["left_out"]) == (8, 3)
 
 
@@ -114,7 +114,7 @@ def test_detailed_step_has_every_call_even_if_levels_merge_some(
 ) -> None:
     monkeypatch.setattr(lanes_module, "_MOST_BOXES", 5)
     profile = _with_calls(*(_call("short", 1000 * n, 10) for n in range(400)))
-    host = host_lanes(profile, Clock(EPOCH_NS, 20_000_000), (100_000, 200_000), "en")
+    host = host_lanes(profile, TimeRange(EPOCH_NS, 20_000_000), (100_000, 200_000), "en")
     assert host is not None
     assert host["levels"][0]["width"] > 0
     detail = host["levels"][-1]
@@ -134,7 +134,7 @@ def test_memory_curve_keeps_its_peaks_with_any_number_of_points() -> None:
         }
     )
     profile = replace(training(steps=2), statistics={"memory_record": record})
-    [curve] = memory_curves(profile, Clock(EPOCH_NS, 20_000_000), "en")["curves"]
+    [curve] = memory_curves(profile, TimeRange(EPOCH_NS, 20_000_000), "en")["curves"]
     assert len(curve["at"]) < 3000
     assert max(curve["allocated"]) == 9_000
     at = sum(curve["at"][: curve["allocated"].index(9_000) + 1])
@@ -145,7 +145,7 @@ def test_memory_curve_keeps_its_peaks_with_any_number_of_points() -> None:
 def test_to_do_line_links_to_its_longest_moments() -> None:
     profile = training(steps=4, casts=2, loader_ns=5_000_000)
     lines = todo(profile)
-    shown = places(profile, Options(), Clock(EPOCH_NS, 70_000_000))
+    shown = places(profile, Options(), TimeRange(EPOCH_NS, 70_000_000))
     assert len(shown) == len(lines)
     [stalls] = [
         place["places"]
@@ -176,7 +176,7 @@ def test_page_has_all_call_data_it_needs() -> None:
             HOST_SCHEMA,
         ),
     )
-    host = host_lanes(profile, Clock(EPOCH_NS, 1_000), None, "en")
+    host = host_lanes(profile, TimeRange(EPOCH_NS, 1_000), None, "en")
     assert host == {
         "lanes": [
             *("rank 0 · host thread 1", "", "rank 0 · host thread", "rank 0 · host thread c"),
@@ -208,19 +208,21 @@ def test_page_has_all_call_data_it_needs() -> None:
         "too_deep": 0,
         "threads_left_out": 0,
     }
-    assert host_lanes(_with_calls(), Clock(EPOCH_NS, 1_000), None, "en") is None
-    one = host_lanes(_with_calls(_call("a", 0, 5, thread="t" * 60)), Clock(EPOCH_NS, 9), None, "en")
+    assert host_lanes(_with_calls(), TimeRange(EPOCH_NS, 1_000), None, "en") is None
+    one = host_lanes(
+        _with_calls(_call("a", 0, 5, thread="t" * 60)), TimeRange(EPOCH_NS, 9), None, "en"
+    )
     assert one is not None
     assert one["lanes"] == ["host thread " + "t" * 27 + "…"]
 
 
 def test_rare_names_are_merged_by_their_layer(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (lanes_module.MOST_CALLS, lanes_module.MOST_THREADS) == (300_000, 8)
-    assert (lanes_module.MOST_DEPTH, lanes_module._MOST_NAMES) == (16, 3000)  # pyright: ignore
+    assert (lanes_module.MOST_LEVELS, lanes_module._MOST_NAMES) == (16, 3000)  # pyright: ignore
     monkeypatch.setattr(lanes_module, "_MOST_NAMES", 2)
     calls = [_call(name, 100 * place, 50 - place) for place, name in enumerate("abcd")]
     calls += [_call("e", 500, 9, layer="cann"), _call("x" * 200, 600, 90)]
-    host = host_lanes(_with_calls(*calls), Clock(EPOCH_NS, 1_000), None, "en")
+    host = host_lanes(_with_calls(*calls), TimeRange(EPOCH_NS, 1_000), None, "en")
     assert host is not None
     assert host["names"] == ["x" * 119 + "…", "a", "…", "…"]
     assert (host["layers"], host["counts"]) == (["op", "op", "op", "cann"], [1, 1, 3, 1])
@@ -234,7 +236,7 @@ def test_step_with_too_many_calls_is_detailed_at_its_beginning(
     profile = _with_calls(*(_call("short", 1000 * n, 10) for n in range(400)))
 
     def detail(low: int, high: int) -> tuple[int, int, int]:
-        host = host_lanes(profile, Clock(EPOCH_NS, 20_000_000), (low, high), "en")
+        host = host_lanes(profile, TimeRange(EPOCH_NS, 20_000_000), (low, high), "en")
         assert host is not None
         level = host["levels"][-1]
         return level["from"], level["to"], len(level["lanes"][0][0])
@@ -245,6 +247,6 @@ def test_step_with_too_many_calls_is_detailed_at_its_beginning(
     assert detail(100_010, 103_000) == (100_010, 103_000, 2)
     assert detail(100_009, 103_001) == (100_009, 103_001, 4)
     monkeypatch.setattr(lanes_module, "_MOST_BOXES", 5_000)
-    host = host_lanes(profile, Clock(EPOCH_NS, 20_000_000), (100_000, 110_000), "en")
+    host = host_lanes(profile, TimeRange(EPOCH_NS, 20_000_000), (100_000, 110_000), "en")
     assert host is not None
     assert "from" not in host["levels"][-1]

@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from jumar.profiling.page.levels import levels_of, packed
+from jumar.profiling.page.levels import pack_level, zoom_levels
 
 
 def _boxes(*rows: tuple[int, int, int, int], launch: bool = False) -> pl.DataFrame:
@@ -25,7 +25,7 @@ _WHOLE = [
 
 
 def test_short_boxes_are_merged_up_to_a_width_and_the_last_level_is_complete() -> None:
-    coarse, fine = levels_of(_boxes(*_ROWS), span=6 * 1024, lanes=3, most=100)
+    coarse, fine = zoom_levels(_boxes(*_ROWS), span=6 * 1024, lanes=3, most_boxes=100)
     assert coarse == {
         "width": 6,
         "lanes": [
@@ -50,20 +50,20 @@ def test_short_boxes_are_merged_up_to_a_width_and_the_last_level_is_complete() -
     ],
 )
 def test_levels_end_when_complete_or_too_large(span: int, most: int, widths: list[int]) -> None:
-    found = levels_of(_boxes(*_ROWS), span=span, lanes=3, most=most)
+    found = zoom_levels(_boxes(*_ROWS), span=span, lanes=3, most_boxes=most)
     assert [level["width"] for level in found] == widths
 
 
 def test_inseparable_boxes_end_at_nanosecond_width() -> None:
     # Two that begin at one moment and take no time.
     rows = ((0, 5, 5, 1), (0, 5, 5, 2))
-    found = levels_of(_boxes(*rows), span=6 * 1024, lanes=1, most=100)
+    found = zoom_levels(_boxes(*rows), span=6 * 1024, lanes=1, most_boxes=100)
     assert [level["width"] for level in found] == [6, 1]
     assert found[-1]["lanes"] == [[[5], [0], [1], [2], [0], []]]
 
 
 def test_launches_are_listed_where_each_box_is_one_op() -> None:
-    coarse, fine = levels_of(_boxes(*_ROWS, launch=True), span=6 * 1024, lanes=3, most=100)
+    coarse, fine = zoom_levels(_boxes(*_ROWS, launch=True), span=6 * 1024, lanes=3, most_boxes=100)
     assert [lane[5] for lane in coarse["lanes"]] == [[], [], []]
     assert [lane[5] for lane in fine["lanes"]] == [[5] * 4, [], [5]]
 
@@ -71,9 +71,9 @@ def test_launches_are_listed_where_each_box_is_one_op() -> None:
 def test_levels_have_counts_and_busy_times_for_merged_boxes() -> None:
     table = _boxes((1, 3, 9, 4)).with_columns(pl.lit(2).alias("count"))
     empty: list[Any] = [[], [], [], [], [], []]
-    assert packed(table, width=8, lanes=2) == {
+    assert pack_level(table, width=8, lanes=2) == {
         "width": 8,
         "lanes": [empty, [[3], [6], [4], [2], [6], []]],
     }
     one = table.with_columns(pl.lit(1).alias("count"))
-    assert packed(one, width=8, lanes=2)["lanes"][1] == [[3], [6], [4], [], [], []]
+    assert pack_level(one, width=8, lanes=2)["lanes"][1] == [[3], [6], [4], [], [], []]

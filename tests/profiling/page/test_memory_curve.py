@@ -5,8 +5,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from jumar.profiling.page.clock import Clock
 from jumar.profiling.page.memory_curve import memory_curves
+from jumar.profiling.page.time_range import TimeRange
 from jumar.profiling.profile import Profile
 from tests.profiling.generated import profile_of
 
@@ -20,7 +20,7 @@ def _profile(*rows: tuple[Any, ...], ranks: int = 1, drop: tuple[str, ...] = ())
     return profile_of(ops, statistics={"memory_record": table.drop(drop)})
 
 
-_CLOCK = Clock(100, 1000)
+_CLOCK = TimeRange(100, 1000)
 _ROWS = (
     (1, "PTA", "NPU:1", 120, 7, 9),
     (0, "PTA", "NPU:0", 150, 3, 8),
@@ -81,12 +81,12 @@ def test_thinning_keeps_the_last_and_highest_point_of_each_stretch() -> None:
     # A thousandth of 3000 ns is a stretch of 3.
     sizes = [5, 9, 1, 4, 4, 6, 2, 8, 8, 7]
     rows = [(0, "x", "y", at, size, at) for at, size in enumerate(sizes)]
-    (curve,) = memory_curves(_profile(*rows), Clock(0, 3000), "en")["curves"]
+    (curve,) = memory_curves(_profile(*rows), TimeRange(0, 3000), "en")["curves"]
     assert curve == {
         "name": "x y",
         "at": [1, 1, 3, 2, 1, 1],
         "allocated": [9, 1, 6, 8, 8, 7],
         "reserved": [1, 2, 5, 7, 8, 9],
     }
-    (whole,) = memory_curves(_profile(*rows), Clock(0, 1999), "en")["curves"]
+    (whole,) = memory_curves(_profile(*rows), TimeRange(0, 1999), "en")["curves"]
     assert whole["allocated"] == sizes

@@ -20,7 +20,7 @@ from jumar.profiling.comparison import compare
 from jumar.profiling.page import page, rendering
 from jumar.profiling.page.timeline import MOST_BOXES, MOST_IN_DETAIL
 from jumar.profiling.profile import OPS_SCHEMA, Missing, Profile
-from jumar.profiling.showing import inside_script, short_types, shown
+from jumar.profiling.showing import json_for_script, short_types, shown
 from jumar.profiling.views import VIEWS
 from tests.profiling.generated import training
 
@@ -71,7 +71,7 @@ def _hostile() -> Profile:
 
 def test_hostile_names_are_escaped() -> None:
     profile = _hostile()
-    text = page(profile, compared=compare(training(steps=2), profile))
+    text = page(profile, comparison=compare(training(steps=2), profile))
     read = _Reader(text)
     assert "img" not in read.tags
     assert len(read.scripts) == 2
@@ -92,7 +92,7 @@ def test_content_policy_allows_only_the_pages_script() -> None:
 @given(st.text())
 @settings(max_examples=50)
 def test_any_text_survives_in_the_data_without_ending_the_script(text: str) -> None:
-    written = inside_script([text])
+    written = json_for_script([text])
     assert json.loads(written) == [text]
     assert not {"<", ">", "&"} & set(written)
     assert all(letter.isprintable() or category(letter) == "Zs" for letter in shown(text))

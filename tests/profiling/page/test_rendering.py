@@ -75,7 +75,7 @@ def test_ops_without_times_have_neither_steps_nor_timeline() -> None:
     assert _data(page(profile_of(ops))) == {"labels": {}, "timeline": None}
     lasting = _data(page(profile_of([ops[0] | {"start_ns": 1}, ops[0]])))
     assert lasting["labels"]["count"] == [1]
-    assert set(lasting) == {"labels", "timeline", "places", "say"}
+    assert set(lasting) == {"labels", "timeline", "places", "texts"}
 
 
 def test_comparison_is_shown_with_conclusion_notes_and_edits() -> None:
@@ -89,13 +89,13 @@ def test_comparison_is_shown_with_conclusion_notes_and_edits() -> None:
 
     compared = compare(told(5_000_000, 3), told(3_000_000, 2))
     edits = [Edit(name="Sigmoid", to="black-list", own_ns=2_000_000, casts_ns=0)]
-    text = _texts(page(told(3_000_000, 2), compared=compared, edits=edits))
+    text = _texts(page(told(3_000_000, 2), comparison=compared, edits=edits))
     assert "5.000" in text
     assert "-2.000" in text
     assert "2 steps of each" in text
     assert "made has 3 steady steps; 2 are compared" in text
-    assert "in 16 bits it loses 1.000 ms a step, its casts take 0.000 ms" in text
-    chinese = _texts(page(told(3_000_000, 2), compared=compared, options=Options(language="zh")))
+    assert "in 16 bits it is 1.000 ms per step slower, and its casts take 0.000 ms" in text
+    chinese = _texts(page(told(3_000_000, 2), comparison=compared, options=Options(language="zh")))
     assert "made 有 3 个稳定迭代，对比其中 2 个" in chinese
     assert "steps of each" not in chinese
     alone = _texts(page(told(3_000_000, 2)))
@@ -104,7 +104,7 @@ def test_comparison_is_shown_with_conclusion_notes_and_edits() -> None:
 
 def test_long_names_are_truncated_to_fit() -> None:
     long = replace(training(steps=2), source="s" * 500)
-    text = page(long, compared=compare(long, long))
+    text = page(long, comparison=compare(long, long))
     assert "Profile of " + "s" * 119 + "…" in text
     assert "s" * 399 + "…" in text
     assert "s" * 199 + "…" in text

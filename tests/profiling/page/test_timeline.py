@@ -6,9 +6,9 @@ import pytest
 
 from jumar.profiling.advice.todo import todo
 from jumar.profiling.page import timeline as module
-from jumar.profiling.page.clock import Clock, clock_of
-from jumar.profiling.page.labels import labels
+from jumar.profiling.page.op_groups import group_ops
 from jumar.profiling.page.places import places
+from jumar.profiling.page.time_range import TimeRange, time_range_of
 from jumar.profiling.page.timeline import timeline
 from jumar.profiling.profile import Profile
 from jumar.profiling.views import Options
@@ -21,8 +21,8 @@ def _op(start: int, length: int, stream: str | None = "7", **more: Any) -> dict[
 
 
 def _drawn(profile: Profile, language: Any = "en") -> dict[str, Any]:
-    clock = clock_of(profile.ops, profile.host)
-    return timeline(profile.ops, labels(profile.ops), profile, clock, language)
+    time_range = time_range_of(profile.ops, profile.host)
+    return timeline(profile.ops, group_ops(profile.ops), profile, time_range, language)
 
 
 _OPS = [
@@ -131,29 +131,29 @@ def test_at_most_five_hundred_steps_are_marked() -> None:
 def test_timeline_spans_the_first_to_the_last_event() -> None:
     ops = profile_of([_op(10, 20), _op(0, 5)]).ops
 
-    def clock(*calls: tuple[int, int]) -> Clock:
+    def time_range(*calls: tuple[int, int]) -> TimeRange:
         host = [{"start_ns": 1000 + start, "duration_ns": length} for start, length in calls]
-        return clock_of(ops, profile_of(host=host).host)
+        return time_range_of(ops, profile_of(host=host).host)
 
-    assert clock() == Clock(1000, 30)
-    assert clock((5, 5)) == Clock(1000, 30)
-    assert clock((-30, 5), (40, 20)) == Clock(970, 90)
-    assert clock((-31, 5), (40, 21)) == Clock(970, 90)
-    assert clock_of(profile_of([_op(0, 0)]).ops, profile_of().host) == Clock(1000, 1)
+    assert time_range() == TimeRange(1000, 30)
+    assert time_range((5, 5)) == TimeRange(1000, 30)
+    assert time_range((-30, 5), (40, 20)) == TimeRange(970, 90)
+    assert time_range((-31, 5), (40, 21)) == TimeRange(970, 90)
+    assert time_range_of(profile_of([_op(0, 0)]).ops, profile_of().host) == TimeRange(1000, 1)
 
 
 def test_moments_of_a_line_are_clipped_to_the_shown_range() -> None:
     ops = [_op(0, 1000), _op(1500, 1000), _op(3000, 1000)]
     profile = profile_of(ops, kind="cuda")
     assert [line.finding.name for line in todo(profile)] == ["free"]
-    assert places(profile, Options(), Clock(1000, 4000)) == [
+    assert places(profile, Options(), TimeRange(1000, 4000)) == [
         {"places": [[1000, 1500], [2500, 3000]], "all": 2}
     ]
-    assert places(profile, Options(), Clock(2200, 1400)) == [
+    assert places(profile, Options(), TimeRange(2200, 1400)) == [
         {"places": [[0, 300], [1300, 1400]], "all": 2}
     ]
-    assert places(profile, Options(), Clock(2500, 1000)) == [{"places": [], "all": 2}]
-    assert places(profile_of(), Options(), Clock(0, 1)) == []
+    assert places(profile, Options(), TimeRange(2500, 1000)) == [{"places": [], "all": 2}]
+    assert places(profile_of(), Options(), TimeRange(0, 1)) == []
 
 
 def test_lane_names_have_at_most_forty_characters() -> None:

@@ -141,7 +141,7 @@ def test_ops_without_times_give_no_split(lacks: str) -> None:
     assert str(told.value) == f"needs ops with start and duration (column {lacks})"
     with pytest.raises(Impossible) as told:
         split_view(profile_of(steps=[_recorded(0, free=1)]), Options())
-    assert str(told.value) == "needs ops with start and duration"
+    assert str(told.value) == "needs ops with start times and durations"
     assert contradictions(profile_of(ops, steps=[_recorded(0, computing=1)])) == []
 
 

@@ -1,28 +1,34 @@
-"""Comparing profiles: where the change in step time comes from, and which casts to remove.
+"""Compares profiles: what changes the step time, and which ops to move between precision lists.
 
-`compare` splits the difference into parts that add up to it exactly; `propose` turns a pair of
-precision modes into edits of `modify_mixlist`.
+`compare` splits the difference into parts that add up to it exactly. `propose` derives edits of
+`modify_mixlist` from a pair of precision modes.
 """
 
-from jumar.profiling.comparison.chains import cancelling_chains, chains_a_step
+from jumar.profiling.comparison.chains import cancelling_chains, chains_per_step
 from jumar.profiling.comparison.mixlist import Edit, as_mixlist, propose
-from jumar.profiling.comparison.own_times import Side, side_of
-from jumar.profiling.comparison.parts import TITLES, Comparison, Share, compare, compare_sides
+from jumar.profiling.comparison.own_times import PreparedProfile, prepare
+from jumar.profiling.comparison.parts import (
+    PART_TITLES,
+    ChangePart,
+    Comparison,
+    compare,
+    compare_prepared,
+)
 from jumar.profiling.comparison.tables import edit_table, tables
 
 __all__ = [
-    "TITLES",
+    "PART_TITLES",
+    "ChangePart",
     "Comparison",
     "Edit",
-    "Share",
-    "Side",
+    "PreparedProfile",
     "as_mixlist",
     "cancelling_chains",
-    "chains_a_step",
+    "chains_per_step",
     "compare",
-    "compare_sides",
+    "compare_prepared",
     "edit_table",
+    "prepare",
     "propose",
-    "side_of",
     "tables",
 ]

@@ -1,4 +1,4 @@
-"""Casts and format changes that undo each other."""
+"""Casts and format changes that cancel out."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from jumar.profiling.comparison.op_kinds import conversion, words
-from jumar.profiling.comparison.own_times import Op, Side, Step
+from jumar.profiling.comparison.op_kinds import conversion, split_list
+from jumar.profiling.comparison.own_times import Op, PreparedProfile, Step
 
 CHAINS = {
     "what": pl.String(),
@@ -19,15 +19,15 @@ CHAINS = {
     "count": pl.Int64(),
     "saved_ns": pl.Int64(),
 }
-"""Chains of ops at whose end a tensor is what it was at the beginning, and what it would save to
-do without: all of them, or only the last where something computes with what is between."""
+"""Chains of ops that end with the original tensor, and the time saved without them: all of it, or
+only that of the last op if an intermediate result is used."""
 
-REACH = 400
-"""So many ops later a tensor of the same shape and dtype is taken for another one."""
+MOST_OPS_BETWEEN = 400
+"""After more ops than this, a tensor of the same shape and dtype is considered another one."""
 
 
 class Tensor(NamedTuple):
-    """The identity of a tensor from one op to the next."""
+    """What identifies a tensor from one op to the next."""
 
     shape: str
     dtype: str
@@ -37,72 +37,72 @@ class Tensor(NamedTuple):
         return " ".join(part for part in (self.dtype, self.layout) if part)
 
 
-def ends_of(op: Op) -> tuple[Tensor, Tensor] | None:
+def input_and_output(op: Op) -> tuple[Tensor, Tensor] | None:
     """Input and output of a cast or format change; None if the profile lacks them."""
-    source, target = conversion(op.type, op.input_types, op.output_types)
-    if not source or not target:
+    input_dtype, output_dtype = conversion(op.type, op.input_types, op.output_types)
+    if not input_dtype or not output_dtype:
         return None
-    shapes, outputs = op.input_shapes.split(";"), op.output_shapes.split(";")
-    layouts, given_layouts = words(op.input_formats), words(op.output_formats)
-    taken = Tensor(shapes[0], source, layouts[0] if layouts else "")
+    input_shapes, output_shapes = op.input_shapes.split(";"), op.output_shapes.split(";")
+    input_layouts, output_layouts = split_list(op.input_formats), split_list(op.output_formats)
+    input_tensor = Tensor(input_shapes[0], input_dtype, input_layouts[0] if input_layouts else "")
     # Traces of torch list no outputs; its casts keep the shape.
-    result = Tensor(
-        outputs[0] if op.output_shapes else shapes[0],
-        target,
-        given_layouts[0] if given_layouts else "",
+    output_tensor = Tensor(
+        output_shapes[0] if op.output_shapes else input_shapes[0],
+        output_dtype,
+        output_layouts[0] if output_layouts else "",
     )
-    return taken, result
+    return input_tensor, output_tensor
 
 
-class _Link(NamedTuple):
-    """A change that another one may undo; `whole_ns` is that of the chain so far."""
+class _ChainLink(NamedTuple):
+    """The last op of a chain so far; `chain_ns` is the time of the whole chain."""
 
-    place: int
+    position: int
     first: Tensor
-    which: int
-    before: "_Link | None"
-    whole_ns: int
-    used: bool
+    op_number: int
+    previous: "_ChainLink | None"
+    chain_ns: int
+    is_used: bool
 
     @property
     def chain(self) -> tuple[int, ...]:
-        """The ops so far."""
-        places: list[int] = []
-        link: _Link | None = self
+        """The numbers of the ops in the chain so far."""
+        op_numbers: list[int] = []
+        link: _ChainLink | None = self
         while link is not None:
-            places.append(link.which)
-            link = link.before
-        return tuple(reversed(places))
+            op_numbers.append(link.op_number)
+            link = link.previous
+        return tuple(reversed(op_numbers))
 
 
-class _Meaning(NamedTuple):
-    """How an op relates to the tensors of casts and format changes.
+class _TensorUse(NamedTuple):
+    """How an op uses tensors that are cast or change their format.
 
-    `ends` is that of a change; of other ops, `takes` and `gives` name the tensors.
+    A cast or format change has a `conversion`; other ops have `inputs` and `outputs`.
     """
 
-    ends: tuple[Tensor, Tensor] | None
-    takes: tuple[Tensor, ...]
-    gives: tuple[Tensor, ...]
-    tells_outputs: bool
+    conversion: tuple[Tensor, Tensor] | None
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    has_outputs: bool
 
 
-def cancelling_chains(side: Side) -> pl.DataFrame:
-    """Chains of casts and format changes that end where they started (`CHAINS`), longest first.
+def cancelling_chains(profile: PreparedProfile) -> pl.DataFrame:
+    """Chains of conversions that end with the original tensor (`CHAINS`), largest saving first.
 
-    A change is linked to the latest one before it in the step that gives what it takes, by shape,
-    dtype and layout, if no more than `REACH` ops are between and no other op gives such a tensor:
-    a weight that is brought into the layout of a convolution and its gradient, which is brought
-    back, have the same shape and are not the same.
+    A conversion is linked to the last one in the step whose output has the shape, dtype and layout
+    of its input, if at most `MOST_OPS_BETWEEN` ops are between them and no other op outputs such a
+    tensor. A weight converted for a convolution and its gradient, which is converted back, have the
+    same shape but are different tensors.
     """
-    meanings = _meanings(side)
-    matters = np.array([meaning is not None for meaning in meanings], bool)
+    tensor_uses = _tensor_uses(profile)
+    is_relevant = np.array([use is not None for use in tensor_uses], bool)
     sums: defaultdict[tuple[Tensor, tuple[int, ...]], list[int]] = defaultdict(lambda: [0, 0])
-    for step in side.steps:
-        for tensor, chain, saved_ns in _chains(step, meanings, matters):
+    for step in profile.steps:
+        for tensor, chain, saved_ns in _chains(step, tensor_uses, is_relevant):
             sums[tensor, chain][0] += 1
             sums[tensor, chain][1] += saved_ns
-    rows = [(*_texts(side, *key), *values) for key, values in sums.items()]
+    rows = [(*_texts(profile, *key), *values) for key, values in sums.items()]
     names = [name for name in CHAINS if name not in ("count", "saved_ns")]
     return (
         pl.DataFrame(rows, schema=CHAINS, orient="row")
@@ -112,98 +112,105 @@ def cancelling_chains(side: Side) -> pl.DataFrame:
     )
 
 
-def _texts(side: Side, first: Tensor, chain: tuple[int, ...]) -> tuple[str, ...]:
-    ops = [side.ops[which] for which in chain]
-    middle = ends_of(ops[0])
-    way = str(middle[1]) if middle else ""
-    return " + ".join(op.type for op in ops), first.shape, str(first), way, ops[0].module
+def _texts(profile: PreparedProfile, first: Tensor, chain: tuple[int, ...]) -> tuple[str, ...]:
+    ops = [profile.ops[op_number] for op_number in chain]
+    middle = input_and_output(ops[0])
+    by_way_of = str(middle[1]) if middle else ""
+    return " + ".join(op.type for op in ops), first.shape, str(first), by_way_of, ops[0].module
 
 
-def _meanings(side: Side) -> list[_Meaning | None]:
-    """For each distinct op, its relation to such tensors; None if it touches none.
-
-    Most ops touch none, and are not looked at again.
-    """
-    changes = [ends_of(op) if op.kind in ("cast", "format") else None for op in side.ops]
-    known = {tensor for ends in changes if ends and ends[0] != ends[1] for tensor in ends}
-    meanings: list[_Meaning | None] = []
-    for op, ends in zip(side.ops, changes, strict=True):
+def _tensor_uses(profile: PreparedProfile) -> list[_TensorUse | None]:
+    """How each distinct op uses converted tensors; None if it uses none, like most ops."""
+    conversions = [
+        input_and_output(op) if op.kind in ("cast", "format") else None for op in profile.ops
+    ]
+    converted = {tensor for ends in conversions if ends and ends[0] != ends[1] for tensor in ends}
+    tensor_uses: list[_TensorUse | None] = []
+    for op, ends in zip(profile.ops, conversions, strict=True):
         if ends is not None:
-            meanings.append(
-                _Meaning(ends, (), (), tells_outputs=True) if ends[0] != ends[1] else None
+            tensor_uses.append(
+                _TensorUse(ends, (), (), has_outputs=True) if ends[0] != ends[1] else None
             )
             continue
-        takes = tensors(op.input_shapes, op.input_types, op.input_formats)
-        gives = tensors(op.output_shapes, op.output_types, op.output_formats)
-        meaning = _Meaning(
+        inputs = tensors(op.input_shapes, op.input_types, op.input_formats)
+        outputs = tensors(op.output_shapes, op.output_types, op.output_formats)
+        use = _TensorUse(
             None,
-            tuple(tensor for tensor in takes if tensor in known),
-            tuple(tensor for tensor in gives if tensor in known),
-            tells_outputs=bool(op.output_types),
+            tuple(tensor for tensor in inputs if tensor in converted),
+            tuple(tensor for tensor in outputs if tensor in converted),
+            has_outputs=bool(op.output_types),
         )
-        meanings.append(meaning if meaning.takes or meaning.gives else None)
-    return meanings
+        tensor_uses.append(use if use.inputs or use.outputs else None)
+    return tensor_uses
 
 
 def _chains(
-    step: Step, meanings: list[_Meaning | None], matters: np.ndarray
+    step: Step, tensor_uses: list[_TensorUse | None], is_relevant: np.ndarray
 ) -> Iterator[tuple[Tensor, tuple[int, ...], int]]:
-    """Each chain that ends where it started: the tensor, its ops, and the possible saving.
+    """Each chain that ends with the original tensor: that tensor, the ops, and the possible saving.
 
-    Where something computes with what is between, only the way back would be saved.
+    If an intermediate result is used, only the last op can be saved.
     """
-    waiting: dict[Tensor, _Link] = {}
-    places = np.flatnonzero(matters[step.which])
-    columns = places.tolist(), step.which[places].tolist(), step.own_ns[places].tolist()
-    for place, which, own_ns in zip(*columns, strict=True):
-        meaning = meanings[which]
-        if meaning is None:
+    open_links: dict[Tensor, _ChainLink] = {}
+    positions = np.flatnonzero(is_relevant[step.op_numbers])
+    columns = (
+        positions.tolist(),
+        step.op_numbers[positions].tolist(),
+        step.own_ns[positions].tolist(),
+    )
+    for position, op_number, own_ns in zip(*columns, strict=True):
+        use = tensor_uses[op_number]
+        if use is None:
             continue
-        if meaning.ends is None:
-            _passed(meaning, waiting)
+        if use.conversion is None:
+            _apply_use(use, open_links)
             continue
-        input_, output = meaning.ends
-        link = waiting.pop(input_, None)
-        if link is not None and place - link.place > REACH:
+        input_, output = use.conversion
+        link = open_links.pop(input_, None)
+        if link is not None and position - link.position > MOST_OPS_BETWEEN:
             link = None
         if link is None:
-            waiting[output] = _Link(place, input_, which, None, own_ns, used=False)
+            open_links[output] = _ChainLink(
+                position, input_, op_number, None, own_ns, is_used=False
+            )
             continue
-        whole_ns = link.whole_ns + own_ns
-        longer = _Link(place, link.first, which, link, whole_ns, link.used)
+        chain_ns = link.chain_ns + own_ns
+        extended = _ChainLink(position, link.first, op_number, link, chain_ns, link.is_used)
         if output == link.first:
-            yield output, longer.chain, own_ns if link.used else whole_ns
+            yield output, extended.chain, own_ns if link.is_used else chain_ns
         else:
-            waiting[output] = longer
+            open_links[output] = extended
 
 
-def _passed(meaning: _Meaning, waiting: dict[Tensor, _Link]) -> None:
-    """Handle an op that computes between the changes: it consumes or produces such tensors."""
-    for tensor in meaning.takes:
-        link = waiting.get(tensor)
+def _apply_use(use: _TensorUse, open_links: dict[Tensor, _ChainLink]) -> None:
+    """Update the open chains for an op that consumes or produces converted tensors."""
+    for tensor in use.inputs:
+        link = open_links.get(tensor)
         if link is None:
             continue
-        if meaning.tells_outputs:
-            waiting[tensor] = link._replace(used=True)
+        if use.has_outputs:
+            open_links[tensor] = link._replace(is_used=True)
         else:
-            # Where outputs are unknown, what comes next may be the result of this op.
-            del waiting[tensor]
-    for tensor in meaning.gives:
-        waiting.pop(tensor, None)
+            # Without known outputs, the next such tensor may be the output of this op.
+            del open_links[tensor]
+    for tensor in use.outputs:
+        open_links.pop(tensor, None)
 
 
 def tensors(shapes: str, types: str, layouts: str) -> list[Tensor]:
-    """The tensors of an op; an unknown layout is empty."""
-    named = words(layouts)
+    """The tensors of an op's inputs or outputs; unknown layouts are empty."""
+    layout_names = split_list(layouts)
     return [
-        Tensor(shape, dtype, named[place] if place < len(named) else "")
-        for place, (shape, dtype) in enumerate(zip(shapes.split(";"), words(types), strict=False))
+        Tensor(shape, dtype, layout_names[index] if index < len(layout_names) else "")
+        for index, (shape, dtype) in enumerate(
+            zip(shapes.split(";"), split_list(types), strict=False)
+        )
     ]
 
 
-def chains_a_step(side: Side) -> pl.DataFrame:
-    """`cancelling_chains` with counts and times of one step."""
-    steps = len(side.steps)
-    return cancelling_chains(side).with_columns(
+def chains_per_step(profile: PreparedProfile) -> pl.DataFrame:
+    """`cancelling_chains` with counts and times per step."""
+    steps = len(profile.steps)
+    return cancelling_chains(profile).with_columns(
         pl.col("count") / steps, (pl.col("saved_ns") / steps / 1e6).round(3).alias("saved_ms")
     )

@@ -1,4 +1,4 @@
-"""Each group of ops with its own times before and after."""
+"""Groups of ops, with their own times before and after."""
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from jumar.profiling.comparison.aligning import Aligned, Key, Tokens, align_rows, token_columns
-from jumar.profiling.comparison.op_kinds import base_type, conversion, floats
-from jumar.profiling.comparison.own_times import Op, Side, Whole
+from jumar.profiling.comparison.op_kinds import base_type, conversion, float_dtypes
+from jumar.profiling.comparison.own_times import Integers, Op, PreparedProfile
 
 PartName = Literal[
     "kernel",
@@ -39,7 +39,7 @@ CHANGES: Final = {
     "after_ns": pl.Int64(),
     "delta_ns": pl.Int64(),
 }
-"""One row per group of ops: its dtypes, formats or ops before and after, and its own times."""
+"""One row per group of ops: its dtypes, counts and own times before and after."""
 
 _Group = tuple[PartName, str, str, str, str, str]
 
@@ -50,11 +50,11 @@ class _Groups:
     def __init__(self) -> None:
         self.sums: defaultdict[_Group, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
 
-    def add(self, group: _Group, place: int, count: int, length: int) -> None:
-        """Ops of a group: `place` 0 is before, 1 after."""
+    def add(self, group: _Group, side_index: int, count: int, duration: int) -> None:
+        """Add ops to a group; `side_index` is 0 for before, 1 for after."""
         sums = self.sums[group]
-        sums[place] += count
-        sums[2 + place] += length
+        sums[side_index] += count
+        sums[2 + side_index] += duration
 
     def table(self) -> pl.DataFrame:
         rows = [(*group, *sums, sums[3] - sums[2]) for group, sums in self.sums.items()]
@@ -72,161 +72,170 @@ class _Groups:
 
 
 class _Rows(NamedTuple):
-    """Rows of all steps of a side together."""
+    """The rows of all steps of a profile."""
 
     ops: Sequence[Op]
-    step: Whole
-    which: Whole
-    own_ns: Whole
+    step: Integers
+    op_numbers: Integers
+    own_ns: Integers
 
-    def some(self, rows: Whole) -> "_Rows":
-        return _Rows(self.ops, self.step[rows], self.which[rows], self.own_ns[rows])
+    def select(self, rows: Integers) -> "_Rows":
+        return _Rows(self.ops, self.step[rows], self.op_numbers[rows], self.own_ns[rows])
 
 
-def changes_of(before: Side, after: Side) -> pl.DataFrame:
-    """The groups of ops of two sides with as many steps (`CHANGES`), the largest change first."""
+def changes_of(before: PreparedProfile, after: PreparedProfile) -> pl.DataFrame:
+    """Groups of ops of two profiles with equally many steps (`CHANGES`), largest change first."""
     groups = _Groups()
     numbers: dict[Hashable, int] = {}
-    # A capture without stacks has no layers, and a class that was renamed has others.
-    layers = {op.module for op in before.ops} & {op.module for op in after.ops}
+    # Captures without stacks have no layers, and a renamed class is another layer.
+    shared_layers = {op.module for op in before.ops} & {op.module for op in after.ops}
     sides: list[tuple[_Rows, Tokens]] = []
-    for place, side in enumerate((before, after)):
-        rows = _rows(side)
-        computes = np.array([op.kind == "compute" for op in side.ops], bool)[rows.which]
-        _add_beside(rows.some(np.flatnonzero(~computes)), place, groups)
-        _add_waits(side, place, groups)
-        computing = rows.some(np.flatnonzero(computes))
+    for side_index, profile in enumerate((before, after)):
+        rows = _rows(profile)
+        is_compute = np.array([op.kind == "compute" for op in profile.ops], bool)[rows.op_numbers]
+        _add_non_compute(rows.select(np.flatnonzero(~is_compute)), side_index, groups)
+        _add_waits(profile, side_index, groups)
+        compute_rows = rows.select(np.flatnonzero(is_compute))
         keys = [
             Key(
                 op.type,
                 op.input_shapes,
-                op.module if op.module in layers else "",
+                op.module if op.module in shared_layers else "",
                 base_type(op.type),
             )
-            for op in side.ops
+            for op in profile.ops
         ]
         columns = token_columns(keys, numbers)
         sides.append(
-            (computing, Tokens(computing.step, *(column[computing.which] for column in columns)))
+            (
+                compute_rows,
+                Tokens(compute_rows.step, *(column[compute_rows.op_numbers] for column in columns)),
+            )
         )
-    (old, tokens), (new, other_tokens) = sides
-    aligned = align_rows(tokens, other_tokens)
-    _add_pairs(old.some(aligned.left), new.some(aligned.right), groups)
-    _add_unpaired(old, new, aligned, groups)
+    (before_rows, before_tokens), (after_rows, after_tokens) = sides
+    aligned = align_rows(before_tokens, after_tokens)
+    _add_pairs(before_rows.select(aligned.left), after_rows.select(aligned.right), groups)
+    _add_unpaired(before_rows, after_rows, aligned, groups)
     return groups.table()
 
 
-def _rows(side: Side) -> _Rows:
+def _rows(profile: PreparedProfile) -> _Rows:
     nothing = [np.zeros(0, np.int64)]
-    counts = np.array([len(step.which) for step in side.steps], np.int64)
+    counts = np.array([len(step.op_numbers) for step in profile.steps], np.int64)
     return _Rows(
-        side.ops,
+        profile.ops,
         np.repeat(np.arange(len(counts)), counts),
-        np.concatenate(nothing + [step.which for step in side.steps]),
-        np.concatenate(nothing + [step.own_ns for step in side.steps]),
+        np.concatenate(nothing + [step.op_numbers for step in profile.steps]),
+        np.concatenate(nothing + [step.own_ns for step in profile.steps]),
     )
 
 
-def _summed(tokens: Whole, lengths: Whole) -> list[tuple[int, int, int]]:
-    """Each token with its count and its total length."""
+def _summed(tokens: Integers, durations: Integers) -> list[tuple[int, int, int]]:
+    """Each token with its count and total duration."""
     token, place, count = np.unique(tokens, return_inverse=True, return_counts=True)
     sums = np.zeros(len(token), np.int64)
-    np.add.at(sums, place, lengths)
+    np.add.at(sums, place, durations)
     return list(zip(token.tolist(), count.tolist(), sums.tolist(), strict=True))
 
 
-def _add_waits(side: Side, place: int, groups: _Groups) -> None:
-    for step in side.steps:
+def _add_waits(profile: PreparedProfile, side_index: int, groups: _Groups) -> None:
+    for step in profile.steps:
         for name, length in step.waits.items():
             what = f"before {name}" if name else "before the end of the step"
-            groups.add(("waiting", what, "", "", "", ""), place, 1, length)
+            groups.add(("waiting", what, "", "", "", ""), side_index, 1, length)
 
 
-def _add_beside(rows: _Rows, place: int, groups: _Groups) -> None:
-    for which, count, length in _summed(rows.which, rows.own_ns):
-        groups.add(_beside(rows.ops[which]), place, count, length)
+def _add_non_compute(rows: _Rows, side_index: int, groups: _Groups) -> None:
+    for which, count, length in _summed(rows.op_numbers, rows.own_ns):
+        groups.add(_non_compute_group(rows.ops[which]), side_index, count, length)
 
 
-def _beside(op: Op) -> _Group:
-    """The group of an op that does not compute; both sides of a cast are in its name."""
+def _non_compute_group(op: Op) -> _Group:
+    """The group of an op that does not compute; that of a cast names both dtypes."""
     if op.kind == "cast":
         source, target = conversion(op.type, op.input_types, op.output_types)
         what = f"{op.type} {source} to {target}" if target else f"{op.type} of {source}"
         return "casts", what, op.module, op.input_shapes, "", ""
     if op.kind == "format":
-        ways = f" {op.input_formats} to {op.output_formats}" if op.output_formats else ""
-        return "formats", f"{op.type}{ways}", op.module, op.input_shapes, "", ""
+        formats = f" {op.input_formats} to {op.output_formats}" if op.output_formats else ""
+        return "formats", f"{op.type}{formats}", op.module, op.input_shapes, "", ""
     part: PartName = "communication" if op.kind == "communication" else "copies"
     return part, op.type, "", "", "", ""
 
 
 def _add_pairs(before: _Rows, after: _Rows, groups: _Groups) -> None:
     count = len(after.ops)
-    tokens = before.which * count + after.which
-    for place, rows in enumerate((before, after)):
+    tokens = before.op_numbers * count + after.op_numbers
+    for side_index, rows in enumerate((before, after)):
         for token, times, length in _summed(tokens, rows.own_ns):
             left, right = divmod(token, count)
-            groups.add(_paired(before.ops[left], after.ops[right]), place, times, length)
+            groups.add(_pair_group(before.ops[left], after.ops[right]), side_index, times, length)
 
 
-def _paired(before: Op, after: Op) -> _Group:
+def _pair_group(before: Op, after: Op) -> _Group:
     part: PartName = "kernel"
-    widths = floats(before.dtypes), floats(after.dtypes)
+    widths = float_dtypes(before.dtypes), float_dtypes(after.dtypes)
     if widths[0] != widths[1] and all(widths):
         part = "dtype"
     elif before.input_shapes != after.input_shapes:
         part = "shape"
     return (
         part,
-        _either(before.type, after.type),
-        _either(before.module, after.module),
-        _either(before.input_shapes, after.input_shapes),
+        _before_and_after(before.type, after.type),
+        _before_and_after(before.module, after.module),
+        _before_and_after(before.input_shapes, after.input_shapes),
         before.dtypes,
         after.dtypes,
     )
 
 
-def _either(before: str, after: str) -> str:
+def _before_and_after(before: str, after: str) -> str:
     return before if before == after else f"{before} → {after}"
 
 
 def _add_unpaired(before: _Rows, after: _Rows, aligned: Aligned, groups: _Groups) -> None:
-    """Unpaired ops: replaced if both sides have some in one gap, else added or removed."""
+    """Add unpaired ops: as replaced if both sides have some in a gap, else as added or removed."""
     gaps = aligned.gap_left[aligned.removed], aligned.gap_right[aligned.added]
-    both = np.intersect1d(*gaps)
-    sides = before.some(aligned.removed), after.some(aligned.added)
-    for place, (rows, gap) in enumerate(zip(sides, gaps, strict=True)):
-        alone = rows.some(np.flatnonzero(~np.isin(gap, both)))
-        for which, count, length in _summed(alone.which, alone.own_ns):
+    shared_gaps = np.intersect1d(*gaps)
+    sides = before.select(aligned.removed), after.select(aligned.added)
+    for side_index, (rows, gap) in enumerate(zip(sides, gaps, strict=True)):
+        unreplaced = rows.select(np.flatnonzero(~np.isin(gap, shared_gaps)))
+        for which, count, length in _summed(unreplaced.op_numbers, unreplaced.own_ns):
             op = rows.ops[which]
-            was, is_now = (op.dtypes, "") if place == 0 else ("", op.dtypes)
+            before_dtypes, after_dtypes = (op.dtypes, "") if side_index == 0 else ("", op.dtypes)
             groups.add(
-                ("count", op.type, op.module, op.input_shapes, was, is_now), place, count, length
+                ("count", op.type, op.module, op.input_shapes, before_dtypes, after_dtypes),
+                side_index,
+                count,
+                length,
             )
-    # Rows are in the order of their gaps, so those of one gap follow each other.
-    parts = [_of_gaps(rows, gap, both) for rows, gap in zip(sides, gaps, strict=True)]
+    # Rows are sorted by gap, so those of a gap are consecutive.
+    parts = [_types_by_gap(rows, gap, shared_gaps) for rows, gap in zip(sides, gaps, strict=True)]
     for (old, old_ns), (new, new_ns) in zip(*parts, strict=True):
-        group: _Group = ("replaced", f"{_named(old)} → {_named(new)}", "", "", "", "")
+        group: _Group = ("replaced", f"{_type_list(old)} → {_type_list(new)}", "", "", "", "")
         groups.add(group, 0, len(old), old_ns)
         groups.add(group, 1, len(new), new_ns)
 
 
-def _of_gaps(rows: _Rows, gap: Whole, wanted: Whole) -> list[tuple[tuple[str, ...], int]]:
-    """For each gap, the types of its rows, and their total own time."""
-    kept = np.flatnonzero(np.isin(gap, wanted))
-    types = [rows.ops[which].type for which in rows.which[kept].tolist()]
-    until = np.concatenate([[0], np.cumsum(rows.own_ns[kept])]).tolist()
-    edges = np.append(np.searchsorted(gap[kept], wanted), len(kept)).tolist()
-    return [(tuple(types[low:high]), until[high] - until[low]) for low, high in pairwise(edges)]
+def _types_by_gap(rows: _Rows, gap: Integers, gaps: Integers) -> list[tuple[tuple[str, ...], int]]:
+    """For each of some gaps, the types of its rows, and their total own time."""
+    selected = np.flatnonzero(np.isin(gap, gaps))
+    types = [rows.ops[which].type for which in rows.op_numbers[selected].tolist()]
+    time_before = np.concatenate([[0], np.cumsum(rows.own_ns[selected])]).tolist()
+    edges = np.append(np.searchsorted(gap[selected], gaps), len(selected)).tolist()
+    return [
+        (tuple(types[low:high]), time_before[high] - time_before[low])
+        for low, high in pairwise(edges)
+    ]
 
 
-_NAMED: Final = 6
+_MOST_LISTED: Final = 6
 
 
 @lru_cache(maxsize=65536)
-def _named(types: tuple[str, ...]) -> str:
-    """The types of ops with their counts in one line, the most frequent first."""
+def _type_list(types: tuple[str, ...]) -> str:
+    """A list of op types with their counts, the most frequent first."""
     counts = Counter(types)
     names = [f"{count} x {kind}" if count > 1 else kind for kind, count in counts.most_common()]
-    rest = f" + {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return " + ".join(names[:_NAMED]) + rest
+    rest = f" + {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
+    return " + ".join(names[:_MOST_LISTED]) + rest

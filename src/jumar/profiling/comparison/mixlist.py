@@ -1,4 +1,4 @@
-"""Edits of `modify_mixlist` that would save time, from a pair of precision modes."""
+"""Proposes edits of `modify_mixlist` that would save time, from a pair of precision modes."""
 
 import json
 from collections import defaultdict
@@ -10,8 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jumar.ground.text import Text
-from jumar.profiling.comparison.chains import REACH, Tensor, ends_of, tensors
-from jumar.profiling.comparison.op_kinds import NARROW, WIDE, is_narrow, is_wide, words
+from jumar.profiling.comparison.chains import MOST_OPS_BETWEEN, Tensor, input_and_output, tensors
+from jumar.profiling.comparison.op_kinds import (
+    DTYPES_16_BIT,
+    DTYPES_32_BIT,
+    has_16_bit,
+    is_32_bit,
+    split_list,
+)
 from jumar.profiling.comparison.own_times import Op, Step
 from jumar.profiling.comparison.parts import Comparison
 
@@ -20,14 +26,14 @@ ListName = Literal["black-list", "white-list"]
 
 @dataclass(frozen=True, kw_only=True)
 class Edit:
-    """One entry of a mixlist.
+    """A proposed entry of a mixlist.
 
     Args:
-        name: The op as the list names it.
-        to: The list that it is added to.
-        own_ns: How much longer the op itself takes in 16 bits, in all compared steps; negative
-            if faster. 0 for an op that stayed in 32 bits.
-        casts_ns: The time of the casts that would go.
+        name: The op as named in the list.
+        to: The list to add it to.
+        own_ns: How much longer the op itself takes in 16 bits, over all compared steps; negative
+            if it is faster, 0 if it stayed in 32 bits.
+        casts_ns: The time of the casts that would be removed.
     """
 
     name: str
@@ -40,193 +46,212 @@ class Edit:
         """The estimated saving over all compared steps."""
         return self.own_ns + self.casts_ns
 
-    def why(self, steps: int) -> Text:
+    def reason(self, steps: int) -> Text:
         """The reason, with its numbers per step."""
-        own, casts = (f"{abs(length) / steps / 1e6:.3f}" for length in (self.own_ns, self.casts_ns))
+        own_ms, casts_ms = (
+            f"{abs(length) / steps / 1e6:.3f}" for length in (self.own_ns, self.casts_ns)
+        )
         if self.to == "white-list":
             return Text(
-                en=f"it stays in 32 bits between casts of {casts} ms a step",
-                zh=f"它保持 32 位，前后的类型转换每迭代耗时 {casts} ms",
+                en=f"it stays in 32 bits between casts of {casts_ms} ms per step",
+                zh=f"它保持 32 位，前后的类型转换每迭代耗时 {casts_ms} ms",
             )
-        loses = self.own_ns > 0
+        is_slower = self.own_ns > 0
         return Text(
-            en=f"in 16 bits it {'loses' if loses else 'wins'} {own} ms a step, its casts take "
-            f"{casts} ms",
-            zh=f"改为 16 位后每迭代{'多' if loses else '少'}用 {own} ms，类型转换耗时 {casts} ms",
+            en=f"in 16 bits it is {own_ms} ms per step {'slower' if is_slower else 'faster'}, "
+            f"and its casts take {casts_ms} ms",
+            zh=f"改为 16 位后每迭代{'多' if is_slower else '少'}用 {own_ms} ms，"
+            f"类型转换耗时 {casts_ms} ms",
         )
 
 
-class _Cast(NamedTuple):
-    """Casts of the later profile with the ops on both sides, named as in the lists."""
+class _CastBetween(NamedTuple):
+    """A cast in the second profile, with the ops before and after it as named in the lists."""
 
-    lowers: bool
+    is_downcast: bool
     producer: str
     consumer: str
 
 
 def propose(
-    comparison: Comparison, name_of: Callable[[str], str], *, least: float = 0.002
+    comparison: Comparison, name_of: Callable[[str], str], *, min_gain: float = 0.002
 ) -> tuple[Edit, ...]:
-    """The edits that would save time, the largest gain first.
+    """Edits that would save time, largest gain first.
 
-    An op goes on the black list where computing it in 16 bits costs more, with the casts that it
-    needs, than it saves against the earlier profile. An op that stayed in 32 bits goes on the white
-    list where casts raise its inputs and lower its result again. No cast is counted twice.
+    An op is added to the black list if computing it in 16 bits costs more, including its casts,
+    than it saves compared with the first profile. An op that stayed in 32 bits is added to the
+    white list if its inputs are upcast and its result is downcast again. No cast is counted twice.
 
     Args:
-        comparison: The pair; the second profile is the one whose list is changed.
-        name_of: The name under which an op type can be listed (that of its forward op), or an
-            empty string.
-        least: The smallest gain, as a share of a step; anything below is within measurement noise.
+        comparison: The pair of profiles; the list is that of the second.
+        name_of: Returns the name under which an op type can be listed (that of its forward op), or
+            an empty string.
+        min_gain: The smallest gain, as a share of a step; smaller ones are measurement noise.
     """
-    least_ns = max(least * comparison.after_ns, 1)
+    min_gain_ns = max(min_gain * comparison.after_ns, 1)
     casts = _casts(comparison, name_of)
-    lowered: defaultdict[str, int] = defaultdict(int)
+    delta_by_name: defaultdict[str, int] = defaultdict(int)
     for row in comparison.changes.filter(part="dtype").iter_rows(named=True):
-        name = name_of(_after(str(row["type"])))
-        if name and is_wide(str(row["before"])) and is_narrow(str(row["after"])):
-            lowered[name] += int(row["delta_ns"])
-    names = sorted({one for cast in casts for one in (cast.producer, cast.consumer) if one})
+        name = name_of(_type_after(str(row["type"])))
+        if name and is_32_bit(str(row["before"])) and has_16_bit(str(row["after"])):
+            delta_by_name[name] += int(row["delta_ns"])
+    names = sorted({edit for cast in casts for edit in (cast.producer, cast.consumer) if edit})
     edits: list[Edit] = []
     while True:
-        offers = [_black(name, lowered[name], casts) for name in sorted(lowered)]
-        offers += [_white(name, casts) for name in names if name not in lowered]
-        done = {edit.name for edit in edits}
-        best = max((one for one in offers if one.name not in done), key=_gain, default=None)
-        if best is None or best.gain_ns < least_ns:
+        candidates = [
+            _black_list_edit(name, delta_by_name[name], casts) for name in sorted(delta_by_name)
+        ]
+        candidates += [_white_list_edit(name, casts) for name in names if name not in delta_by_name]
+        edited = {edit.name for edit in edits}
+        best = max(
+            (edit for edit in candidates if edit.name not in edited), key=_gain, default=None
+        )
+        if best is None or best.gain_ns < min_gain_ns:
             return tuple(edits)
         edits.append(best)
-        casts = {cast: own_ns for cast, own_ns in casts.items() if not _needed(cast, best)}
+        casts = {
+            cast: own_ns for cast, own_ns in casts.items() if not _would_be_removed(cast, best)
+        }
 
 
 def _gain(edit: Edit) -> int:
     return edit.gain_ns
 
 
-def _after(kind: str) -> str:
+def _type_after(kind: str) -> str:
     return kind.rpartition(" → ")[2]
 
 
-def _needed(cast: _Cast, edit: Edit) -> bool:
-    """Whether a cast exists because an op is, or is not, lowered."""
+def _would_be_removed(cast: _CastBetween, edit: Edit) -> bool:
+    """Whether an edit would remove a cast."""
     if edit.to == "black-list":
-        return edit.name == (cast.consumer if cast.lowers else cast.producer)
-    return edit.name == (cast.producer if cast.lowers else cast.consumer)
+        return edit.name == (cast.consumer if cast.is_downcast else cast.producer)
+    return edit.name == (cast.producer if cast.is_downcast else cast.consumer)
 
 
-def _black(name: str, delta: int, casts: Mapping[_Cast, int]) -> Edit:
-    offer = Edit(name=name, to="black-list", own_ns=delta, casts_ns=0)
-    cost = sum(own_ns for cast, own_ns in casts.items() if _needed(cast, offer))
-    return replace(offer, casts_ns=cost)
+def _black_list_edit(name: str, delta_ns: int, casts: Mapping[_CastBetween, int]) -> Edit:
+    edit = Edit(name=name, to="black-list", own_ns=delta_ns, casts_ns=0)
+    cost = sum(own_ns for cast, own_ns in casts.items() if _would_be_removed(cast, edit))
+    return replace(edit, casts_ns=cost)
 
 
-def _white(name: str, casts: Mapping[_Cast, int]) -> Edit:
-    offer = Edit(name=name, to="white-list", own_ns=0, casts_ns=0)
-    own = [(cast.lowers, own_ns) for cast, own_ns in casts.items() if _needed(cast, offer)]
-    raised = sum(own_ns for lowers, own_ns in own if not lowers)
-    lowered = sum(own_ns for lowers, own_ns in own if lowers)
-    return replace(offer, casts_ns=raised + lowered if raised and lowered else 0)
+def _white_list_edit(name: str, casts: Mapping[_CastBetween, int]) -> Edit:
+    edit = Edit(name=name, to="white-list", own_ns=0, casts_ns=0)
+    own_casts = [
+        (cast.is_downcast, own_ns)
+        for cast, own_ns in casts.items()
+        if _would_be_removed(cast, edit)
+    ]
+    upcast_ns = sum(own_ns for is_downcast, own_ns in own_casts if not is_downcast)
+    downcast_ns = sum(own_ns for is_downcast, own_ns in own_casts if is_downcast)
+    return replace(edit, casts_ns=upcast_ns + downcast_ns if upcast_ns and downcast_ns else 0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Meaning:
-    """What an op does with the cast tensors; `name` is the one it is listed by."""
+class _TensorUse:
+    """How an op uses cast tensors; `name` is its name in the lists."""
 
     cast: tuple[Tensor, Tensor] | None
-    computes: bool
+    is_compute: bool
     name: str
-    takes: tuple[Tensor, ...]
-    gives: tuple[Tensor, ...]
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
 
 
-def _casts(comparison: Comparison, name_of: Callable[[str], str]) -> dict[_Cast, int]:
-    """The casts between 32 and 16 bits by their neighbours, with their total times."""
-    side = comparison.after
-    meanings = _meanings(side.ops, name_of)
-    touches = np.array(
-        [bool(meaning.cast or meaning.takes or meaning.gives) for meaning in meanings], bool
+def _casts(comparison: Comparison, name_of: Callable[[str], str]) -> dict[_CastBetween, int]:
+    """The total time of casts between 32 and 16 bits, by the ops before and after them."""
+    profile = comparison.after
+    tensor_uses = _tensor_uses(profile.ops, name_of)
+    is_relevant = np.array(
+        [bool(use.cast or use.inputs or use.outputs) for use in tensor_uses], bool
     )
-    computes = np.array([meaning.computes for meaning in meanings], bool)
-    sums: defaultdict[_Cast, int] = defaultdict(int)
-    for step in side.steps:
-        for cast, own_ns in _linked(step, side.ops, meanings, (touches, computes)):
+    is_compute = np.array([use.is_compute for use in tensor_uses], bool)
+    sums: defaultdict[_CastBetween, int] = defaultdict(int)
+    for step in profile.steps:
+        for cast, own_ns in _casts_between(
+            step, profile.ops, tensor_uses, (is_relevant, is_compute)
+        ):
             sums[cast] += own_ns
     return dict(sums)
 
 
-def _meanings(ops: Sequence[Op], name_of: Callable[[str], str]) -> list[_Meaning]:
-    changes: list[tuple[Tensor, Tensor] | None] = []
+def _tensor_uses(ops: Sequence[Op], name_of: Callable[[str], str]) -> list[_TensorUse]:
+    conversions: list[tuple[Tensor, Tensor] | None] = []
     for op in ops:
-        ends = ends_of(op) if op.kind == "cast" else None
-        taken, given = ends or (None, None)
-        dtypes = {taken.dtype, given.dtype} if taken and given else set[str]()
-        if taken and given and dtypes & NARROW and dtypes & WIDE:
-            # Not all profiles give a layout; shape and dtype are enough between neighbours.
-            changes.append((taken._replace(layout=""), given._replace(layout="")))
+        ends = input_and_output(op) if op.kind == "cast" else None
+        source, result = ends or (None, None)
+        dtypes = {source.dtype, result.dtype} if source and result else set[str]()
+        if source and result and dtypes & DTYPES_16_BIT and dtypes & DTYPES_32_BIT:
+            # Not all profiles have layouts; shape and dtype suffice between neighbouring ops.
+            conversions.append((source._replace(layout=""), result._replace(layout="")))
         else:
-            changes.append(None)
-    known = {tensor for ends in changes if ends for tensor in ends}
+            conversions.append(None)
+    cast_tensors = {tensor for ends in conversions if ends for tensor in ends}
 
-    def those_cast(shapes: str, types: str) -> tuple[Tensor, ...]:
-        return tuple(tensor for tensor in tensors(shapes, types, "") if tensor in known)
+    def cast_among(shapes: str, types: str) -> tuple[Tensor, ...]:
+        return tuple(tensor for tensor in tensors(shapes, types, "") if tensor in cast_tensors)
 
     return [
-        _Meaning(
+        _TensorUse(
             cast=ends,
-            computes=op.kind == "compute",
+            is_compute=op.kind == "compute",
             name=name_of(op.type) if op.kind == "compute" else "",
-            takes=those_cast(op.input_shapes, op.input_types) if op.kind == "compute" else (),
-            gives=those_cast(op.output_shapes, op.output_types) if op.kind == "compute" else (),
+            inputs=cast_among(op.input_shapes, op.input_types) if op.kind == "compute" else (),
+            outputs=cast_among(op.output_shapes, op.output_types) if op.kind == "compute" else (),
         )
-        for op, ends in zip(ops, changes, strict=True)
+        for op, ends in zip(ops, conversions, strict=True)
     ]
 
 
-def _linked(
+def _casts_between(
     step: Step,
     ops: Sequence[Op],
-    meanings: Sequence[_Meaning],
-    which_are: tuple[NDArray[np.bool_], NDArray[np.bool_]],
-) -> Iterable[tuple[_Cast, int]]:
-    """Casts between 32 and 16 bits, each with its producer and its consumer.
+    tensor_uses: Sequence[_TensorUse],
+    masks: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+) -> Iterable[tuple[_CastBetween, int]]:
+    """The casts between 32 and 16 bits, each with its producer and consumer, and its time.
 
-    Where a profile names no outputs, the maker is the op before the cast, if it computes in the
-    dtype that is cast.
+    If the profile has no outputs, the producer is the last compute op before the cast, provided it
+    has an input of the dtype that is cast.
     """
-    touches, computes = which_are
-    made: dict[Tensor, tuple[int, str]] = {}
-    waiting: dict[Tensor, int] = {}
-    casts: dict[int, tuple[_Cast, int]] = {}
-    at = np.arange(len(step.which))
-    which_of = step.which.tolist()
-    last_of = np.maximum.accumulate(np.where(computes[step.which], at, -1))
-    places = np.flatnonzero(touches[step.which])
-    columns = places, step.which[places], step.own_ns[places], last_of[places]
-    for place, which, own_ns, before in zip(*(one.tolist() for one in columns), strict=True):
-        meaning = meanings[which]
-        if meaning.cast is not None:
-            taken, given = meaning.cast
-            maker, producer = made.get(taken), ""
-            if maker is not None and place - maker[0] <= REACH:
-                producer = maker[1]
-            elif before >= 0:
-                last = ops[which_of[before]]
-                if not last.output_types and taken.dtype in words(last.input_types):
-                    producer = meanings[which_of[before]].name
-            waiting[given] = place
-            casts[place] = (_Cast(given.dtype in NARROW, producer, ""), own_ns)
-        for tensor in meaning.takes:
-            wanted = waiting.pop(tensor, None)
-            if wanted is not None and place - wanted <= REACH:
-                cast, length = casts[wanted]
-                casts[wanted] = (cast._replace(consumer=meaning.name), length)
-        for tensor in meaning.gives:
-            made[tensor] = (place, meaning.name)
+    is_relevant, is_compute = masks
+    producers: dict[Tensor, tuple[int, str]] = {}
+    open_casts: dict[Tensor, int] = {}
+    casts: dict[int, tuple[_CastBetween, int]] = {}
+    positions_in_step = np.arange(len(step.op_numbers))
+    op_numbers = step.op_numbers.tolist()
+    last_compute = np.maximum.accumulate(
+        np.where(is_compute[step.op_numbers], positions_in_step, -1)
+    )
+    positions = np.flatnonzero(is_relevant[step.op_numbers])
+    columns = positions, step.op_numbers[positions], step.own_ns[positions], last_compute[positions]
+    for position, op_number, own_ns, last_computed in zip(
+        *(column.tolist() for column in columns), strict=True
+    ):
+        use = tensor_uses[op_number]
+        if use.cast is not None:
+            source, result = use.cast
+            found_producer, producer = producers.get(source), ""
+            if found_producer is not None and position - found_producer[0] <= MOST_OPS_BETWEEN:
+                producer = found_producer[1]
+            elif last_computed >= 0:
+                last_op = ops[op_numbers[last_computed]]
+                if not last_op.output_types and source.dtype in split_list(last_op.input_types):
+                    producer = tensor_uses[op_numbers[last_computed]].name
+            open_casts[result] = position
+            casts[position] = (_CastBetween(result.dtype in DTYPES_16_BIT, producer, ""), own_ns)
+        for tensor in use.inputs:
+            cast_position = open_casts.pop(tensor, None)
+            if cast_position is not None and position - cast_position <= MOST_OPS_BETWEEN:
+                cast, cast_ns = casts[cast_position]
+                casts[cast_position] = (cast._replace(consumer=use.name), cast_ns)
+        for tensor in use.outputs:
+            producers[tensor] = (position, use.name)
     return casts.values()
 
 
 def as_mixlist(edits: Sequence[Edit]) -> str:
-    """The edits as a file for `precision.modify_mixlist`, in CANN's form."""
+    """The edits as the content of a file for `precision.modify_mixlist`, in CANN's format."""
     lists: dict[ListName, dict[str, list[str]]] = {}
     for edit in edits:
         lists.setdefault(edit.to, {"to-add": []})["to-add"].append(edit.name)

@@ -1,4 +1,4 @@
-"""The class of an op in a comparison: compute, cast, format change, communication, copy."""
+"""Classifies the ops of a comparison: compute, cast, format change, communication, copy."""
 
 import re
 from functools import lru_cache
@@ -9,30 +9,30 @@ from jumar.profiling.views.casts import CASTS, FORMATS
 
 OpKind = Literal["compute", "cast", "format", "communication", "copy"]
 
-_COPIES: Final = ("CUDA_MEMCPY", "CUDA_MEMSET")
-_MOVES: Final = ("copy_", "clone", "contiguous", "copy")
-TALKS: Final = ("hcom_", "nccl", "gloo:", "c10d::")
-"""How the names of collectives begin, in small letters."""
+_COPY_CORES: Final = ("CUDA_MEMCPY", "CUDA_MEMSET")
+_COPY_TYPES: Final = ("copy_", "clone", "contiguous", "copy")
+COLLECTIVE_PREFIXES: Final = ("hcom_", "nccl", "gloo:", "c10d::")
+"""Prefixes of the names of collectives, in lower case."""
 
-NARROW: Final = frozenset({"FLOAT16", "BF16", "BFLOAT16", "HALF"})
-_OTHERS: Final = ("BF16", "HALF", "DOUBLE", "HIF8")
-WIDE: Final = frozenset({"FLOAT", "FLOAT32"})
+DTYPES_16_BIT: Final = frozenset({"FLOAT16", "BF16", "BFLOAT16", "HALF"})
+_OTHER_FLOATS: Final = ("BF16", "HALF", "DOUBLE", "HIF8")
+DTYPES_32_BIT: Final = frozenset({"FLOAT", "FLOAT32"})
 
 
-def words(text: str | None) -> list[str]:
-    """`FLOAT;BF16` as a list."""
+def split_list(text: str | None) -> list[str]:
+    """Split a list such as `FLOAT;BF16`."""
     return text.split(";") if text else []
 
 
 def conversion(kind: str, inputs: str | None, outputs: str | None) -> tuple[str, str]:
-    """The dtypes between which an op converts; empty if the file lacks them.
+    """The dtypes from and to which an op converts; empty if unknown.
 
-    torch's `copy_` has its destination as the first of its inputs, and traces name no outputs.
+    The first input of torch's `copy_` is its destination; traces do not record outputs.
     """
-    taken, given = words(inputs), words(outputs)
-    if _plain(kind) == "copy_" and len(taken) >= 2:
-        return taken[1], taken[0]
-    return (taken[0] if taken else ""), (given[0] if given else "")
+    input_dtypes, output_dtypes = split_list(inputs), split_list(outputs)
+    if _bare_type(kind) == "copy_" and len(input_dtypes) >= 2:
+        return input_dtypes[1], input_dtypes[0]
+    return (input_dtypes[0] if input_dtypes else ""), (output_dtypes[0] if output_dtypes else "")
 
 
 @lru_cache(maxsize=65536)
@@ -41,55 +41,55 @@ def op_kind(
 ) -> OpKind:
     """The class of an op.
 
-    A copy on the device that changes the dtype is a cast whatever unit did it; one that does not
-    is a change of layout, which is what torch copies for.
+    A copy on the device is a cast if it changes the dtype, and otherwise a format change, which is
+    what torch copies for.
     """
-    plain = _plain(kind or "")
-    if core == COMMUNICATION or (core is None and name.lower().startswith(TALKS)):
+    bare_type = _bare_type(kind or "")
+    if core == COMMUNICATION or (core is None and name.lower().startswith(COLLECTIVE_PREFIXES)):
         return "communication"
-    if plain in CASTS:
+    if bare_type in CASTS:
         return "cast"
-    if core in _COPIES:
+    if core in _COPY_CORES:
         return "copy"
-    if plain in FORMATS:
+    if bare_type in FORMATS:
         return "format"
-    if plain in _MOVES:
-        source, target = conversion(plain, inputs, outputs)
+    if bare_type in _COPY_TYPES:
+        source, target = conversion(bare_type, inputs, outputs)
         return "cast" if source and target and source != target else "format"
     return "compute"
 
 
-def _plain(kind: str) -> str:
+def _bare_type(kind: str) -> str:
     return kind.lower().removeprefix("aten::")
 
 
 @lru_cache(maxsize=65536)
 def base_type(kind: str) -> str:
-    """The type without number, version or variant: `MatMulV2` is `matmul`.
+    """The type without number, version and variant: `matmul` for `MatMulV2`.
 
-    `ReduceSumD` is a variant of `ReduceSum`, and torch's `add_` one of `add`; `Conv2D` is none.
+    `ReduceSumD` is a variant of `ReduceSum`, and `add_` of `add`, but `Conv2D` is not a variant.
     """
-    plain = re.sub(r"(_\d*)+$", "", kind.removeprefix("aten::")) or kind
-    return (re.sub(r"(V\d+D?|(?<=[a-zV])D)$", "", plain) or plain).lower()
+    without_number = re.sub(r"(_\d*)+$", "", kind.removeprefix("aten::")) or kind
+    return (re.sub(r"(V\d+D?|(?<=[a-zV])D)$", "", without_number) or without_number).lower()
 
 
 @lru_cache(maxsize=65536)
 def type_or_name(kind: str | None, name: str) -> str:
-    """The type; if a Level 0 file has none, the name without its number."""
+    """The type; without one (Level 0), the name without its number."""
     return kind or re.sub(r"[_\d]+$", "", name) or name
 
 
-def floats(types: str) -> frozenset[str]:
-    """The float dtypes among those of an op."""
+def float_dtypes(types: str) -> frozenset[str]:
+    """The floating-point dtypes among those of an op."""
     names = types.replace("|", ";").split(";")
-    return frozenset(name for name in names if "FLOAT" in name or name in _OTHERS)
+    return frozenset(name for name in names if "FLOAT" in name or name in _OTHER_FLOATS)
 
 
-def is_narrow(types: str) -> bool:
-    """Whether any of the dtypes is a 16-bit float."""
-    return not NARROW.isdisjoint(floats(types))
+def has_16_bit(types: str) -> bool:
+    """Whether any dtype is a 16-bit float."""
+    return not DTYPES_16_BIT.isdisjoint(float_dtypes(types))
 
 
-def is_wide(types: str) -> bool:
-    """Whether all floats have 32 bits."""
-    return floats(types) <= WIDE and bool(floats(types))
+def is_32_bit(types: str) -> bool:
+    """Whether there are float dtypes, and all have 32 bits."""
+    return float_dtypes(types) <= DTYPES_32_BIT and bool(float_dtypes(types))

@@ -1,4 +1,4 @@
-"""Every nanosecond of a step given to one op, or to waiting."""
+"""Assigns every nanosecond of a step to one op, or to waiting."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,26 +11,26 @@ from numpy.typing import NDArray
 
 from jumar.ground.text import Text
 from jumar.profiling.advice.finding import Case
-from jumar.profiling.comparison.op_kinds import TALKS, OpKind, op_kind
+from jumar.profiling.comparison.op_kinds import COLLECTIVE_PREFIXES, OpKind, op_kind
 from jumar.profiling.profile import Profile
 from jumar.profiling.showing import shown
 from jumar.profiling.views.step_split import contradictions
 from jumar.profiling.views.view import Impossible, Options
 from jumar.profiling.views.windows import is_communication
 
-Whole = NDArray[np.int64]
-"""Integers, nanoseconds or places."""
+Integers = NDArray[np.int64]
+"""Arrays of times in nanoseconds, or of indices."""
 
-_ORDER: tuple[tuple[OpKind, ...], ...] = (
+_PRECEDENCE: tuple[tuple[OpKind, ...], ...] = (
     ("compute", "cast", "format"),
     ("communication",),
     ("copy",),
 )
-"""Who has a moment that several ops share: communication is what no computing hides."""
+"""Which of concurrent ops gets the time: communication only gets what no computation covers."""
 
 
 class Op(NamedTuple):
-    """The facts shared by ops that differ only in their times."""
+    """What ops have in common that differ only in their times."""
 
     kind: OpKind
     type: str
@@ -44,45 +44,45 @@ class Op(NamedTuple):
 
     @property
     def dtypes(self) -> str:
-        """Dtypes in and out."""
+        """Input and output dtypes."""
         return f"{self.input_types}|{self.output_types}" if self.output_types else self.input_types
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Step:
-    """One step: its rows by start, and the time before each op in which nothing ran.
+    """One step: its rows by start, and the idle time before ops.
 
     Args:
-        lasted_ns: From the end of the step before to the end of this one.
-        ops: The different ops of the side.
-        which: For each row its place in `ops`.
-        own_ns: For each row its own time; these and the waiting add up to `lasted_ns`.
+        duration_ns: Time from the end of the previous step to the end of this one.
+        ops: The distinct ops of the profile.
+        op_numbers: The index of each row in `ops`.
+        own_ns: The own time of each row; these and `waits` add up to `duration_ns`.
         waits: The idle time before ops, by their type.
     """
 
-    lasted_ns: int
+    duration_ns: int
     ops: Sequence[Op] = field(repr=False)
-    which: Whole = field(repr=False)
-    own_ns: Whole = field(repr=False)
+    op_numbers: Integers = field(repr=False)
+    own_ns: Integers = field(repr=False)
     waits: Mapping[str, int]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Side:
-    """One of the compared profiles.
+class PreparedProfile:
+    """A profile prepared for comparison: the steady steps of its slowest rank.
 
     Args:
-        source: What was opened.
-        kind: Where the ops ran.
-        chip: The accelerator, where known.
-        rank: The rank whose view is taken: the slowest.
-        ops: Its different ops.
+        source: The paths that were read.
+        kind: The kind of device on which the ops ran.
+        chip: The accelerator; empty if unknown.
+        rank: The slowest rank.
+        ops: Its distinct ops.
         steps: Its steady steps.
         has_types: Whether ops have types.
         has_dtypes: Whether ops have dtypes.
-        fingerprint: Count and sums of starts and durations of its ops, in nanoseconds: equal in
-            copies of a capture, and in others only by an unlikely chance.
-        doubts: What was left out of it, and where its figures contradict each other.
+        fingerprint: Number of ops, sum of start times and sum of durations (ns), which are equal
+            for copies of a capture and hardly ever for others.
+        notes: What is missing, and contradictions.
     """
 
     source: str
@@ -94,10 +94,10 @@ class Side:
     has_types: bool
     has_dtypes: bool
     fingerprint: tuple[int, int, int]
-    doubts: tuple[Text, ...] = ()
+    notes: tuple[Text, ...] = ()
 
 
-_TEXTS: Final = (
+_TEXT_COLUMNS: Final = (
     "module",
     "input_shapes",
     "input_types",
@@ -106,38 +106,38 @@ _TEXTS: Final = (
     "input_formats",
     "output_formats",
 )
-_KEY: Final = ("type", "core", "talks", "named")
-_TIMES: Final = ("start_ns", "duration_ns", "stream", "task")
-_USED: Final = (*_TIMES, "rank", "name", "type", "core", *_TEXTS)
+_KEY_COLUMNS: Final = ("type", "core", "is_collective", "fallback_name")
+_TIME_COLUMNS: Final = ("start_ns", "duration_ns", "stream", "task")
+_USED_COLUMNS: Final = (*_TIME_COLUMNS, "rank", "name", "type", "core", *_TEXT_COLUMNS)
 
 
-def side_of(profile: Profile, *, steps: int | None = None) -> Side:
-    """The steady steps of the slowest rank, with each op's own time.
+def prepare(profile: Profile, *, steps: int | None = None) -> PreparedProfile:
+    """Prepare a profile for comparison: own times in the steady steps of its slowest rank.
 
     Args:
         profile: The profile.
-        steps: How many steps to take, where a few are enough.
+        steps: Number of steps to take; all if None.
 
     Raises:
         Impossible: No op has a start and a duration.
     """
     timed = pl.col("start_ns").is_not_null() & pl.col("duration_ns").is_not_null()
-    is_told = {
+    has_values = {
         name: bool(profile.ops.select((timed & pl.col(name).is_not_null()).any()).item())
         for name in ("start_ns", "type", "input_types")
     }
-    if not is_told["start_ns"]:
-        raise Impossible("ops with start and duration")
+    if not has_values["start_ns"]:
+        raise Impossible("ops with start times and durations")
     case = Case(profile, Options())
     windows = case.windows.sort("begin_ns").head(steps or case.steps)
     if windows.is_empty():
-        raise Impossible("a step that takes time")
+        raise Impossible("a step with a duration")
     first, last = windows["begin_ns"][0], windows["end_ns"][-1]
-    # Filtering or sorting all fifty columns of a million ops takes seconds and a gigabyte, and
-    # texts are not sorted at all: they have become numbers before.
-    different, numbered = _numbered(
+    # Filtering or sorting all fifty columns of a million ops would take seconds and a gigabyte;
+    # texts are replaced by numbers before sorting.
+    distinct_ops, numbered = _numbered(
         profile.ops.lazy()
-        .select(_USED)
+        .select(_USED_COLUMNS)
         .filter(
             timed
             & (pl.col("rank").fill_null(0) == case.rank)
@@ -146,39 +146,39 @@ def side_of(profile: Profile, *, steps: int | None = None) -> Side:
         )
     )
     numbered = numbered.sort("start_ns", "stream", "task", maintain_order=True)
-    return Side(
+    return PreparedProfile(
         source=profile.source,
         kind=profile.kind,
         chip=profile.chip,
         rank=case.rank,
-        ops=different,
-        steps=tuple(_steps(numbered, different, windows)),
-        has_types=is_told["type"],
-        has_dtypes=is_told["input_types"],
+        ops=distinct_ops,
+        steps=tuple(_steps(numbered, distinct_ops, windows)),
+        has_types=has_values["type"],
+        has_dtypes=has_values["input_types"],
         fingerprint=(
             numbered.height,
             int(numbered["start_ns"].sum()),
             int(numbered["duration_ns"].sum()),
         ),
-        doubts=() if steps else tuple(_doubts(profile)),
+        notes=() if steps else tuple(_notes(profile)),
     )
 
 
-_DOUBTS: Final = 5
-"""Gaps of a profile that a comparison names; a broken capture has one for each file."""
+_MOST_NOTES: Final = 5
+"""Most gaps to list; a broken capture may have one for each file."""
 
 
-def _doubts(profile: Profile) -> Iterator[Text]:
-    """What may make a difference to another profile without being one of the training.
+def _notes(profile: Profile) -> Iterator[Text]:
+    """Missing data and contradictions, which may cause differences that the training did not.
 
-    What a profile lacks for certain views only is no doubt about its ops and steps.
+    Data that only certain views need is not listed.
     """
     gaps = [gap for gap in profile.missing if not gap.needed_for or "gate" in gap.needed_for]
-    for gap in gaps[:_DOUBTS]:
+    for gap in gaps[:_MOST_NOTES]:
         what = f"{shown(gap.file)}: {shown(gap.what, 300)}"
         yield Text(en=f"missing: {what}", zh=f"缺失：{what}")
-    if len(gaps) > _DOUBTS:
-        more, name = len(gaps) - _DOUBTS, shown(profile.source, 200)
+    if len(gaps) > _MOST_NOTES:
+        more, name = len(gaps) - _MOST_NOTES, shown(profile.source, 200)
         yield Text(
             en=f"{name} lacks {more} more; all: jumar profile show {name}",
             zh=f"{name} 另缺 {more} 项，全部见：jumar profile show {name}",
@@ -189,112 +189,118 @@ def _doubts(profile: Profile) -> Iterator[Text]:
 
 
 def _numbered(lazy: pl.LazyFrame) -> tuple[tuple[Op, ...], pl.DataFrame]:
-    """The different ops, and the rows with their number in `which` instead of texts."""
+    """The distinct ops, and the rows with `op_number` instead of texts."""
     ops = lazy.collect()
-    # Names contain numbers, so they are used only if nothing else identifies an op.
-    bare = pl.col("name").fill_null("").str.replace(r"[_\d]+(\n?)$", "${1}")
-    named = pl.when(bare == "").then(pl.col("name").fill_null("")).otherwise(bare)
-    talks = pl.col("core").is_null() & is_communication()
+    # Names, which contain numbers, are used only for ops without a type.
+    without_number = pl.col("name").fill_null("").str.replace(r"[_\d]+(\n?)$", "${1}")
+    fallback_name = (
+        pl.when(without_number == "").then(pl.col("name").fill_null("")).otherwise(without_number)
+    )
+    is_collective = pl.col("core").is_null() & is_communication()
     groups = (
         ops.lazy()
         .select(
             "type",
             "core",
-            talks.alias("talks"),
-            pl.when(pl.col("type").fill_null("") == "").then(named).alias("named"),
-            *(pl.col(name).fill_null("") for name in _TEXTS),
+            is_collective.alias("is_collective"),
+            pl.when(pl.col("type").fill_null("") == "").then(fallback_name).alias("fallback_name"),
+            *(pl.col(name).fill_null("") for name in _TEXT_COLUMNS),
         )
         .with_row_index("row")
-        .group_by(*_KEY, *_TEXTS)
+        .group_by(*_KEY_COLUMNS, *_TEXT_COLUMNS)
         .agg("row")
         .sort(pl.col("row").list.first())
         .collect()
     )
-    which = np.empty(ops.height, np.int64)
+    op_numbers = np.empty(ops.height, np.int64)
     rows = groups["row"].explode().to_numpy()
-    which[rows] = np.repeat(np.arange(groups.height), groups["row"].list.len().to_numpy())
-    different = tuple(
+    op_numbers[rows] = np.repeat(np.arange(groups.height), groups["row"].list.len().to_numpy())
+    distinct_ops = tuple(
         Op(
-            op_kind(kind, core, TALKS[0] if talks else "", texts[2], texts[4]),
-            kind or named,
+            op_kind(
+                kind, core, COLLECTIVE_PREFIXES[0] if is_collective else "", texts[2], texts[4]
+            ),
+            kind or fallback_name,
             *texts,
         )
-        for kind, core, talks, named, *texts in groups.drop("row").iter_rows()
+        for kind, core, is_collective, fallback_name, *texts in groups.drop("row").iter_rows()
     )
-    return different, ops.select(*_TIMES, pl.Series("which", which))
+    return distinct_ops, ops.select(*_TIME_COLUMNS, pl.Series("op_number", op_numbers))
 
 
-def _steps(ops: pl.DataFrame, different: Sequence[Op], windows: pl.DataFrame) -> Iterator[Step]:
-    which = ops["which"].to_numpy().astype(np.int64)
+def _steps(ops: pl.DataFrame, distinct_ops: Sequence[Op], windows: pl.DataFrame) -> Iterator[Step]:
+    op_numbers = ops["op_number"].to_numpy().astype(np.int64)
     starts = ops["start_ns"].to_numpy().astype(np.int64)
     ends = starts + np.maximum(ops["duration_ns"].to_numpy().astype(np.int64), 0)
-    begins = windows["begin_ns"].to_numpy().astype(np.int64)
-    stops = windows["end_ns"].to_numpy().astype(np.int64)
-    group_of = {kind: index for index, kinds in enumerate(_ORDER) for kind in kinds}
-    groups = np.array([group_of[op.kind] for op in different], np.int64)[which]
-    op_of, window_of, own, busy = _owned(starts, ends, groups, begins, stops)
-    which_of = which[op_of]
-    types = [op.type for op in different]
-    waits = _waits(starts, (types, which), busy, begins, stops)
-    edges = np.searchsorted(window_of, np.arange(len(begins) + 1)).tolist()
+    step_starts = windows["begin_ns"].to_numpy().astype(np.int64)
+    step_ends = windows["end_ns"].to_numpy().astype(np.int64)
+    group_of = {kind: index for index, kinds in enumerate(_PRECEDENCE) for kind in kinds}
+    groups = np.array([group_of[op.kind] for op in distinct_ops], np.int64)[op_numbers]
+    op_of, window_of, own, busy = _own_times(starts, ends, groups, step_starts, step_ends)
+    step_ops = op_numbers[op_of]
+    types = [op.type for op in distinct_ops]
+    waits = _waits(starts, (types, op_numbers), busy, step_starts, step_ends)
+    edges = np.searchsorted(window_of, np.arange(len(step_starts) + 1)).tolist()
     for index, (low, high) in enumerate(pairwise(edges)):
         yield Step(
-            lasted_ns=int(stops[index] - begins[index]),
-            ops=different,
-            which=which_of[low:high],
+            duration_ns=int(step_ends[index] - step_starts[index]),
+            ops=distinct_ops,
+            op_numbers=step_ops[low:high],
             own_ns=own[low:high],
             waits=waits[index],
         )
 
 
-def _owned(
-    starts: Whole, ends: Whole, groups: Whole, begins: Whole, stops: Whole
-) -> tuple[Whole, Whole, Whole, tuple[Whole, Whole]]:
-    """Op, step and own time of each row, by step and start, and the intervals where any ran."""
+def _own_times(
+    starts: Integers, ends: Integers, groups: Integers, step_starts: Integers, step_ends: Integers
+) -> tuple[Integers, Integers, Integers, tuple[Integers, Integers]]:
+    """Op, step and own time of each row, by step and start; and the intervals with any op."""
     busy = (np.zeros(0, np.int64), np.zeros(0, np.int64))
-    owned: list[tuple[Whole, Whole, Whole]] = []
-    for group in range(len(_ORDER)):
-        chosen = np.flatnonzero(groups == group)
-        if not len(chosen):
+    owned_by_group: list[tuple[Integers, Integers, Integers]] = []
+    for group in range(len(_PRECEDENCE)):
+        selected = np.flatnonzero(groups == group)
+        if not len(selected):
             continue
-        low, high = starts[chosen], ends[chosen]
-        # Of ops that overlap, the one that started first gets the time: it hides the other.
-        reached = np.maximum.accumulate(high)
-        left = np.maximum(low, np.concatenate([low[:1], reached[:-1]]))
-        # One that others hide wholly stays where it began.
-        hidden = left >= high
-        low, high = np.where(hidden, low, left), np.where(hidden, low, high)
-        op, window, low, high = _cut(chosen, low, high, begins, stops)
-        own = (high - low) - (_covered(busy, high) - _covered(busy, low))
-        owned.append((op, window, own))
-        busy = _joined(busy, (low, high))
-    if not owned:
+        low, high = starts[selected], ends[selected]
+        # Of overlapping ops of a group, the one that started first gets the time.
+        ends_so_far = np.maximum.accumulate(high)
+        free_from = np.maximum(low, np.concatenate([low[:1], ends_so_far[:-1]]))
+        # Completely hidden ops keep their position, with an own time of 0.
+        is_hidden = free_from >= high
+        low, high = np.where(is_hidden, low, free_from), np.where(is_hidden, low, high)
+        op, window, low, high = _split_at_steps(selected, low, high, step_starts, step_ends)
+        own = (high - low) - (_covered_before(busy, high) - _covered_before(busy, low))
+        owned_by_group.append((op, window, own))
+        busy = _union(busy, (low, high))
+    if not owned_by_group:
         nothing = np.zeros(0, np.int64)
         return nothing, nothing, nothing, busy
-    op, window, own = (np.concatenate(parts) for parts in zip(*owned, strict=True))
+    op, window, own = (np.concatenate(parts) for parts in zip(*owned_by_group, strict=True))
     order = np.lexsort((op, window))
     return op[order], window[order], own[order], busy
 
 
-def _cut(
-    ops: Whole, low: Whole, high: Whole, begins: Whole, stops: Whole
-) -> tuple[Whole, Whole, Whole, Whole]:
-    """Intervals cut at the edges of steps; an op that continues in the next step is in both."""
-    first = np.maximum(np.searchsorted(begins, low, side="right") - 1, 0)
-    last = np.maximum(np.searchsorted(begins, np.maximum(high - 1, low), side="right") - 1, first)
+def _split_at_steps(
+    ops: Integers, low: Integers, high: Integers, step_starts: Integers, step_ends: Integers
+) -> tuple[Integers, Integers, Integers, Integers]:
+    """The intervals split at step boundaries: an op that continues in the next step is in both."""
+    first = np.maximum(np.searchsorted(step_starts, low, side="right") - 1, 0)
+    last = np.maximum(
+        np.searchsorted(step_starts, np.maximum(high - 1, low), side="right") - 1, first
+    )
     counts = last - first + 1
     row = np.repeat(np.arange(len(ops)), counts)
     window = first[row] + (np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts))
-    cut_low = np.clip(low[row], begins[window], stops[window])
-    cut_high = np.clip(high[row], begins[window], stops[window])
-    # An op without own time remains a row of the step in which it started.
-    begun = (low[row] >= begins[window]) & (low[row] < stops[window])
-    kept = (cut_high > cut_low) | begun
+    cut_low = np.clip(low[row], step_starts[window], step_ends[window])
+    cut_high = np.clip(high[row], step_starts[window], step_ends[window])
+    # Ops without own time remain rows of the step in which they started.
+    starts_here = (low[row] >= step_starts[window]) & (low[row] < step_ends[window])
+    kept = (cut_high > cut_low) | starts_here
     return ops[row][kept], window[kept], cut_low[kept], cut_high[kept]
 
 
-def _covered(busy: tuple[Whole, Whole], moments: Whole) -> Whole:
-    """How much of the time before each moment disjoint intervals cover."""
+def _covered_before(busy: tuple[Integers, Integers], moments: Integers) -> Integers:
+    """How much of the time before each moment the given disjoint intervals cover."""
     low, high = busy
     if not len(low):
         return np.zeros(len(moments), np.int64)
@@ -304,7 +310,9 @@ def _covered(busy: tuple[Whole, Whole], moments: Whole) -> Whole:
     return np.where(at > 0, before[at - 1] + inside, 0)
 
 
-def _joined(first: tuple[Whole, Whole], second: tuple[Whole, Whole]) -> tuple[Whole, Whole]:
+def _union(
+    first: tuple[Integers, Integers], second: tuple[Integers, Integers]
+) -> tuple[Integers, Integers]:
     """The union of two sets of intervals."""
     low = np.concatenate([first[0], second[0]])
     high = np.concatenate([first[1], second[1]])
@@ -314,40 +322,40 @@ def _joined(first: tuple[Whole, Whole], second: tuple[Whole, Whole]) -> tuple[Wh
     low, high = low[order], high[order]
     if not len(low):
         return low, high
-    reached = np.maximum.accumulate(high)
-    new = np.concatenate([[True], low[1:] > reached[:-1]])
-    at = np.flatnonzero(new)
-    return low[at], np.concatenate([reached[at[1:] - 1], reached[-1:]])
+    ends_so_far = np.maximum.accumulate(high)
+    is_first = np.concatenate([[True], low[1:] > ends_so_far[:-1]])
+    at = np.flatnonzero(is_first)
+    return low[at], np.concatenate([ends_so_far[at[1:] - 1], ends_so_far[-1:]])
 
 
 def _waits(
-    starts: Whole,
-    named: tuple[Sequence[str], Whole],
-    busy: tuple[Whole, Whole],
-    begins: Whole,
-    stops: Whole,
+    starts: Integers,
+    typed_ops: tuple[Sequence[str], Integers],
+    busy: tuple[Integers, Integers],
+    step_starts: Integers,
+    step_ends: Integers,
 ) -> list[dict[str, int]]:
-    """The idle time of each step by the type of the op that ends it."""
-    low = np.concatenate([busy[0], stops])
-    high = np.concatenate([busy[1], stops])
+    """The idle time of each step, by the type of the op that ends it."""
+    low = np.concatenate([busy[0], step_ends])
+    high = np.concatenate([busy[1], step_ends])
     order = np.argsort(low, kind="stable")
     low, high = low[order], high[order]
-    reached = np.concatenate([begins[:1], np.maximum.accumulate(high)[:-1]])
-    free = np.flatnonzero(low > reached)
-    begin, end = reached[free], low[free]
+    busy_until = np.concatenate([step_starts[:1], np.maximum.accumulate(high)[:-1]])
+    gaps = np.flatnonzero(low > busy_until)
+    begin, end = busy_until[gaps], low[gaps]
     op = np.searchsorted(starts, end, side="left")
-    window = np.maximum(np.searchsorted(begins, begin, side="right") - 1, 0)
-    followed = np.append(starts, -1)[op] == end
-    types, which = named
+    window = np.maximum(np.searchsorted(step_starts, begin, side="right") - 1, 0)
+    has_next_op = np.append(starts, -1)[op] == end
+    types, which = typed_ops
     names = {name: place for place, name in enumerate(dict.fromkeys(["", *types]))}
     name_of = np.array([names[name] for name in types], np.int64)
-    ended = np.zeros(len(op), np.int64)
-    ended[followed] = name_of[which[op[followed]]]
-    token, place = np.unique(window * len(names) + ended, return_inverse=True)
+    ending_type = np.zeros(len(op), np.int64)
+    ending_type[has_next_op] = name_of[which[op[has_next_op]]]
+    token, place = np.unique(window * len(names) + ending_type, return_inverse=True)
     sums = np.zeros(len(token), np.int64)
     np.add.at(sums, place, end - begin)
     kinds = list(names)
-    waits: list[dict[str, int]] = [{} for _ in range(len(begins))]
+    waits: list[dict[str, int]] = [{} for _ in range(len(step_starts))]
     for token_of_wait, length in zip(token.tolist(), sums.tolist(), strict=True):
         step, name = divmod(token_of_wait, len(names))
         waits[step][kinds[name]] = length

@@ -1,4 +1,4 @@
-"""The change of step time, split into parts that add up to it."""
+"""Splits the change of step time into parts that add up to it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -8,30 +8,30 @@ import polars as pl
 
 from jumar.ground.text import Text
 from jumar.profiling.comparison.changes import PartName, changes_of
-from jumar.profiling.comparison.own_times import Side, side_of
+from jumar.profiling.comparison.own_times import PreparedProfile, prepare
 from jumar.profiling.profile import Profile
 
-TITLES: Final[dict[PartName, Text]] = {
+PART_TITLES: Final[dict[PartName, Text]] = {
     "kernel": Text(en="kernels, same dtypes and shapes", zh="算子本身（类型和形状相同）"),
     "dtype": Text(en="changed dtypes", zh="数据类型变化"),
     "shape": Text(en="changed shapes", zh="形状变化"),
     "casts": Text(en="casts", zh="类型转换"),
     "formats": Text(en="format changes, copies on the device", zh="格式转换、设备内拷贝"),
     "replaced": Text(en="ops replaced by others, fusion", zh="算子替换、融合"),
-    "count": Text(en="ops added or left out", zh="算子增减"),
-    "communication": Text(en="communication, where not hidden", zh="未掩盖通信"),
-    "copies": Text(en="memcpy and memset, where not hidden", zh="未掩盖的 memcpy 和 memset"),
+    "count": Text(en="ops added or removed", zh="算子增减"),
+    "communication": Text(en="uncovered communication", zh="未掩盖通信"),
+    "copies": Text(en="uncovered memcpy and memset", zh="未掩盖的 memcpy 和 memset"),
     "waiting": Text(en="waiting: nothing runs", zh="等待：无任务执行"),
 }
-"""What each part means, in the order in which they are shown."""
+"""The title of each part, in display order."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share:
-    """One part of the difference, in nanoseconds of all compared steps together.
+class ChangePart:
+    """One part of the difference, in nanoseconds over all compared steps.
 
-    `faster_ns` and `slower_ns` are what its groups of ops gained and lost; their sum is the
-    change.
+    `faster_ns` is the sum over its groups of ops that got faster, and negative; `slower_ns` that
+    over the others.
     """
 
     name: PartName
@@ -42,82 +42,82 @@ class Share:
 
     @property
     def delta_ns(self) -> int:
-        """The change."""
+        """The change of this part."""
         return self.after_ns - self.before_ns
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Two profiles, step by step.
+    """The comparison of two profiles.
 
     Args:
-        before: The first profile, cut to the steps that are compared.
-        after: The second one.
-        parts: Every part; their changes add up to `delta_ns` exactly.
-        changes: The groups of ops (`CHANGES`), the largest change first; they add up as well.
-        notes: Limits of the comparison.
+        before: The first profile, with only the compared steps.
+        after: The second one, likewise.
+        parts: The parts of the difference; their changes add up exactly to `delta_ns`.
+        changes: The groups of ops (`CHANGES`), largest change first; they add up as well.
+        notes: Limitations of the comparison.
     """
 
-    before: Side
-    after: Side
-    parts: tuple[Share, ...]
+    before: PreparedProfile
+    after: PreparedProfile
+    parts: tuple[ChangePart, ...]
     changes: pl.DataFrame = field(repr=False)
     notes: tuple[Text, ...]
 
     @property
     def steps(self) -> int:
-        """How many steps of each side are compared."""
+        """How many steps of each profile are compared."""
         return len(self.before.steps)
 
     @property
     def before_ns(self) -> int:
-        """All compared steps of the first profile together."""
-        return sum(step.lasted_ns for step in self.before.steps)
+        """Total duration of the compared steps of the first profile."""
+        return sum(step.duration_ns for step in self.before.steps)
 
     @property
     def after_ns(self) -> int:
-        """All compared steps of the second profile together."""
-        return sum(step.lasted_ns for step in self.after.steps)
+        """Total duration of the compared steps of the second profile."""
+        return sum(step.duration_ns for step in self.after.steps)
 
     @property
     def delta_ns(self) -> int:
-        """How much longer all steps of the second profile take."""
+        """How much longer the steps of the second profile take in total."""
         return self.after_ns - self.before_ns
 
     @property
     def changes_dtypes(self) -> bool:
-        """Whether ops compute in other dtypes: a pair of precision modes."""
+        """Whether ops changed their dtypes, as in a pair of precision modes."""
         return bool((self.changes["part"] == "dtype").any())
 
 
 def compare(before: Profile, after: Profile) -> Comparison:
     """Explain why a step of one profile takes longer or shorter than one of another.
 
-    Seen from the slowest rank of each, in as many steady steps as both have. Every nanosecond of a
-    step belongs to one op or to waiting, so the parts add up to the difference without a rest.
+    Compares the slowest rank of each, over as many steady steps as both have. Every nanosecond of a
+    step belongs to one op or to waiting, so the parts add up exactly to the difference.
 
     Raises:
-        Impossible: A profile has no op with start and duration.
+        Impossible: A profile has no op with start time and duration.
     """
-    return compare_sides(side_of(before), side_of(after))
+    return compare_prepared(prepare(before), prepare(after))
 
 
-def compare_sides(before: Side, after: Side) -> Comparison:
-    """The same for existing sides."""
+def compare_prepared(before: PreparedProfile, after: PreparedProfile) -> Comparison:
+    """`compare` for prepared profiles."""
     count = min(len(before.steps), len(after.steps))
-    left = replace(before, steps=before.steps[:count])
-    right = replace(after, steps=after.steps[:count])
-    changes = changes_of(left, right)
+    cut_before = replace(before, steps=before.steps[:count])
+    cut_after = replace(after, steps=after.steps[:count])
+    changes = changes_of(cut_before, cut_after)
     return Comparison(
-        before=left,
-        after=right,
+        before=cut_before,
+        after=cut_after,
         parts=tuple(_parts(changes)),
         changes=changes,
         notes=tuple(_notes(before, after, count)),
     )
 
 
-def _parts(changes: pl.DataFrame) -> Iterable[Share]:
+def _parts(changes: pl.DataFrame) -> Iterable[ChangePart]:
     sums = {
         str(row["part"]): row
         for row in changes.group_by("part")
@@ -129,10 +129,10 @@ def _parts(changes: pl.DataFrame) -> Iterable[Share]:
         )
         .iter_rows(named=True)
     }
-    for name in TITLES:
+    for name in PART_TITLES:
         row = sums.get(name)
         if row is not None:
-            yield Share(
+            yield ChangePart(
                 name=name,
                 before_ns=int(row["before_ns"]),
                 after_ns=int(row["after_ns"]),
@@ -141,21 +141,21 @@ def _parts(changes: pl.DataFrame) -> Iterable[Share]:
             )
 
 
-def _notes(before: Side, after: Side, count: int) -> Iterable[Text]:
-    for side in (before, after):
-        yield from side.doubts
-        name, steps = side.source, len(side.steps)
+def _notes(before: PreparedProfile, after: PreparedProfile, count: int) -> Iterable[Text]:
+    for profile in (before, after):
+        yield from profile.notes
+        name, steps = profile.source, len(profile.steps)
         if steps > count:
             yield Text(
                 en=f"{name} has {steps} steady steps; {count} are compared",
                 zh=f"{name} 有 {steps} 个稳定迭代，对比其中 {count} 个",
             )
-        if not side.has_types:
+        if not profile.has_types:
             yield Text(
-                en=f"{name} has no types of ops (Level 0): ops are told apart by their names",
+                en=f"{name} has no op types (Level 0): ops are distinguished by their names",
                 zh=f"{name} 没有算子类型（Level 0）：按名称区分算子",
             )
-        if not side.has_dtypes:
+        if not profile.has_dtypes:
             yield Text(
                 en=f"{name} has no dtypes: changed dtypes cannot be detected",
                 zh=f"{name} 没有数据类型：无法识别数据类型的变化",
@@ -165,10 +165,12 @@ def _notes(before: Side, after: Side, count: int) -> Iterable[Text]:
             en="both are the same capture: the same ops at the same times",
             zh="两者是同一份采集数据：算子及其时间完全相同",
         )
-    for en, zh, one, other in (
+    for en, zh, first, second in (
         ("devices", "设备", before.kind, after.kind),
         ("chips", "芯片", before.chip, after.chip),
     ):
-        if one and other and one != other:
-            yield Text(en=f"different {en}: {one} and {other}", zh=f"{zh}不同：{one} 和 {other}")
+        if first and second and first != second:
+            yield Text(
+                en=f"different {en}: {first} and {second}", zh=f"{zh}不同：{first} 和 {second}"
+            )
             return

@@ -1,4 +1,4 @@
-"""The page of a profile: one HTML file that needs no network."""
+"""The HTML page of a profile: one file that needs no network."""
 
 from jumar.profiling.page.rendering import page
 

@@ -1,51 +1,51 @@
-"""Boxes on lanes of time in levels from coarse to fine, so that their number is bounded."""
+"""Boxes on timeline lanes at zoom levels from coarse to fine, with a bounded total number."""
 
 from typing import Any, Final
 
 import polars as pl
 
-_COARSEST: Final = 1024
-"""Moments that the coarsest level distinguishes, about as many as a screen has pixels."""
-_FINER: Final = 6
+_COARSEST_BOXES: Final = 1024
+"""Time resolution of the coarsest level, about the width of a screen in pixels."""
+_REFINEMENT: Final = 6
 
 
-def packed(level: pl.DataFrame, *, width: int, lanes: int) -> dict[str, Any]:
-    """A level for the page.
+def pack_level(level: pl.DataFrame, *, width: int, lanes: int) -> dict[str, Any]:
+    """A level as data for the page.
 
-    For each lane: steps from start to start, lengths, labels, counts, busy times, and how long
-    before its start each box was launched. Counts and busy times are left out where each box is
-    one op, launches where it is not or where none is known.
+    Each lane has six lists: differences between starts, lengths, labels, counts, busy times, and
+    how long before its start each box was launched. Counts and busy times are empty if each box is
+    a single op; launches are empty otherwise, or if none is known.
     """
-    rows: list[list[list[int | None]]] = []
-    single = bool((level["count"] == 1).all())
-    launched = single and "launch" in level.columns
-    parts = level.partition_by("lane", as_dict=True)
+    lane_data: list[list[list[int | None]]] = []
+    is_exact = bool((level["count"] == 1).all())
+    has_launches = is_exact and "launch" in level.columns
+    boxes_by_lane = level.partition_by("lane", as_dict=True)
     for lane in range(lanes):
-        own = parts.get((lane,))
-        if own is None:
-            rows.append([[], [], [], [], [], []])
+        boxes = boxes_by_lane.get((lane,))
+        if boxes is None:
+            lane_data.append([[], [], [], [], [], []])
             continue
-        rows.append(
+        lane_data.append(
             [
-                own["start"].diff().fill_null(own["start"][0]).to_list(),
-                (own["end"] - own["start"]).to_list(),
-                own["label"].to_list(),
-                [] if single else own["count"].to_list(),
-                [] if single else own["busy"].to_list(),
-                own["launch"].to_list() if launched else [],
+                boxes["start"].diff().fill_null(boxes["start"][0]).to_list(),
+                (boxes["end"] - boxes["start"]).to_list(),
+                boxes["label"].to_list(),
+                [] if is_exact else boxes["count"].to_list(),
+                [] if is_exact else boxes["busy"].to_list(),
+                boxes["launch"].to_list() if has_launches else [],
             ]
         )
-    return {"width": width, "lanes": rows}
+    return {"width": width, "lanes": lane_data}
 
 
 def _merged(boxes: pl.DataFrame, width: int) -> pl.DataFrame:
-    """Boxes of at least a width; shorter ops are merged up to that width.
+    """The boxes of a level, with those shorter than `width` merged.
 
-    A box of several ops has the label of the longest, their number and their total time.
+    A merged box has the label of its longest op, and the number and total time of its ops.
     """
     launch = [pl.col("launch").first()] if "launch" in boxes.columns else []
-    short = pl.col("busy") < width
-    group = pl.when(short).then(pl.col("start") // width).otherwise(-1 - pl.col("row"))
+    is_short = pl.col("busy") < width
+    group = pl.when(is_short).then(pl.col("start") // width).otherwise(-1 - pl.col("row"))
     return (
         boxes.lazy()
         .with_row_index("row")
@@ -65,25 +65,27 @@ def _merged(boxes: pl.DataFrame, width: int) -> pl.DataFrame:
     )
 
 
-def levels_of(boxes: pl.DataFrame, *, span: int, lanes: int, most: int) -> list[dict[str, Any]]:
-    """Levels until one shows every box, or until there would be too many boxes.
+def zoom_levels(
+    boxes: pl.DataFrame, *, span: int, lanes: int, most_boxes: int
+) -> list[dict[str, Any]]:
+    """Increasingly fine levels, until one has every box or there would be too many boxes.
 
     Args:
-        boxes: `lane`, `start`, `end` and `busy` in nanoseconds, `label`, and optionally `launch`,
-            how long before its start a box was launched (ns).
+        boxes: `lane`, `label`, `start`, `end` and `busy` (ns), and optionally `launch`, how long
+            before its start a box was launched (ns).
         span: Length of the timeline (ns).
-        lanes: Number of lanes; those without boxes are in every level, empty.
-        most: The most boxes on all levels together; the coarsest level is always there.
+        lanes: Number of lanes, including empty ones.
+        most_boxes: Most boxes on all levels together; the coarsest level is always included.
     """
     levels: list[dict[str, Any]] = []
-    width, total = max(span // _COARSEST, 1), 0
+    width, total = max(span // _COARSEST_BOXES, 1), 0
     while True:
         level = _merged(boxes, width)
         total += level.height
-        if levels and total > most:
+        if levels and total > most_boxes:
             return levels
-        exact = level.height == boxes.height
-        levels.append(packed(level, width=0 if exact else width, lanes=lanes))
-        if exact or width == 1:
+        is_exact = level.height == boxes.height
+        levels.append(pack_level(level, width=0 if is_exact else width, lanes=lanes))
+        if is_exact or width == 1:
             return levels
-        width = max(width // _FINER, 1)
+        width = max(width // _REFINEMENT, 1)

@@ -1,4 +1,4 @@
-"""Nested calls of the host: the depth of each, and the tree of names they form."""
+"""Nested host calls: the depth of each, and the call tree."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,18 +7,17 @@ from typing import Any, Final
 import polars as pl
 
 MOST_NODES: Final = 4000
-"""Nodes of a call tree on a page."""
+"""Most nodes of the call trees on a page."""
 
 
 def with_depths(calls: pl.DataFrame) -> pl.DataFrame:
-    """The calls by thread and start, outer before inner ones, with `depth` counted from 0.
+    """The calls by thread and start, outer ones first, with `depth` counted from 0.
 
-    The depth of a call is the number of calls of its thread that run when it starts. Threads nest
-    their calls, so that is the length of the stack; where they do not (ranges of an asynchronous
-    annotation), calls at one depth may overlap.
+    The depth of a call is the number of calls that run on its thread when it starts. Where calls
+    do not nest, as with asynchronous annotations, calls of the same depth may overlap.
 
     Args:
-        calls: `thread_id`, `start` and `end`, each longer than 0.
+        calls: `thread_id`, `start` and `end`, with durations above 0.
     """
     calls = calls.sort("thread_id", "start", "end", descending=[False, False, True])
     starts = calls.select("thread_id", pl.col("start").alias("at"), pl.lit(1).alias("change"))
@@ -35,64 +34,63 @@ class _Node:
     name: int
     total: int = 0
     count: int = 0
-    inner: dict[int, "_Node"] = field(default_factory=lambda: {})
+    children: dict[int, "_Node"] = field(default_factory=lambda: {})
 
-    def within(self, name: int) -> "_Node":
-        if name not in self.inner:
-            self.inner[name] = _Node(name)
-        return self.inner[name]
+    def child(self, name: int) -> "_Node":
+        if name not in self.children:
+            self.children[name] = _Node(name)
+        return self.children[name]
 
 
 def call_tree(calls: pl.DataFrame, threads: Sequence[str]) -> list[list[Any]]:
-    """The calls of each thread as a tree: equal names at the same place are added up.
+    """The calls of each thread as a tree, in which calls with the same name and parent are summed.
 
     Args:
-        calls: As `with_depths` returns them, with `label`, the number of a name.
+        calls: The result of `with_depths`, with `label`, the number of the name.
         threads: The name of each `thread_id`.
 
     Returns:
-        A node for each thread, `[name, nanoseconds, calls, inner nodes]`, the longest first; the
-        thread's own name is a text, those of its calls are labels. Nodes that are too short to
-        be drawn are left out.
+        A node for each thread, `[name, nanoseconds, calls, children]`, the longest first. The name
+        of a thread is text, that of a call its label. Nodes too short to be drawn are left out.
     """
     roots = [_Node(-1) for _ in threads]
     path: list[_Node] = []
     columns = (calls[name].to_list() for name in ("thread_id", "depth", "label", "start", "end"))
     for thread, depth, label, start, end in zip(*columns, strict=True):
         del path[depth:]
-        outer = path[depth - 1] if depth and len(path) == depth else roots[thread]
-        node = outer.within(label)
+        parent = path[depth - 1] if depth and len(path) == depth else roots[thread]
+        node = parent.child(label)
         node.total += end - start
         node.count += 1
         path.append(node)
     for root in roots:
-        root.total = sum(node.total for node in root.inner.values())
-    # One limit for all: what is shorter on every thread would be narrower than a pixel.
+        root.total = sum(node.total for node in root.children.values())
+    # One limit for all threads: shorter nodes would be narrower than a pixel.
     totals = sorted(_totals(roots), reverse=True)
-    least = totals[MOST_NODES - 1] if len(totals) > MOST_NODES else 0
+    shortest = totals[MOST_NODES - 1] if len(totals) > MOST_NODES else 0
     named = zip(threads, roots, strict=True)
-    trees = [[name, *_listed(root, least)[1:]] for name, root in named if root.total]
+    trees = [[name, *_as_lists(root, shortest)[1:]] for name, root in named if root.total]
     return sorted(trees, key=lambda tree: -int(tree[1]))
 
 
 def _totals(roots: Sequence[_Node]) -> list[int]:
     totals: list[int] = []
-    waiting = list(roots)
-    while waiting:
-        node = waiting.pop()
+    pending = list(roots)
+    while pending:
+        node = pending.pop()
         totals.append(node.total)
-        waiting.extend(node.inner.values())
+        pending.extend(node.children.values())
     return totals
 
 
-def _listed(root: _Node, least: int) -> list[Any]:
-    """A node as lists; iterative, since a recursive program may nest deeper than Python allows."""
-    listed: list[Any] = [root.name, root.total, root.count, []]
-    waiting = [(root, listed)]
-    while waiting:
-        node, row = waiting.pop()
-        for inner in sorted(node.inner.values(), key=lambda one: -one.total):
-            if inner.total >= max(least, 1):
-                row[3].append([inner.name, inner.total, inner.count, []])
-                waiting.append((inner, row[3][-1]))
-    return listed
+def _as_lists(root: _Node, shortest: int) -> list[Any]:
+    """A node as nested lists; iterative, since calls may nest beyond Python's recursion limit."""
+    root_row: list[Any] = [root.name, root.total, root.count, []]
+    pending = [(root, root_row)]
+    while pending:
+        node, row = pending.pop()
+        for child in sorted(node.children.values(), key=lambda one: -one.total):
+            if child.total >= max(shortest, 1):
+                row[3].append([child.name, child.total, child.count, []])
+                pending.append((child, row[3][-1]))
+    return root_row

@@ -1,36 +1,35 @@
-"""Where the moments that a to-do line would save are on the timeline."""
+"""The time intervals of to-do entries on the timeline."""
 
 from typing import Any
 
 import polars as pl
 
 from jumar.profiling.advice.todo import Advice, todo
-from jumar.profiling.page.clock import Clock
+from jumar.profiling.page.time_range import TimeRange
 from jumar.profiling.profile import Profile
 from jumar.profiling.views import Impossible, Options
 
 
-def places(profile: Profile, options: Options, clock: Clock) -> list[dict[str, Any]]:
-    """For each to-do line, its longest moments, in the order of the list.
+def places(profile: Profile, options: Options, time_range: TimeRange) -> list[dict[str, Any]]:
+    """The longest intervals of each to-do entry, in the order of the list.
 
     Args:
         profile: The profile.
-        options: Chip table and language, as the list was made with.
-        clock: The time that the page shows.
+        options: The options with which the list was made.
+        time_range: The time range of the page.
 
     Returns:
-        `places`, pairs of begin and end from the clock's origin (ns), and `all`, how many moments
-        there are.
+        `places`, pairs of start and end (ns from the origin), and `all`, the number of intervals.
     """
     try:
-        return [_of_line(line, clock) for line in todo(profile, options)]
+        return [_intervals_of(advice, time_range) for advice in todo(profile, options)]
     except Impossible:
         return []
 
 
-def _of_line(line: Advice, clock: Clock) -> dict[str, Any]:
-    shown = line.places.select(
-        (pl.col("start_ns") - clock.origin).clip(0, clock.span).alias("start"),
-        (pl.col("end_ns") - clock.origin).clip(0, clock.span).alias("end"),
+def _intervals_of(advice: Advice, time_range: TimeRange) -> dict[str, Any]:
+    intervals = advice.places.select(
+        (pl.col("start_ns") - time_range.origin).clip(0, time_range.span).alias("start"),
+        (pl.col("end_ns") - time_range.origin).clip(0, time_range.span).alias("end"),
     ).filter(pl.col("end") > pl.col("start"))
-    return {"places": [list(map(int, row)) for row in shown.iter_rows()], "all": line.moments}
+    return {"places": [list(map(int, row)) for row in intervals.iter_rows()], "all": advice.moments}

@@ -1,4 +1,4 @@
-"""The page of a profile as HTML."""
+"""Renders the HTML page of a profile."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -10,28 +10,28 @@ from jumar.ground.pages import page_source, page_template, policy_hash
 from jumar.ground.text import Language, counted
 from jumar.profiling.comparison import Comparison, Edit
 from jumar.profiling.page import contents
-from jumar.profiling.page.clock import clock_of
-from jumar.profiling.page.labels import Labels, labels
+from jumar.profiling.page.op_groups import OpGroups, group_ops
 from jumar.profiling.page.places import places
+from jumar.profiling.page.time_range import time_range_of
 from jumar.profiling.page.timeline import timeline
 from jumar.profiling.profile import Profile
-from jumar.profiling.showing import inside_script, shown
+from jumar.profiling.showing import json_for_script, shown
+from jumar.profiling.texts import missing_lines, texts_in
 from jumar.profiling.views import VIEWS, Options, answers
 from jumar.profiling.views.chips import peak_rates
 from jumar.profiling.views.step_split import contradictions
-from jumar.profiling.words import missing_lines, words
 
 _PACKAGE: Final = "jumar.profiling.page"
 _MOST_NOTICES: Final = 30
 MOST_ROWS: Final = 500
-"""Of a table; one with a row a step or a collective has tens of thousands."""
+"""Most rows of a table; one with a row for each step or collective may have tens of thousands."""
 LONG_PROFILE: Final = 300_000
-"""Ops beyond which a page leaves out the views that take seconds for a million."""
+"""Pages of profiles with more ops than this omit views that take seconds for a million ops."""
 
 _SCRIPTS: Final = ("tables", "timeline", "marking", "searching", "call_trees")
-"""Files of `scripts/` in the order in which they run."""
+"""Files in `scripts/`, in the order in which they run."""
 
-_USED: Final = (
+_USED_COLUMNS: Final = (
     *("rank", "stream", "name", "type", "core", "start_ns", "duration_ns", "launch_ns"),
     *("input_shapes", "input_types", "output_types", "module"),
 )
@@ -40,112 +40,119 @@ _USED: Final = (
 def page(
     profile: Profile,
     *,
-    compared: Comparison | None = None,
+    comparison: Comparison | None = None,
     edits: Sequence[Edit] = (),
     options: Options | None = None,
 ) -> str:
-    """One HTML page: head, steps, to-do list, comparison, timeline, ops, and every other view.
+    """An HTML page: header, steps, to-do list, comparison, timeline, ops, and all other views.
 
-    It needs no network, and its policy lets nothing run but its own script. Every text of the
-    profile is escaped, whatever it holds. The page has a bounded number of boxes and groups:
-    the timeline has levels, and small groups of the op table are merged.
+    It needs no network, and its content security policy allows only its own script to run. All
+    texts of the profile are escaped. The numbers of boxes and groups are bounded by the levels of
+    the timeline and by merging small groups of the op table.
 
     Args:
         profile: The profile to show.
-        compared: Its comparison with an earlier profile, of which it is the second one.
-        edits: Edits of modify_mixlist that the comparison proposes.
-        options: Rows of rankings, chip table and language.
+        comparison: Its comparison with an earlier profile, in which it is the second.
+        edits: Proposed edits of modify_mixlist.
+        options: Number of rows in rankings, chip table and language.
     """
     options = options or Options()
     language = options.language
-    say = words(language)
+    texts = texts_in(language)
     style = page_source(_PACKAGE, "page.css")
     script = _script()
-    groups, data = _drawn(profile, options)
+    op_groups, data = _timeline_data(profile, options)
     is_long = profile.ops.height > LONG_PROFILE
     left_out = {
-        one.name: say["takes_long"].format(name=one.name, ops=LONG_PROFILE)
-        for one in VIEWS.values()
-        if one.slow and is_long
+        view.name: texts["takes_long"].format(name=view.name, ops=LONG_PROFILE)
+        for view in VIEWS.values()
+        if view.slow and is_long
     }
-    given = answers(profile, [one for one in VIEWS.values() if one.name not in left_out], options)
-    listed = [one for one in VIEWS.values() if one.name in given.tables]
-    known = peak_rates(profile, given.tables, options)
-    rates = f"{say['rates']}{shown(known, 300)}" if known else ""
+    answered = answers(
+        profile, [view for view in VIEWS.values() if view.name not in left_out], options
+    )
+    shown_views = [view for view in VIEWS.values() if view.name in answered.tables]
+    rate_source = peak_rates(profile, answered.tables, options)
+    rates = f"{texts['rates']}{shown(rate_source, 300)}" if rate_source else ""
     return page_template(_PACKAGE).render(
-        say=say,
-        title=say["title"].format(source=shown(profile.source, 120)),
+        texts=texts,
+        title=texts["title"].format(source=shown(profile.source, 120)),
         style=style,
         script=script,
         style_hash=policy_hash(style),
         script_hash=policy_hash(script),
-        facts=contents.facts(profile, language),
+        facts=contents.profile_facts(profile, language),
         contradictions=[line.in_language(language) for line in contradictions(profile)],
         notices=missing_lines(profile, language)[:_MOST_NOTICES],
-        parts=contents.PARTS,
-        bars=contents.step_bars(profile, language) if groups else (),
+        parts=contents.PART_COLUMNS,
+        bars=contents.step_bars(profile, language) if op_groups else (),
         language=language,
         rates=rates,
-        advice=[contents.advice(given.tables[one.name]) for one in listed if one.advice],
+        advice=[
+            contents.advice_rows(answered.tables[view.name]) for view in shown_views if view.advice
+        ],
         views=[
             (
-                one.listing(given.tables[one.name].head(MOST_ROWS)),
-                _cut(one.name, given.tables[one.name].height, say),
-                rates if one.uses_rates else "",
+                view.listing(answered.tables[view.name].head(MOST_ROWS)),
+                _cut_note(view.name, answered.tables[view.name].height, texts),
+                rates if view.uses_rates else "",
             )
-            for one in listed
-            if not one.advice
+            for view in shown_views
+            if not view.advice
         ],
-        impossible=left_out | {name: shown(why, 300) for name, why in given.impossible.items()},
-        compared=_against(compared, language) if compared else "",
-        notes=[shown(note.in_language(language), 300) for note in compared.notes]
-        if compared
+        impossible=left_out
+        | {name: shown(reason, 300) for name, reason in answered.impossible.items()},
+        comparison=_conclusion(comparison, language) if comparison else "",
+        notes=[shown(note.in_language(language), 300) for note in comparison.notes]
+        if comparison
         else (),
-        part_bars=contents.part_bars(compared, language) if compared else (),
-        compared_tables=contents.compared_tables(compared, edits, language) if compared else (),
-        before=shown(compared.before.source, 200) if compared else "",
-        groups=groups,
-        data=inside_script(data),
+        part_bars=contents.part_bars(comparison, language) if comparison else (),
+        comparison_tables=contents.comparison_tables(comparison, edits, language)
+        if comparison
+        else (),
+        before=shown(comparison.before.source, 200) if comparison else "",
+        op_groups=op_groups,
+        data=json_for_script(data),
     )
 
 
-def _cut(name: str, rows: int, say: Mapping[str, str]) -> str:
-    """What to know about a table of which the page shows only a part."""
-    return "" if rows <= MOST_ROWS else say["cut"].format(shown=MOST_ROWS, rows=rows, name=name)
+def _cut_note(name: str, rows: int, texts: Mapping[str, str]) -> str:
+    """A note for a table with more rows than the page shows; empty for others."""
+    return "" if rows <= MOST_ROWS else texts["cut"].format(shown=MOST_ROWS, rows=rows, name=name)
 
 
-def _against(compared: Comparison, language: Language) -> str:
-    """The comparison's conclusion."""
+def _conclusion(comparison: Comparison, language: Language) -> str:
+    """The result of a comparison, in one sentence."""
     lengths = {
-        "before": compared.before_ns,
-        "after": compared.after_ns,
-        "delta": compared.delta_ns,
+        "before": comparison.before_ns,
+        "after": comparison.after_ns,
+        "delta": comparison.delta_ns,
     }
-    steps = counted(compared.steps, "step") + " of each" if language == "en" else compared.steps
-    values = {name: contents.ms(length, compared.steps) for name, length in lengths.items()}
-    return words(language)["compared"].format(**values, steps=steps)
+    steps = counted(comparison.steps, "step") + " of each" if language == "en" else comparison.steps
+    values = {name: contents.ms(length, comparison.steps) for name, length in lengths.items()}
+    return texts_in(language)["compared"].format(**values, steps=steps)
 
 
-def _drawn(profile: Profile, options: Options) -> tuple[Labels | None, dict[str, Any]]:
-    """The groups of ops, and the data that the page's script draws."""
-    # Filtering all fifty columns of a million ops takes another half of a gigabyte.
-    ops = profile.ops.select(_USED).filter(
+def _timeline_data(profile: Profile, options: Options) -> tuple[OpGroups | None, dict[str, Any]]:
+    """The groups of ops, and the data for the page's script."""
+    # Filtering all fifty columns of a million ops would take another half gigabyte.
+    ops = profile.ops.select(_USED_COLUMNS).filter(
         pl.col("start_ns").is_not_null() & pl.col("duration_ns").is_not_null()
     )
     if ops.is_empty():
         return None, {"labels": {}, "timeline": None}
-    groups = labels(ops)
-    clock = clock_of(ops, profile.host)
-    return groups, {
-        "labels": groups.rows,
-        "timeline": timeline(ops, groups, profile, clock, options.language),
-        "places": places(profile, options, clock),
-        "say": words(options.language),
+    op_groups = group_ops(ops)
+    time_range = time_range_of(ops, profile.host)
+    return op_groups, {
+        "labels": op_groups.rows,
+        "timeline": timeline(ops, op_groups, profile, time_range, options.language),
+        "places": places(profile, options, time_range),
+        "texts": texts_in(options.language),
     }
 
 
 @lru_cache
 def _script() -> str:
-    """The page's script: its files in order, as one function, so that they share their names."""
+    """The page's script: its files as one function, so that they share a scope."""
     texts = [page_source(_PACKAGE, f"scripts/{name}.js") for name in _SCRIPTS]
     return '"use strict";\n(() => {\n' + "\n".join(texts) + "})();\n"

@@ -1,40 +1,44 @@
-"""Ops as boxes on lanes of time, in levels from coarse to fine, so that their number is bounded."""
+"""The timeline: ops as boxes on lanes, host calls, and memory, as data for the page."""
 
 from typing import Any, Final
 
 import polars as pl
 
 from jumar.ground.text import Language
-from jumar.profiling.page.clock import Clock
 from jumar.profiling.page.host_lanes import host_lanes
-from jumar.profiling.page.labels import Labels
-from jumar.profiling.page.levels import levels_of, packed
+from jumar.profiling.page.levels import pack_level, zoom_levels
 from jumar.profiling.page.memory_curve import memory_curves
+from jumar.profiling.page.op_groups import OpGroups
+from jumar.profiling.page.time_range import TimeRange
 from jumar.profiling.profile import COMMUNICATION, Profile
 from jumar.profiling.showing import shown
+from jumar.profiling.texts import texts_in
 from jumar.profiling.views.windows import steady, step_windows
-from jumar.profiling.words import words
 
 MOST_BOXES: Final = 110_000
-"""The most boxes on all levels together, not counting those of the step shown in detail."""
+"""Most boxes on all levels together, except the level of the detailed step."""
 MOST_IN_DETAIL: Final = 40_000
-"""Boxes of that step; of a step with more ops, its beginning is there."""
+"""Most boxes of the detailed step; a longer one is cut."""
 MOST_LANES: Final = 24
 
 
 def timeline(
-    ops: pl.DataFrame, groups: Labels, profile: Profile, clock: Clock, language: Language
+    ops: pl.DataFrame,
+    op_groups: OpGroups,
+    profile: Profile,
+    time_range: TimeRange,
+    language: Language,
 ) -> dict[str, Any]:
     """The lanes with their boxes, as data for the page.
 
     Args:
         ops: Ops with start and duration.
-        groups: Their labels, row by row.
-        profile: For its steps, calls of the host and memory.
-        clock: The time that the page shows.
-        language: Language of the lanes' names.
+        op_groups: The groups of the ops.
+        profile: The profile with steps, host calls and memory.
+        time_range: The time range of the page.
+        language: Language of the lane names.
     """
-    placed = ops.select(
+    lane_ops = ops.select(
         pl.col("rank").fill_null(0).alias("rank"),
         pl.when(pl.col("core").eq_missing(COMMUNICATION))
         .then(pl.lit("communication"))
@@ -44,44 +48,46 @@ def timeline(
         "start_ns",
         "duration_ns",
         (pl.col("start_ns") - pl.col("launch_ns")).alias("launch"),
-    ).with_columns(groups.of_op.alias("label"))
-    all_lanes = placed.select("rank", "use", "stream").n_unique()
-    lanes = _lanes(placed)
-    names = [_named(row, profile, language) for row in lanes.sort("lane").iter_rows(named=True)]
-    placed = placed.join(lanes, on=["rank", "use", "stream"], how="inner", maintain_order="left")
-    placed = placed.sort("start_ns", maintain_order=True)
-    boxes = placed.select(
+    ).with_columns(op_groups.group_of_op.alias("label"))
+    all_lanes = lane_ops.select("rank", "use", "stream").n_unique()
+    lanes = _lanes(lane_ops)
+    names = [_lane_name(row, profile, language) for row in lanes.sort("lane").iter_rows(named=True)]
+    lane_ops = lane_ops.join(
+        lanes, on=["rank", "use", "stream"], how="inner", maintain_order="left"
+    )
+    lane_ops = lane_ops.sort("start_ns", maintain_order=True)
+    boxes = lane_ops.select(
         pl.col("lane").cast(pl.Int32),
-        (pl.col("start_ns") - clock.origin).alias("start"),
-        (pl.col("start_ns") - clock.origin + pl.col("duration_ns")).alias("end"),
+        (pl.col("start_ns") - time_range.origin).alias("start"),
+        (pl.col("start_ns") - time_range.origin + pl.col("duration_ns")).alias("end"),
         pl.col("duration_ns").alias("busy"),
         "label",
-        *(["launch"] if placed["launch"].null_count() < placed.height else []),
+        *(["launch"] if lane_ops["launch"].null_count() < lane_ops.height else []),
     )
     windows = step_windows(profile)
-    detail = _detail(boxes, windows, clock.origin, lanes)
-    levels = levels_of(boxes, span=clock.span, lanes=lanes.height, most=MOST_BOXES)
+    detail = _detail_level(boxes, windows, time_range.origin, lanes)
+    levels = zoom_levels(boxes, span=time_range.span, lanes=lanes.height, most_boxes=MOST_BOXES)
     in_detail = (int(detail[0]["from"]), int(detail[0]["to"])) if detail else None
     return {
-        "span": clock.span,
+        "span": time_range.span,
         "lanes": names,
         "ranks": lanes.sort("lane")["rank"].to_list(),
         "left_out": all_lanes - lanes.height,
         "levels": levels + detail,
         "steps": [
             [int(row["rank"]), int(row["step"])]
-            + [int(row[name]) - clock.origin for name in ("begin_ns", "end_ns")]
+            + [int(row[name]) - time_range.origin for name in ("begin_ns", "end_ns")]
             for row in windows.head(500).iter_rows(named=True)
         ],
-        "host": host_lanes(profile, clock, in_detail, language),
-        "memory": memory_curves(profile, clock, language),
+        "host": host_lanes(profile, time_range, in_detail, language),
+        "memory": memory_curves(profile, time_range, language),
     }
 
 
-def _lanes(placed: pl.DataFrame) -> pl.DataFrame:
-    """The lanes with the most time, in order of ranks."""
+def _lanes(lane_ops: pl.DataFrame) -> pl.DataFrame:
+    """The lanes with the longest total time, by rank."""
     return (
-        placed.group_by("rank", "use", "stream")
+        lane_ops.group_by("rank", "use", "stream")
         .agg(pl.col("duration_ns").sum().alias("total"))
         .sort("total", "rank", "use", "stream", descending=[True, False, False, False])
         .head(MOST_LANES)
@@ -91,35 +97,35 @@ def _lanes(placed: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _named(row: dict[str, Any], profile: Profile, language: Language) -> str:
-    say = words(language)
+def _lane_name(row: dict[str, Any], profile: Profile, language: Language) -> str:
+    texts = texts_in(language)
     stream = row["stream"]
-    name = say["thread" if profile.kind == "cpu" else "stream"].format(name=stream)
+    name = texts["thread" if profile.kind == "cpu" else "stream"].format(name=stream)
     if not stream:
-        name = say["only_ops"]
+        name = texts["only_ops"]
     if row["use"]:
-        name = f"{say[row['use']]} {stream}".rstrip()
-    several = len(profile.ranks) > 1
-    return shown(say["of_rank"].format(rank=row["rank"], name=name) if several else name, 40)
+        name = f"{texts[row['use']]} {stream}".rstrip()
+    has_ranks = len(profile.ranks) > 1
+    return shown(texts["of_rank"].format(rank=row["rank"], name=name) if has_ranks else name, 40)
 
 
-def _detail(
+def _detail_level(
     boxes: pl.DataFrame, windows: pl.DataFrame, origin: int, lanes: pl.DataFrame
 ) -> list[dict[str, Any]]:
-    """Every op of one steady step, where the levels cannot hold all ops; `boxes` are by start."""
+    """A level with every op of a steady step, unless other levels have all; `boxes` are sorted."""
     steps = steady(windows)
     if boxes.height <= MOST_BOXES // 3 or steps.is_empty():
         return []
-    lasted = (steps["end_ns"] - steps["begin_ns"]).to_list()
-    middle = sorted(range(len(lasted)), key=lasted.__getitem__)[len(lasted) // 2]
+    durations = (steps["end_ns"] - steps["begin_ns"]).to_list()
+    middle = sorted(range(len(durations)), key=durations.__getitem__)[len(durations) // 2]
     low = int(steps["begin_ns"][middle]) - origin
     high = int(steps["end_ns"][middle]) - origin
-    inside = boxes.filter((pl.col("start") < high) & (pl.col("end") > low))
-    if inside.height > MOST_IN_DETAIL:
-        # Cut in time, not by lane: up to there, every lane is whole.
-        high = int(inside["start"][MOST_IN_DETAIL])
-        inside = inside.head(MOST_IN_DETAIL)
-    level = inside.sort("lane", "start", maintain_order=True).with_columns(
+    in_step = boxes.filter((pl.col("start") < high) & (pl.col("end") > low))
+    if in_step.height > MOST_IN_DETAIL:
+        # Cut at the same time on all lanes.
+        high = int(in_step["start"][MOST_IN_DETAIL])
+        in_step = in_step.head(MOST_IN_DETAIL)
+    level = in_step.sort("lane", "start", maintain_order=True).with_columns(
         pl.lit(1, pl.Int64).alias("count")
     )
-    return [packed(level, width=0, lanes=lanes.height) | {"from": low, "to": high}]
+    return [pack_level(level, width=0, lanes=lanes.height) | {"from": low, "to": high}]

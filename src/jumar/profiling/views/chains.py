@@ -29,9 +29,9 @@ CHAIN_COLUMNS: Final = (
 def chains(profile: Profile, _: Options) -> pl.DataFrame:
     """Chains that leave a tensor unchanged, by what a step would save without them."""
     # Comparing needs NumPy, for which no other view should wait.
-    from jumar.profiling.comparison import chains_a_step, side_of
+    from jumar.profiling.comparison import chains_per_step, prepare
 
-    return chains_a_step(side_of(profile, steps=_STEPS))
+    return chains_per_step(prepare(profile, steps=_STEPS))
 
 
 VIEWS.add(

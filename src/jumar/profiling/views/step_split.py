@@ -123,7 +123,7 @@ def split_view(profile: Profile, _: Options) -> pl.DataFrame:
     if profile.ops.is_empty() and profile.steps["computing_ns"].null_count() < profile.steps.height:
         recorded_steps = profile.steps.rename({"communication_not_overlapped_ns": "uncovered_ns"})
         return recorded_steps.sort("rank", "step")
-    require(profile.ops, "ops with start and duration", "start_ns", "duration_ns")
+    require(profile.ops, "ops with start times and durations", "start_ns", "duration_ns")
     computed = step_split(profile)
     recorded = profile.steps.select(
         pl.col("rank").fill_null(0),

@@ -80,7 +80,7 @@ class View:
     def make(self, profile: Profile, options: Options) -> pl.DataFrame:
         """All rows of the table, in the declared columns."""
         table = self.compute(profile, options)
-        chosen = [column.of(table) for column in self.columns]
+        chosen = [column.expression(table) for column in self.columns]
         return table.select(expression for expression in chosen if expression is not None)
 
     def listing(self, table: pl.DataFrame) -> Listing:

@@ -18,8 +18,8 @@ from jumar.profiling.page import page
 from jumar.profiling.reading.tables import whole_lines as lines_of
 from jumar.profiling.reading.tables.whole_lines import is_regular, whole_lines
 from jumar.profiling.reading.unreadable import Unreadable
+from jumar.profiling.texts import missing_lines
 from jumar.profiling.views import Answers
-from jumar.profiling.words import missing_lines
 
 HEADER = (
     "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Block Dim,"

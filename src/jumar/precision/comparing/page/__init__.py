@@ -6,7 +6,7 @@ from jumar.ground.pages import page_source, page_template, policy_hash
 from jumar.ground.text import counted
 from jumar.precision.comparing.comparison import Compared, Comparison, Row
 from jumar.precision.comparing.tables import error_of, shown
-from jumar.profiling.showing import inside_script
+from jumar.profiling.showing import json_for_script
 from jumar.profiling.showing import shown as safe
 
 _MOST_OFFENDERS: Final = 100
@@ -40,7 +40,7 @@ def page(comparison: Comparison) -> str:
             (call.place, safe(call.name), safe(call.reason), shown(call.ratio))
             for call in comparison.offenders[:_MOST_OFFENDERS]
         ],
-        data=inside_script([_call(call) for call in comparison.calls]),
+        data=json_for_script([_call(call) for call in comparison.calls]),
     )
 
 

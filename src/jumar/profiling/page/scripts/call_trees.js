@@ -1,15 +1,15 @@
-// Flame graphs: time by layer of the network, and calls of the host by who called them.
+// Flame graphs: op time by layer of the network, and host calls by caller.
 const FLAME_ROW = 22;
 const MOST_ROWS_DEEP = 40;
 const flame = byId("flame");
 let path = [];
 
-// The layers as a tree, from the groups of the op table: an op's type is below its layer.
+// The layers as a tree, from the groups of ops, with op types as leaves.
 function layerTree() {
-  const root = { name: say("all_ops"), total: 0, count: 0, inner: new Map() };
+  const root = { name: textOf("all_ops"), total: 0, count: 0, inner: new Map() };
   for (let at = 0; at < size; at++) {
     const module = labels.module[at];
-    const names = module ? module.split(module.includes("/") ? "/" : ".") : [say("no_layer")];
+    const names = module ? module.split(module.includes("/") ? "/" : ".") : [textOf("no_layer")];
     let node = root;
     for (const name of [...names, labels.type[at]]) {
       node.total += labels.total[at];
@@ -33,7 +33,7 @@ function hostTree() {
   const threads = host.tree.map(listed);
   const total = threads.reduce((sum, thread) => sum + thread.total, 0);
   const count = threads.reduce((sum, thread) => sum + thread.inner.reduce((all, node) => all + node.count, 0), 0);
-  return { name: say("all_threads"), total, count, inner: threads, kind: "grid" };
+  return { name: textOf("all_threads"), total, count, inner: threads, kind: "grid" };
 }
 
 const trees = { layers: layerTree(), host: host ? hostTree() : null };
@@ -42,7 +42,7 @@ byId("tree").querySelector("option[value=host]").disabled = !host;
 function describe(node, root) {
   const inner = node.inner.reduce((sum, one) => sum + one.total, 0);
   byId("flame-text").textContent = [node.name, `${milliseconds(node.total)} ms`, `${(100 * node.total / Math.max(root.total, 1)).toFixed(1)} %`,
-    say("itself", { own: milliseconds(Math.max(node.total - inner, 0)) }), say("times", { count: node.count })].join(" · ");
+    textOf("itself", { own: milliseconds(Math.max(node.total - inner, 0)) }), textOf("times", { count: node.count })].join(" · ");
 }
 
 function drawTree() {

@@ -1,8 +1,8 @@
-// A range that the user marks, or a line of the to-do list leads to, and its figures.
+// A range marked by the user or by an entry of the to-do list, and its figures.
 const MOST_LABELS = 12;
 
-// What a row of boxes has within a range: boxes, and their time there. Boxes of several ops count
-// by the share of them that lies in the range.
+// The number and time of a row's boxes within a range. Boxes of several ops count by their share
+// inside the range.
 function within(row, from, to, each) {
   const level = levelFor(row.group, from, to, 1e9);
   const own = level.lanes[row.lane];
@@ -17,7 +17,7 @@ function within(row, from, to, each) {
   return level.width;
 }
 
-// The time in which at least one of the intervals lasts.
+// The total time covered by the intervals.
 function covered(intervals) {
   intervals.sort((a, b) => a[0] - b[0]);
   let total = 0;
@@ -50,17 +50,17 @@ function figures() {
     coarsest = Math.max(coarsest, merged);
     if (count) lines.push([row.name, count, busy]);
   }
-  lines.push([say("nothing_runs"), "", Math.max(length - covered(intervals), 0)]);
+  lines.push([textOf("nothing_runs"), "", Math.max(length - covered(intervals), 0)]);
   const types = Array.from(groups, ([name, [count, busy]]) => [name, count, busy]).sort((a, b) => b[2] - a[2]);
   const others = types.slice(MOST_LABELS);
   const rest = others.reduce((sum, [, count, busy]) => [sum[0] + count, sum[1] + busy], [0, 0]);
-  if (others.length) types.splice(MOST_LABELS, others.length, [say("other_types", { count: others.length }), ...rest]);
+  if (others.length) types.splice(MOST_LABELS, others.length, [textOf("other_types", { count: others.length }), ...rest]);
   return { length, lines, types, coarsest };
 }
 
 function tableOf(table, title, lines, length) {
   const head = make("tr");
-  for (const [name, number] of [[title, ""], [say("count"), "number"], [say("total_ms"), "number"], [say("of_range"), "number"]]) {
+  for (const [name, number] of [[title, ""], [textOf("count"), "number"], [textOf("total_ms"), "number"], [textOf("of_range"), "number"]]) {
     const cell = make("th", name, number);
     cell.scope = "col";
     head.append(cell);
@@ -85,10 +85,10 @@ function mark(one, other, counts = true) {
   if (counts) {
     const { length, lines, types, coarsest } = figures();
     const [from, to] = moments(length / 1000, ...marked);
-    byId("marked-text").textContent = [say("marked", { length: duration(length), from, to }),
-      coarsest && say("shorter_share", { width: duration(coarsest) })].filter(Boolean).join("; ");
-    tableOf(byId("marked-lanes"), say("lane"), lines, length);
-    tableOf(byId("marked-types"), say("by_type"), types, length);
+    byId("marked-text").textContent = [textOf("marked", { length: duration(length), from, to }),
+      coarsest && textOf("shorter_share", { width: duration(coarsest) })].filter(Boolean).join("; ");
+    tableOf(byId("marked-lanes"), textOf("lane"), lines, length);
+    tableOf(byId("marked-types"), textOf("by_type"), types, length);
     byId("marked").hidden = false;
   }
   redraw();
@@ -101,7 +101,7 @@ actions.unmark = () => {
   redraw();
 };
 
-// Each line of the to-do list leads to its moments, one after the other.
+// The button of a to-do entry steps through its intervals.
 document.querySelectorAll("button[data-places]").forEach((button) => {
   const known = data.places[Number(button.dataset.places)];
   if (!known || !known.places.length) return;
@@ -109,7 +109,7 @@ document.querySelectorAll("button[data-places]").forEach((button) => {
   button.hidden = false;
   button.addEventListener("click", () => {
     const [from, to] = known.places[next];
-    button.textContent = say("place_of", { place: next + 1, shown: known.places.length, all: known.all });
+    button.textContent = textOf("place_of", { place: next + 1, shown: known.places.length, all: known.all });
     next = (next + 1) % known.places.length;
     const around = Math.max(2 * (to - from), 1000);
     show(from - around, to + around);

@@ -1,4 +1,4 @@
-// Search in the timeline: what does not match fades, and Enter goes from match to match.
+// Search in the timeline: non-matches are dimmed, and Enter moves to the next match.
 const box = byId("find");
 
 function search() {
@@ -15,12 +15,12 @@ function search() {
   let [count, total] = [0, 0];
   ops.forEach((matches, at) => { if (matches) { count += labels.count[at]; total += labels.total[at]; } });
   const hostCount = calls.reduce((sum, matches, at) => sum + (matches ? host.counts[at] : 0), 0);
-  byId("matches").textContent = [say("matching_ops", { count, total: milliseconds(total) }), host && say("matching_calls", { count: hostCount })].filter(Boolean).join(", ");
+  byId("matches").textContent = [textOf("matching_ops", { count, total: milliseconds(total) }), host && textOf("matching_calls", { count: hostCount })].filter(Boolean).join(", ");
   redraw();
 }
 
-// The nearest match behind (or before) the picked one, in every row, at the finest level that
-// covers all of the time.
+// Selects the nearest match after (or before) the selected box in any row, at the finest level that
+// covers the whole timeline.
 function nextMatch(forward) {
   if (!wanted) return;
   const from = picked ? picked.start : view[0] - 1;

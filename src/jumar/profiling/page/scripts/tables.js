@@ -9,14 +9,14 @@ const make = (tag, text, className) => {
 const milliseconds = (ns) => (ns / 1e6).toFixed(3);
 const duration = (ns) => ns >= 1e9 ? `${(ns / 1e9).toFixed(3)} s` : ns >= 1e6 ? `${(ns / 1e6).toFixed(3)} ms`
   : ns >= 1e3 ? `${(ns / 1e3).toFixed(3)} µs` : `${Math.round(ns)} ns`;
-// Moments with as many digits as tell apart what lies this close.
+// Times as text, with enough digits to distinguish those `close` nanoseconds apart.
 const moments = (close, ...values) => {
   const highest = Math.max(...values.map(Math.abs));
   const [unit, size] = highest >= 1e9 ? ["s", 1e9] : highest >= 1e6 ? ["ms", 1e6] : highest >= 1e3 ? ["µs", 1e3] : ["ns", 1];
   const digits = Math.max(0, Math.ceil(Math.log10(size / Math.max(close, 1)) - 1e-9));
   return values.map((value) => `${(value / size).toFixed(digits)} ${unit}`);
 };
-// Tables that the page holds already: a click on a head sorts them.
+// Tables of the page: clicking a heading sorts them.
 function sortable(table) {
   const heads = Array.from(table.tHead.rows[0].cells);
   heads.forEach((head, column) => {
@@ -41,18 +41,18 @@ function sortable(table) {
 document.querySelectorAll("table[data-sortable]").forEach(sortable);
 if (!data.timeline) return;
 
-// The words of the page's language, with what stands in braces filled in.
-const say = (name, values = {}) => data.say[name].replace(/\{(\w+)\}/g, (_, key) => values[key]);
+// A text in the page's language, with the placeholders in braces filled in.
+const textOf = (name, values = {}) => data.texts[name].replace(/\{(\w+)\}/g, (_, key) => values[key]);
 const KINDS = Object.fromEntries(["compute", "aicpu", "cast", "format", "communication", "copy"]
-  .map((name) => [name, say(`kind_${name}`)]));
+  .map((name) => [name, textOf(`kind_${name}`)]));
 
 const labels = data.labels;
 const size = labels.type.length;
 
-// The op table is made of the groups in the data, put together by what is ticked.
+// The op table: the groups in the data, merged by the ticked columns.
 const MOST_ROWS = 1000;
 const COLUMNS = [["total", "total_ms"], ["share", "share"], ["count", "count"], ["mean", "mean_ms"], ["min", "min_ms"],
-  ["max", "max_ms"]].map(([name, title]) => [name, say(title)]);
+  ["max", "max_ms"]].map(([name, title]) => [name, textOf(title)]);
 let order = { name: "total", down: true };
 const all = labels.total.reduce((sum, value) => sum + value, 0) || 1;
 
@@ -88,7 +88,7 @@ function drawTable() {
   });
   const table = byId("ops");
   const head = make("tr");
-  for (const [name, title] of [...COLUMNS, ...names.map((one) => [one, say(`by_${one}`)])]) {
+  for (const [name, title] of [...COLUMNS, ...names.map((one) => [one, textOf(`by_${one}`)])]) {
     const cell = make("th", undefined, names.includes(name) ? "" : "number");
     cell.scope = "col";
     const button = make("button", title);
@@ -111,7 +111,7 @@ function drawTable() {
   top.append(head);
   table.replaceChildren(top, body);
   const total = rows.reduce((sum, row) => sum + row.total, 0);
-  byId("shown").textContent = `${say("shown_groups", { shown: Math.min(rows.length, MOST_ROWS), all: rows.length })} · ${milliseconds(total)} ms · ${(100 * total / all).toFixed(1)} %`;
+  byId("shown").textContent = `${textOf("shown_groups", { shown: Math.min(rows.length, MOST_ROWS), all: rows.length })} · ${milliseconds(total)} ms · ${(100 * total / all).toFixed(1)} %`;
 }
 
 byId("ops").addEventListener("click", (event) => {

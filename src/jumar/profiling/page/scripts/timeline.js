@@ -1,9 +1,9 @@
-// The timeline: rows of boxes, those of ops above those of host calls, and curves of memory.
+// The timeline: rows of boxes for ops, below them host calls and memory curves.
 const time = data.timeline;
 const host = time.host;
 const LAYERS = ["python", "op", "cann", "runtime", "mark", "dequeue", "enqueue"];
 
-// Starts are kept as differences; they are summed up once.
+// Starts are stored as differences and summed once.
 const unpacked = (levels) => levels.map((level) => ({
   width: level.width, from: level.from ?? -Infinity, to: level.to ?? Infinity,
   lanes: level.lanes.map(([steps, lengths, label, count, busy, launch]) => {
@@ -22,7 +22,7 @@ const opGroup = {
   levels: unpacked(time.levels), height: 26,
   text: (label) => labels.type[label],
   colour: (label) => colours[labels.kind[label]] || colours.compute,
-  many: (count) => say("op_count", { count }),
+  many: (count) => textOf("op_count", { count }),
   facts: (label) => [labels.type[label], labels.core[label]],
   more: (label) => [labels.dtypes[label], labels.shapes[label], labels.module[label]],
 };
@@ -30,7 +30,7 @@ const hostGroup = host && {
   levels: unpacked(host.levels), height: 17,
   text: (label) => host.names[label],
   colour: (label) => colours[`host-${host.layers[label]}`] || colours["host-op"],
-  many: (count) => say("call_count", { count }),
+  many: (count) => textOf("call_count", { count }),
   facts: (label) => [host.names[label], host.layers[label]],
   more: () => [],
 };
@@ -66,7 +66,7 @@ function readColours() {
   colours = Object.fromEntries(names.map((name) => [name, read(name)]));
 }
 
-// The coarsest level whose boxes are not wider than a pixel; else the finest one for this place.
+// The coarsest level with boxes of at most a pixel; else the finest level for this range.
 function levelFor(group, from, to, pixels) {
   const wide = (to - from) / pixels;
   const fitting = group.levels.filter((level) => level.from <= from && level.to >= to);
@@ -90,7 +90,7 @@ const toX = (moment) => LEFT + (moment - view[0]) / (view[1] - view[0]) * width(
 const toTime = (x) => view[0] + (x - LEFT) / width() * (view[1] - view[0]);
 const clamped = (x) => Math.min(Math.max(x, LEFT), LEFT + width());
 
-// As many as have room for their text, which has no more digits than tell them apart.
+// As many ticks as have room for their text, with just enough digits to distinguish them.
 function ticks() {
   const span = view[1] - view[0];
   const most = Math.max(width() / 90, 1);
@@ -140,7 +140,7 @@ function drawBoxes(row) {
   }
 }
 
-// The row of the host call of a rank that begins at a moment, else of the shortest one around it.
+// The row of the host call of a rank that starts at a moment, else of the shortest one around it.
 function callAt(moment, rank) {
   let around = null;
   let shortest = Infinity;
@@ -217,7 +217,7 @@ function drawCurve(curve, top) {
   context.beginPath();
   context.rect(0, top, LEFT - 6, CURVE);
   context.clip();
-  context.fillText(say("memory_of", { name: curve.name }), 2, top + 14);
+  context.fillText(textOf("memory_of", { name: curve.name }), 2, top + 14);
   context.fillText(mebibytes(curve.highest), 2, top + 32);
   context.restore();
 }
@@ -280,7 +280,7 @@ function draw() {
   context.font = "12px system-ui, sans-serif";
   context.textBaseline = "middle";
   context.lineWidth = 1;
-  const texts = [...rows.map((row) => row.name), ...curves.map((curve) => say("memory_of", { name: curve.name }))];
+  const texts = [...rows.map((row) => row.name), ...curves.map((curve) => textOf("memory_of", { name: curve.name }))];
   const longest = Math.max(...texts.map((text) => context.measureText(text).width));
   LEFT = Math.ceil(Math.min(Math.max(longest + 12, 48), 0.36 * wide));
   drawGrid(high, wide);
@@ -301,16 +301,16 @@ function draw() {
   byId("range").textContent = rangeText();
 }
 
-// What is in view, and what of it is merged or not drawn.
+// The visible range, and what in it is merged or not shown.
 function rangeText() {
   const [from, to] = moments((view[1] - view[0]) / 1000, ...view);
   const merged = (group) => levelFor(group, view[0], view[1], width()).width;
-  const parts = [say("from_to", { from, to }), merged(opGroup) ? say("shorter", { width: duration(merged(opGroup)) }) : say("every_op")];
-  const leftOut = (count, name) => count && parts.push(say(name, { count }));
+  const parts = [textOf("from_to", { from, to }), merged(opGroup) ? textOf("shorter", { width: duration(merged(opGroup)) }) : textOf("every_op")];
+  const leftOut = (count, name) => count && parts.push(textOf(name, { count }));
   leftOut(time.left_out, "left_out");
   leftOut(time.memory.left_out, "curves_left_out");
   if (host) {
-    if (merged(hostGroup)) parts.push(say("shorter_calls", { width: duration(merged(hostGroup)) }));
+    if (merged(hostGroup)) parts.push(textOf("shorter_calls", { width: duration(merged(hostGroup)) }));
     leftOut(host.threads_left_out, "threads_left_out");
     leftOut(host.left_out, "calls_left_out");
     leftOut(host.too_deep, "too_deep");
@@ -333,7 +333,7 @@ function show(from, to) {
   redraw();
 }
 
-// Around the picked op where it is in view: it is what the user looks at.
+// The center for zooming: the selected op if it is visible, else the middle of the view.
 function middle() {
   const own = picked && (picked.start + picked.end) / 2;
   return own !== null && own >= view[0] && own <= view[1] ? own : (view[0] + view[1]) / 2;
@@ -353,10 +353,10 @@ function pick(row, own, at) {
   const ahead = own.launch && own.launch.length ? own.launch[at] : null;
   picked = { row, group, lane: row.lane, start, end, launch: ahead === null ? null : start - ahead };
   const parts = count > 1
-    ? [say(group === opGroup ? "together" : "calls_together", { count, busy: duration(own.busy[at]), longest: group.text(label) })]
+    ? [textOf(group === opGroup ? "together" : "calls_together", { count, busy: duration(own.busy[at]), longest: group.text(label) })]
     : [...group.facts(label), duration(own.length[at])];
   const [from, to] = moments(own.length[at] / 1000, start, end);
-  parts.push(say("at", { from, to }), ahead !== null && say("launched", { ahead: duration(ahead) }), ...group.more(label));
+  parts.push(textOf("at", { from, to }), ahead !== null && textOf("launched", { ahead: duration(ahead) }), ...group.more(label));
   byId("picked").textContent = parts.filter(Boolean).join(" · ");
   redraw();
 }
@@ -441,7 +441,7 @@ canvas.addEventListener("pointerup", (event) => {
 canvas.addEventListener("dblclick", (event) => zoom(0.25, toTime(event.offsetX)));
 
 time.steps.forEach(([rank, step], at) => {
-  const option = make("option", time.steps.some((other) => other[0] !== rank) ? say("rank_step", { rank, step }) : String(step));
+  const option = make("option", time.steps.some((other) => other[0] !== rank) ? textOf("rank_step", { rank, step }) : String(step));
   option.value = String(at);
   byId("step").append(option);
 });
@@ -466,5 +466,5 @@ function legend(name, title) {
 for (const [kind, title] of Object.entries(KINDS)) if (labels.kind.includes(kind)) legend(kind, title);
 if (host) {
   byId("host").closest("label").hidden = false;
-  for (const layer of LAYERS) if (host.layers.includes(layer)) legend(`host-${layer}`, say("host_layer", { layer }));
+  for (const layer of LAYERS) if (host.layers.includes(layer)) legend(`host-${layer}`, textOf("host_layer", { layer }));
 }

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from jumar.profiling.page import labels as module
-from jumar.profiling.page.labels import labels
+from jumar.profiling.page import op_groups as module
+from jumar.profiling.page.op_groups import group_ops
 from tests.profiling.generated import profile_of
 
 
@@ -26,7 +26,7 @@ _OPS = [
 
 
 def test_ops_are_grouped_by_all_shown_columns_longest_first() -> None:
-    found = labels(profile_of(_OPS).ops)
+    found = group_ops(profile_of(_OPS).ops)
     assert found.rows == {
         "type": ["Cast", "Add", "named", "Add", "Add", "Cast"],
         "core": ["AI_CORE", "AI_CORE", "AI_CPU", "AI_CORE", "AI_CORE", "AI_CORE"],
@@ -39,11 +39,11 @@ def test_ops_are_grouped_by_all_shown_columns_longest_first() -> None:
         "min": [30, 5, 7, 3, 2, 1],
         "max": [30, 9, 7, 3, 2, 1],
     }
-    assert found.of_op.to_list() == [1, 0, 1, 2, 4, 3, 5]
-    assert found.put_together == 0
+    assert found.group_of_op.to_list() == [1, 0, 1, 2, 4, 3, 5]
+    assert found.merged_count == 0
     assert "of_op" not in repr(found)
     with pytest.raises(AttributeError):
-        found.put_together = 3  # pyright: ignore[reportAttributeAccessIssue]
+        found.merged_count = 3  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @pytest.mark.parametrize(
@@ -57,10 +57,10 @@ def test_ops_are_grouped_by_all_shown_columns_longest_first() -> None:
 def test_smallest_excess_groups_are_merged_by_type(
     most: int, types: list[str], together: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert module.MOST == 4000
-    monkeypatch.setattr(module, "MOST", most)
-    found = labels(profile_of(_OPS).ops)
-    assert (found.rows["type"], found.put_together) == (types, together)
+    assert module.MOST_GROUPS == 4000
+    monkeypatch.setattr(module, "MOST_GROUPS", most)
+    found = group_ops(profile_of(_OPS).ops)
+    assert (found.rows["type"], found.merged_count) == (types, together)
     merged = [place for place, shape in enumerate(found.rows["shapes"]) if not shape]
     # The op without shapes is one of its own.
     assert merged == [2, *range(len(types) - (together > 0) - (together > 1), len(types))]
@@ -85,7 +85,7 @@ def test_equally_long_groups_are_sorted_by_key() -> None:
         for given in ("INT8", "BF16")
         for part in "nm"
     ]
-    rows = labels(profile_of(ops).ops).rows
+    rows = group_ops(profile_of(ops).ops).rows
     keys = list(
         zip(rows["type"], rows["core"], rows["shapes"], rows["dtypes"], rows["module"], strict=True)
     )
@@ -96,7 +96,7 @@ def test_equally_long_groups_are_sorted_by_key() -> None:
 def test_long_texts_are_truncated_to_fit_a_table() -> None:
     long = "x" * 200
     texts = dict.fromkeys(("core", "input_shapes", "input_types", "output_types", "module"), long)
-    rows = labels(profile_of([_op(long, 5, **texts)]).ops).rows
+    rows = group_ops(profile_of([_op(long, 5, **texts)]).ops).rows
     assert {
         name: len(rows[name][0]) for name in ("type", "core", "dtypes", "shapes", "module")
     } == {
@@ -109,7 +109,7 @@ def test_long_texts_are_truncated_to_fit_a_table() -> None:
 
 
 def test_group_without_a_core_is_communication_if_its_type_says_so() -> None:
-    rows = labels(
+    rows = group_ops(
         profile_of([_op("hcom_allReduce", 5, core=None), _op("x", 4, core=None)]).ops
     ).rows
     assert (rows["kind"], rows["core"]) == (["communication", "compute"], ["", ""])

@@ -6,7 +6,7 @@ from jumar.profiling.profile import (
     Missing,
     Profile,
 )
-from jumar.profiling.words import WORDS, missing_lines, read_line, words
+from jumar.profiling.texts import TEXTS, missing_lines, summary_line, texts_in
 from tests.profiling.generated import frame
 
 
@@ -24,12 +24,12 @@ def profile(ops: int, calls: int, ranks: int = 1, chip: str = "", *gaps: Missing
 
 def test_read_items_are_counted_in_both_languages() -> None:
     one = profile(1, 1)
-    assert read_line(one, "en") == "a\\x1b: msprof, npu; 1 op, 1 host call"
-    assert read_line(one, "zh") == "a\\x1b: msprof, npu; 1 个算子，1 次 host 调用"
+    assert summary_line(one, "en") == "a\\x1b: msprof, npu; 1 op, 1 host call"
+    assert summary_line(one, "zh") == "a\\x1b: msprof, npu; 1 个算子，1 次 host 调用"
     two = profile(4, 2, 2, "c" * 49)
     chip = "c" * 47 + "…"
-    assert read_line(two, "en") == f"a\\x1b: msprof, npu, {chip}; 4 ops of 2 ranks, 2 host calls"
-    assert read_line(two, "zh") == (
+    assert summary_line(two, "en") == f"a\\x1b: msprof, npu, {chip}; 4 ops of 2 ranks, 2 host calls"
+    assert summary_line(two, "zh") == (
         f"a\\x1b: msprof, npu, {chip}; 4 个算子（2 张卡），2 次 host 调用"
     )
 
@@ -43,5 +43,5 @@ def test_missing_data_is_named_with_the_views_that_need_it() -> None:
 
 
 def test_every_text_exists_in_the_requested_language() -> None:
-    assert words("en") == {name: text.en for name, text in WORDS.items()}
-    assert words("zh")["free"] == "空闲"
+    assert texts_in("en") == {name: text.en for name, text in TEXTS.items()}
+    assert texts_in("zh")["free"] == "空闲"

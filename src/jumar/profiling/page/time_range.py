@@ -1,0 +1,36 @@
+"""The time range of a timeline."""
+
+from typing import NamedTuple
+
+import polars as pl
+
+
+class TimeRange(NamedTuple):
+    """The time range of a timeline: `span` nanoseconds from `origin`, on the profile's clock."""
+
+    origin: int
+    span: int
+
+
+def time_range_of(ops: pl.DataFrame, host: pl.DataFrame) -> TimeRange:
+    """The time range of all ops, and of host calls before and after for at most as long.
+
+    Args:
+        ops: Ops with start and duration; at least one.
+        host: Host calls.
+    """
+    begin, end = _extent(ops)
+    origin, limit = begin, end
+    if not host.is_empty():
+        first, last = _extent(host)
+        length = end - begin
+        origin, limit = max(min(begin, first), begin - length), min(max(end, last), end + length)
+    return TimeRange(origin, max(limit - origin, 1))
+
+
+def _extent(table: pl.DataFrame) -> tuple[int, int]:
+    bounds = table.select(
+        pl.col("start_ns").min().alias("begin"),
+        (pl.col("start_ns") + pl.col("duration_ns")).max().alias("end"),
+    ).row(0)
+    return int(bounds[0]), int(bounds[1])

@@ -99,7 +99,7 @@ def create_capture(
             settings=settings,
             environment={"recipe": context.chosen.recorded(), "environment": environment},
         )
-        context.console.line(profile.line())
+        context.console.line(profile.report())
 
     return Capture(
         CapturePlan(

@@ -27,7 +27,7 @@ from jumar.training.profiling.capture import (
     Recorded,
     raw_folder,
 )
-from jumar.training.profiling.files import Kept, write_profile
+from jumar.training.profiling.files import CaptureSummary, write_profile
 from jumar.training.profiling.ranges import ModuleRanges, named_layers
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
@@ -46,7 +46,7 @@ def capture_for(
     warm_up: int = 2,
     memory: bool = False,
     shapes: bool = True,
-    kept: list[Kept] | None = None,
+    kept: list[CaptureSummary] | None = None,
 ) -> Capture:
     """What writes `run/profile` on this CPU."""
     settings = CaptureSettings(steps=steps, warm_up=warm_up, memory=memory, shapes=shapes)
@@ -93,22 +93,22 @@ def trainer_with(task: Task, plan: Plan, path: Path, capture: Capture | None) ->
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Kept]:
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CaptureSummary]:
     """A run of ten steps of which the third and fourth were recorded."""
     path = tmp_path_factory.mktemp("recorded")
     task = point_task()
-    kept: list[Kept] = []
+    kept: list[CaptureSummary] = []
     trainer_with(task, small_plan(), path, capture_for(task, path, kept=kept)).train()
     return path, kept[0]
 
 
 @pytest.fixture(scope="module")
-def profile(recorded: tuple[Path, Kept]) -> Profile:
+def profile(recorded: tuple[Path, CaptureSummary]) -> Profile:
     return jumar.profiling.read(recorded[0] / "profile")
 
 
 def test_folder_has_tables_trace_and_environment_and_no_partial_files(
-    recorded: tuple[Path, Kept],
+    recorded: tuple[Path, CaptureSummary],
 ) -> None:
     path, kept = recorded
     folder = path / "profile"
@@ -126,7 +126,7 @@ def test_folder_has_tables_trace_and_environment_and_no_partial_files(
     assert len(environment["capture"]["step_ms"]) == 2
     assert environment["recipe"] == "points"
     assert kept.ops > 100
-    assert str(folder) in kept.line()
+    assert str(folder) in kept.report()
 
 
 def test_steps_have_the_runs_step_numbers(profile: Profile) -> None:
@@ -195,10 +195,12 @@ class Growing(nn.Module):
 
 def test_steps_with_other_shapes_are_named_and_get_no_shapes(tmp_path: Path) -> None:
     task = PointTask(Growing(point_task().model))
-    kept: list[Kept] = []
+    kept: list[CaptureSummary] = []
     trainer_with(task, small_plan(), tmp_path, capture_for(task, tmp_path, kept=kept)).train()
-    assert list(kept[0].lacking.steps) == [2, 3]
-    assert "no shapes or dtypes in step 2, 3: its ops or inputs differ from those" in kept[0].line()
+    assert list(kept[0].missing_shapes.steps) == [2, 3]
+    assert (
+        "no shapes or dtypes in step 2, 3: its ops or inputs differ from those" in kept[0].report()
+    )
     ops = jumar.profiling.read(tmp_path / "profile").ops
     of_layers = ops.filter(pl.col("module").fill_null("") != "")
     assert of_layers.height
@@ -282,7 +284,9 @@ def test_failing_step_leaves_no_hooks_profiler_or_files(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_hooks_are_gone_after_the_recording(recorded: tuple[Path, Kept], tmp_path: Path) -> None:
+def test_hooks_are_gone_after_the_recording(
+    recorded: tuple[Path, CaptureSummary], tmp_path: Path
+) -> None:
     task = point_task()
     trainer_with(task, small_plan(), tmp_path, capture_for(task, tmp_path)).train()
     modules = list(task.model.modules())

@@ -9,7 +9,7 @@ import pytest
 from jumar.profiling.profile import HOST_SCHEMA, OPS_SCHEMA, STEPS_SCHEMA, Profile, empty
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.files import (
-    Kept,
+    CaptureSummary,
     _steps,
     _with_layers,
     _with_work,
@@ -17,7 +17,7 @@ from jumar.training.profiling.files import (
     profile_folder,
 )
 from jumar.training.profiling.layers import Event
-from jumar.training.profiling.shapes import Lacking
+from jumar.training.profiling.shapes import MissingShapes
 
 
 def line(
@@ -26,17 +26,17 @@ def line(
     step_ms: float = 12.34,
     plain: float | None = None,
     with_shapes: bool = True,
-    lacking: Lacking | None = None,
+    missing_shapes: MissingShapes | None = None,
 ) -> str:
-    return Kept(
+    return CaptureSummary(
         folder=Path("runs/x/profile"),
         ops=ops,
         in_layers=0.874,
         step_ms=step_ms,
         plain_step_ms=plain,
         with_shapes=with_shapes,
-        lacking=lacking or Lacking(),
-    ).line()
+        missing_shapes=missing_shapes or MissingShapes(),
+    ).report()
 
 
 def test_message_says_what_was_recorded_and_its_cost() -> None:
@@ -53,13 +53,14 @@ def test_message_says_what_was_recorded_and_its_cost() -> None:
         head.format(2, "s", "116.4") + plain
     )
     assert line(step_ms=50.0, plain=100.0) == head.format(2, "s", "50.0") + plain
-    assert line(lacking=Lacking(steps=(2, 4), data_ops=1)) == (
+    assert line(missing_shapes=MissingShapes(steps=(2, 4), data_ops=1)) == (
         head.format(2, "s", "12.3") + "\nno shapes or dtypes in step 2, 4: its ops or inputs "
         "differ from those of the steps recorded with shapes; --steps 1 records a step with its own"
         "\nno shapes or dtypes for 1 op that prepared data, which may differ from batch to batch"
     )
-    assert line(lacking=Lacking(data_ops=3)).endswith("for 3 ops that prepared data, which may "
-        "differ from batch to batch")  # fmt: skip
+    assert line(missing_shapes=MissingShapes(data_ops=3)).endswith(
+        "for 3 ops that prepared data, which may differ from batch to batch"
+    )
 
 
 @pytest.mark.parametrize(

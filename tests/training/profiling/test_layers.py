@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from jumar.training.profiling.layers import MODULE, Layers, launched_layers, note_modules
+from jumar.training.profiling.layers import MODULE, Layers, add_layers, launched_layers
 from jumar.training.profiling.ranges import RANGE, named_layers
 
 Event = dict[str, Any]
@@ -50,7 +50,7 @@ def test_backward_node_belongs_to_the_last_op_with_its_sequence_number() -> None
         op("aten::convolution_backward", 51, 3, thread=2),
         op("aten::sgd", 60, 3),
     ]
-    note_modules(events)
+    add_layers(events)
     result = {event["name"]: event["args"].get(MODULE) for event in events}
     assert result["aten::conv2d"] == result["aten::convolution"] == "a"
     assert result["aten::add_"] == "b"

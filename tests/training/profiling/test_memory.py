@@ -13,7 +13,7 @@ from jumar.profiling.profile import OPS_SCHEMA, empty
 from jumar.profiling.views import VIEWS, Options
 from jumar.profiling.views.chips import chip_of, read_chips
 from jumar.profiling.writing import write_csv
-from jumar.training.profiling.files import CHIP, Kept
+from jumar.training.profiling.files import CHIP, CaptureSummary
 from jumar.training.profiling.memory import base_of, memory_tables
 from jumar.training.profiling.rates import cpu_rates
 from tests.training.profiling.test_capture import capture_for, trainer_with
@@ -136,7 +136,7 @@ def test_without_shapes_ops_still_have_their_layers_and_times(tmp_path: Path) ->
 def test_steps_slowed_down_by_recording_shapes_are_reported(
     step_ms: float, with_shapes: bool, pointed_out: bool
 ) -> None:
-    kept = Kept(
+    kept = CaptureSummary(
         folder=Path("profile"),
         ops=1,
         in_layers=1.0,
@@ -144,7 +144,7 @@ def test_steps_slowed_down_by_recording_shapes_are_reported(
         plain_step_ms=100.0,
         with_shapes=with_shapes,
     )
-    assert ("steps 49 % longer; --no-shapes" in kept.line()) == pointed_out
+    assert ("steps 49 % longer; --no-shapes" in kept.report()) == pointed_out
 
 
 def test_measured_rates_form_a_chip_table(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from jumar.training.profiling.layers import Event
-from jumar.training.profiling.shapes import Lacking, take_shapes
+from jumar.training.profiling.shapes import MissingShapes, copy_shapes
 
 
 def step(number: int, start: float, ops: list[tuple[str, int]], **arguments: Any) -> list[Event]:
@@ -28,7 +28,7 @@ def shapes_of(events: list[Event]) -> list[Any]:
 def test_step_adopts_missing_shapes_and_keeps_its_own() -> None:
     events = step(1, 0, OPS)
     shaped = step(5, 900, OPS, **{"Input Dims": 7})
-    assert take_shapes(events, shaped, {1: "a", 5: "a"}) == Lacking()
+    assert copy_shapes(events, shaped, {1: "a", 5: "a"}) == MissingShapes()
     assert shapes_of(events) == [[7, 0], [7, 1], [7, 2]]
     assert {each["args"]["External id"] for each in events if "args" in each} == {1}
 
@@ -43,7 +43,7 @@ def test_steps_with_other_ops_order_or_threads_adopt_nothing() -> None:
     )
     for ops in others:
         events = step(1, 0, ops)
-        assert take_shapes(events, shaped, {1: "a", 5: "a"}) == Lacking(steps=(1,))
+        assert copy_shapes(events, shaped, {1: "a", 5: "a"}) == MissingShapes(steps=(1,))
         assert shapes_of(events) == [None] * len(ops)
 
 
@@ -54,7 +54,7 @@ def test_step_with_equal_inputs_is_preferred() -> None:
         *step(9, 1100, OPS, **{"Input Dims": 9}),
     ]
     keys = {1: "wide", 2: "long", 3: "neither", 8: "long", 9: "wide"}
-    assert take_shapes(events, shaped, keys) == Lacking(steps=(3,))
+    assert copy_shapes(events, shaped, keys) == MissingShapes(steps=(3,))
     firsts = [value[0] if value else None for value in shapes_of(events)]
     assert firsts == [9, 9, 9, 8, 8, 8, None, None, None]
 
@@ -62,7 +62,7 @@ def test_step_with_equal_inputs_is_preferred() -> None:
 def test_ops_between_steps_have_no_step() -> None:
     events = [*step(1, 0, OPS), {**step(1, 0, OPS)[1], "ts": 150.0, "args": {}}]
     shaped = step(5, 900, OPS, **{"Input Dims": 7})
-    assert take_shapes(events, shaped, {1: "a", 5: "a"}) == Lacking()
+    assert copy_shapes(events, shaped, {1: "a", 5: "a"}) == MissingShapes()
     assert shapes_of(events)[-1] is None
 
 
@@ -75,6 +75,6 @@ def test_data_preparation_ops_are_ignored_when_adopting_shapes() -> None:
     events = [*loading(1, 0, OPS[:2]), *loading(2, 200, [OPS[1], OPS[1]])]
     shaped = loading(5, 900, OPS[:2], **{"Input Dims": 7})
     keys = {1: "a", 2: "a", 5: "a"}
-    assert take_shapes(events, shaped, keys) == Lacking(data_ops=4)
+    assert copy_shapes(events, shaped, keys) == MissingShapes(data_ops=4)
     own = [None, None, *([7, place] for place in range(2, 5))]
     assert shapes_of(events) == [*own, *own]

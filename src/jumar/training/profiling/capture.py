@@ -1,6 +1,6 @@
-"""Capture: a few steady training steps, recorded by the device's profiler.
+"""Records a few steady training steps with the device's profiler.
 
-`benchmarks/profile_overhead.py` measures what this code costs a run that records nothing.
+`benchmarks/profile_overhead.py` measures what this code costs when nothing is recorded.
 """
 
 import os
@@ -30,14 +30,14 @@ class CaptureSettings:
     """Which steps are recorded.
 
     Attributes:
-        steps: How many steps.
-        warm_up: How many steps before them are not recorded: kernels are chosen and memory is
-            allocated in those, and in the last of them the profiler allocates its own.
-        memory: Whether each allocation and release is recorded, too.
-        shapes: Whether the shapes and dtypes of ops are recorded. On a CPU torch's profiler then
-            keeps a small record of every tensor. These lie between the tensors, so that glibc
-            cannot fit the next tensor into freed memory, and each op writes to fresh memory. There,
-            shapes come from `shaped_steps` after the others instead.
+        steps: Number of steps to record.
+        warm_up: Number of steps before them that are not recorded, in which kernels are chosen and
+            memory is allocated; in the last of them also the profiler's.
+        memory: Whether allocations and releases of memory are recorded too.
+        shapes: Whether shapes and dtypes of ops are recorded. On a CPU torch's profiler then keeps
+            a small record of every tensor, which fragments the heap: glibc cannot reuse freed
+            memory, and each op writes to newly mapped memory. So there, shapes are recorded in
+            separate steps after the others (`shaped_steps`).
     """
 
     steps: int = 3
@@ -46,18 +46,18 @@ class CaptureSettings:
     shapes: bool = True
 
     def shaped_steps(self, device: Device) -> int:
-        """How many steps after the others are recorded for their shapes.
+        """How many further steps are recorded for their shapes.
 
-        Two, in case steps alternate between objectives. None if a single step is recorded, which
+        Two, in case steps alternate between two objectives; 0 if only one step is recorded, which
         then has its own shapes.
         """
         return 2 if self.shapes and device.on_host and self.steps > 1 else 0
 
     def check(self) -> None:
-        """Check that there is something to record.
+        """Check the numbers of steps.
 
         Raises:
-            UserError: There is nothing to record, or it would not fit into memory.
+            UserError: A number is out of range.
         """
         if not 1 <= self.steps <= MOST_STEPS:
             raise UserError(
@@ -70,25 +70,25 @@ class CaptureSettings:
 
 
 def raw_folder(run: Path, ranks: Ranks) -> Path:
-    """For a run on an NPU: the output of torch_npu's profiler, from which `profile/` is made."""
+    """The folder of torch_npu's own output in a run on an NPU, from which `profile/` is made."""
     return run / "profile-npu" / f"rank-{ranks.rank}"
 
 
 MOST_STEPS: Final = 200
-"""A step of a large network has some 10,000 events of 600 bytes, all held in memory at once."""
+"""All events are held in memory; a step of a large network has some 10,000 of 600 bytes each."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """What was recorded, before it is turned into files.
+    """A finished recording, before it is turned into files.
 
     Attributes:
         recorder: The profiler, stopped.
-        shaped: That of the steps recorded for their shapes, stopped; None without such steps.
-        inputs: The shapes that layers got, by the number of the step.
-        first_step: The number of the first recorded step.
+        shaped: The stopped profiler of the steps recorded for their shapes; None if there are none.
+        inputs: The input shapes of the layers, by step number.
+        first_step: Number of the first recorded step.
         step_ms: Wall-clock time of each recorded step.
-        plain_step_ms: The same for the warm-up steps except the first and the last.
+        plain_step_ms: Wall-clock time of the warm-up steps, except the first and the last.
     """
 
     recorder: Recorder
@@ -101,14 +101,14 @@ class Recorded:
 
 @dataclass(frozen=True, kw_only=True)
 class CapturePlan:
-    """What a capture needs to record.
+    """What to record, and how.
 
     Attributes:
         settings: Which steps to record.
-        ranges: Marks the layers while something is recorded.
+        ranges: Marks the layers during the recording.
         device: The device whose profiler is used.
-        folder: Where an NPU's profiler writes its files.
-        keep: Called once with what was recorded.
+        folder: The folder to which an NPU's profiler writes its files.
+        keep: Called once, with the finished recording.
     """
 
     settings: CaptureSettings
@@ -119,7 +119,7 @@ class CapturePlan:
 
 
 class Capture(Observer):
-    """Records a few training steps and hands them over."""
+    """Records a few training steps and passes the recording on."""
 
     def __init__(self, plan: CapturePlan) -> None:
         self._plan: CapturePlan | None = plan
@@ -136,9 +136,9 @@ class Capture(Observer):
         self._without_shapes: Recorder | None = None
         self._last_timed = plan.settings.warm_up + plan.settings.steps
         self.span = self._last_timed + plan.settings.shaped_steps(plan.device)
-        """Steps up to the last recorded one, which are slower than the rest."""
+        """Number of steps up to the last recorded one, which are slower than the rest."""
         self.is_cut_short = True
-        """Whether there are steps it has yet to record."""
+        """Whether it has not recorded all steps yet."""
 
     def check(self, steps_left: int | None) -> None:
         """See `Observer.check`."""
@@ -155,7 +155,7 @@ class Capture(Observer):
         self._stop()
 
     def phase(self, name: str, detail: str = "") -> AbstractContextManager[object] | None:
-        """A range around a part of a step while recording; otherwise None."""
+        """A profiler range around a phase of a step while recording; otherwise None."""
         if self._recorder is None:
             return None
         return record_function(f"{name} {detail}" if detail else name)
@@ -174,13 +174,13 @@ class Capture(Observer):
             self._first = step
         plan.ranges.take_inputs()
         if self._steps_seen >= warm_up and not plan.device.profiler_writes_files:
-            # A profiler that writes files creates these itself and uses them to find the steps.
+            # Profilers that write files create these ranges themselves.
             self._range = record_function(f"{STEP}{step}")
             self._range.__enter__()
         self._began = time.perf_counter()
 
     def end_step(self) -> None:
-        """Called after the update; waits for the last recorded step and hands it over."""
+        """See `Observer.end_step`; after the last recorded step, passes the recording on."""
         plan = self._plan
         if plan is None:
             return
@@ -221,7 +221,7 @@ class Capture(Observer):
             )
 
     def _start(self, plan: CapturePlan, *, shapes: bool) -> Recorder:
-        # Keeps Kineto from printing a line at start and stop.
+        # Keep Kineto from printing a line at start and stop.
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")
         settings = plan.settings
         if plan.device.profiler_writes_files:

@@ -1,4 +1,4 @@
-"""The output of a capture: the folder `profile` of a run."""
+"""Writes a recording to the folder `profile` of a run."""
 
 import gzip
 import json
@@ -21,10 +21,10 @@ from jumar.profiling.views.step_split import step_split
 from jumar.profiling.writing import write_csv
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.capture import STEP, CaptureSettings, Recorded, raw_folder
-from jumar.training.profiling.layers import Event, launched_layers, note_modules
+from jumar.training.profiling.layers import Event, add_layers, launched_layers
 from jumar.training.profiling.memory import base_of, memory_tables
 from jumar.training.profiling.rates import cpu_rates
-from jumar.training.profiling.shapes import Lacking, take_shapes
+from jumar.training.profiling.shapes import MissingShapes, copy_shapes
 from jumar.training.profiling.work import work_of
 from jumar.training.run_directory import write_json
 
@@ -37,21 +37,21 @@ TRACE: Final = "trace.json.gz"
 ENVIRONMENT: Final = "environment.json"
 CHIP: Final = "chip.json"
 MUCH_SLOWER: Final = 0.15
-"""Recorded steps that are longer by this share are reported."""
+"""Overhead of recording, as a share of a step, above which a hint is printed."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
-    """Where a capture is, and what recording cost.
+class CaptureSummary:
+    """What the console reports about a capture.
 
     Attributes:
-        folder: The folder with its files.
+        folder: The folder with the files.
         ops: Number of rows in the op table.
-        in_layers: Share of op time spent in ops whose layer is known.
-        step_ms: Median of the recorded steps.
-        plain_step_ms: Median of the steps before them; None if there were none to compare with.
+        in_layers: Share of op time in ops with a known layer.
+        step_ms: Median time of the recorded steps.
+        plain_step_ms: Median time of the steps before them; None if there were none.
         with_shapes: Whether the timed steps were recorded with shapes.
-        lacking: Steps and ops that have no shapes, although others do.
+        missing_shapes: Steps and ops without shapes, although others have them.
     """
 
     folder: Path
@@ -60,39 +60,41 @@ class Kept:
     step_ms: float
     plain_step_ms: float | None
     with_shapes: bool
-    lacking: Lacking = field(default_factory=Lacking)
+    missing_shapes: MissingShapes = field(default_factory=MissingShapes)
 
-    def line(self) -> str:
-        """What the console shows."""
-        plain = slower = ""
+    def report(self) -> str:
+        """The lines for the console."""
+        plain_time = overhead_note = ""
         if self.plain_step_ms is not None:
-            plain = f" ({self.plain_step_ms:.1f} ms without recording)"
+            plain_time = f" ({self.plain_step_ms:.1f} ms without recording)"
             share = self.step_ms / self.plain_step_ms - 1
             if self.with_shapes and share > MUCH_SLOWER:
-                slower = (
+                overhead_note = (
                     f"\nrecording made steps {100 * share:.0f} % longer; --no-shapes gives more "
                     "accurate times, but no shapes or dtypes"
                 )
-        lacking = ""
-        if self.lacking.steps:
-            steps = ", ".join(map(str, self.lacking.steps))
-            lacking = (
+        shapes_note = ""
+        if self.missing_shapes.steps:
+            steps = ", ".join(map(str, self.missing_shapes.steps))
+            shapes_note = (
                 f"\nno shapes or dtypes in step {steps}: its ops or inputs differ from those of "
                 "the steps recorded with shapes; --steps 1 records a step with its own"
             )
-        if self.lacking.data_ops:
-            lacking += (
-                f"\nno shapes or dtypes for {counted(self.lacking.data_ops, 'op')} that prepared "
-                "data, which may differ from batch to batch"
+        if self.missing_shapes.data_ops:
+            data_ops = counted(self.missing_shapes.data_ops, "op")
+            shapes_note += (
+                f"\nno shapes or dtypes for {data_ops} that prepared data, which may differ from "
+                "batch to batch"
             )
         return (
             f"profile: {self.folder}: {counted(self.ops, 'op')}, {100 * self.in_layers:.0f} % of "
-            f"their time in layers, {self.step_ms:.1f} ms per recorded step{plain}{slower}{lacking}"
+            f"their time in layers, {self.step_ms:.1f} ms per recorded step{plain_time}"
+            f"{overhead_note}{shapes_note}"
         )
 
 
 def profile_folder(run: Path, ranks: Ranks) -> Path:
-    """Where the capture of a rank is."""
+    """The folder of a rank's capture."""
     return run / FOLDER if ranks.world == 1 else run / FOLDER / f"rank-{ranks.rank}"
 
 
@@ -104,33 +106,33 @@ def write_profile(
     ranks: Ranks,
     settings: CaptureSettings,
     environment: Mapping[str, Any],
-) -> Kept:
-    """Turn a recording into tables and a trace, write them to a temporary folder and move it.
+) -> CaptureSummary:
+    """Write a recording as tables and a trace, to a temporary folder that is then moved.
 
     Args:
-        recorded: The stopped profiler.
+        recorded: The recording.
         run: The run directory.
         device: The device the steps ran on.
-        ranks: Which rank recorded; with several ranks, each has its own folder.
+        ranks: The rank that recorded; with several ranks, each has its own folder.
         settings: The capture settings, for `environment.json`.
-        environment: Versions, machine and recipe.
+        environment: Versions, machine and recipe, for `environment.json`.
 
     Raises:
         UserError: The files cannot be written.
     """
-    final = profile_folder(run, ranks)
+    target = profile_folder(run, ranks)
     try:
-        with folder_beside(final, what=_WHAT, more=_MORE, replacing=True) as beside:
-            events, metadata = _events(recorded, run, beside, device, ranks)
-            lacking = _shapes_taken(recorded, events, beside)
-            note_modules(events)
-            _write_trace(beside / TRACE, events, metadata)
+        with folder_beside(target, what=_WHAT, more=_MORE, replacing=True) as temporary:
+            events, metadata = _events(recorded, run, temporary, device, ranks)
+            missing_shapes = _copy_shapes(recorded, events, temporary)
+            add_layers(events)
+            _write_trace(temporary / TRACE, events, metadata)
             if device.on_host:
-                write_json(beside / CHIP, {"chips": [cpu_rates()]})
+                write_json(temporary / CHIP, {"chips": [cpu_rates()]})
             raw = raw_folder(run, ranks) if device.profiler_writes_files else None
             summary = replace(
-                _tables(recorded, beside, events, base_of(metadata), final=final, raw=raw),
-                lacking=lacking,
+                _tables(recorded, temporary, events, base_of(metadata), target=target, raw=raw),
+                missing_shapes=missing_shapes,
             )
             record = {
                 "device": {"kind": device.kind, **asdict(device)},
@@ -144,9 +146,9 @@ def write_profile(
                 },
                 **environment,
             }
-            write_json(beside / ENVIRONMENT, record)
+            write_json(temporary / ENVIRONMENT, record)
     except (RuntimeError, ValueError, pl.exceptions.PolarsError) as error:
-        raise unwritable(final, error, what=_WHAT, more=_MORE) from error
+        raise unwritable(target, error, what=_WHAT, more=_MORE) from error
     return summary
 
 
@@ -161,7 +163,7 @@ def _events(
             raise ValueError(f"the NPU's profiler left no trace_view.json in {raw}")
         return json.loads(traces[-1].read_text(encoding="utf-8")), {}
     trace = _exported(recorded.recorder, folder)
-    # The name holds the temporary path that the file was written to.
+    # This name contains the temporary path of the file.
     trace.pop("traceName", None)
     return _within_steps(trace.pop("traceEvents")), trace
 
@@ -174,15 +176,15 @@ def _exported(recorder: Recorder, folder: Path) -> dict[str, Any]:
     return trace
 
 
-def _shapes_taken(recorded: Recorded, events: Sequence[Event], folder: Path) -> Lacking:
-    """Add the shapes from the steps recorded for them."""
+def _copy_shapes(recorded: Recorded, events: Sequence[Event], folder: Path) -> MissingShapes:
+    """Copy the shapes from the steps recorded for them; returns what has none."""
     if recorded.shaped is None:
-        return Lacking()
-    return take_shapes(events, _exported(recorded.shaped, folder)["traceEvents"], recorded.inputs)
+        return MissingShapes()
+    return copy_shapes(events, _exported(recorded.shaped, folder)["traceEvents"], recorded.inputs)
 
 
 def _within_steps(events: Sequence[Event]) -> list[Event]:
-    """The events, without those of the profiler's own warm-up step."""
+    """The events without those of the profiler's warm-up step."""
     first = min(event["ts"] for event in events if str(event.get("name")).startswith(STEP))
     return [event for event in events if event.get("ph") == "M" or event.get("ts", first) >= first]
 
@@ -198,10 +200,10 @@ def _tables(
     events: Sequence[Event],
     base_ns: int,
     *,
-    final: Path,
+    target: Path,
     raw: Path | None,
-) -> Kept:
-    """Write the tables the readers make from the trace, plus what the trace does not contain."""
+) -> CaptureSummary:
+    """Write the tables that the readers make from the trace, with what the trace lacks."""
     if raw is not None:
         profile = _with_layers(jumar.profiling.read(raw), events)
     else:
@@ -209,14 +211,14 @@ def _tables(
         memory = memory_tables(events, base_ns)
         profile = replace(profile, statistics={**profile.statistics, **memory})
     write_csv(replace(profile, steps=_steps(profile)), folder)
-    times = profile.ops.select(
+    op_times = profile.ops.select(
         pl.col("duration_ns").sum().alias("all"),
         pl.col("duration_ns").filter(pl.col("module").is_not_null()).sum().alias("known"),
     ).row(0)
-    return Kept(
-        folder=final,
+    return CaptureSummary(
+        folder=target,
         ops=profile.ops.height,
-        in_layers=times[1] / times[0] if times[0] else 0.0,
+        in_layers=op_times[1] / op_times[0] if op_times[0] else 0.0,
         step_ms=median(recorded.step_ms),
         plain_step_ms=median(recorded.plain_step_ms) if recorded.plain_step_ms else None,
         with_shapes=recorded.shaped is None and (profile.ops["input_shapes"] != "").any(),
@@ -224,7 +226,7 @@ def _tables(
 
 
 def _steps(profile: Profile) -> pl.DataFrame:
-    """The split of each step, with the time it waited for data."""
+    """The breakdown of each step, with the time it waited for data."""
     steps = step_split(profile)
     waits = profile.host.filter(pl.col("layer") == "mark", pl.col("name") == DATA)
     begins = waits.select("start_ns", pl.col("duration_ns").alias("data_ns")).sort("start_ns")
@@ -256,13 +258,13 @@ def _with_work(profile: Profile, events: Sequence[Event]) -> Profile:
 def _with_layers(profile: Profile, events: Sequence[Event]) -> Profile:
     """An NPU profile with the layer of each kernel added."""
     layers = launched_layers(events)
-    module_table = pl.DataFrame(
+    layer_table = pl.DataFrame(
         {"start_ns": list(layers), "module": list(layers.values())},
         schema={"start_ns": pl.Int64, "module": pl.String},
     ).sort("start_ns")
     ops = profile.ops.with_row_index("place").drop("module").sort("start_ns", nulls_last=True)
-    # The table and the trace round their times independently.
-    joined = ops.join_asof(module_table, on="start_ns", strategy="nearest", tolerance=2).sort(
+    # Table and trace round their times independently.
+    joined = ops.join_asof(layer_table, on="start_ns", strategy="nearest", tolerance=2).sort(
         "place"
     )
     return replace(profile, ops=joined.select(profile.ops.columns))

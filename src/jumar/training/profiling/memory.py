@@ -1,4 +1,4 @@
-"""What allocated memory, and when, from a profiler's allocator events."""
+"""Tables of memory over time and of allocations, from a profiler's allocator events."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -19,9 +19,9 @@ _ALLOCATE_ONLY: Final = (
     "aten::new_empty_strided",
     "aten::resize_",
 )
-"""Ops that only allocate; the op around them is the one that needed the memory."""
+"""Ops that only allocate, for the op around them."""
 
-_RECORD: Final = {
+_RECORD_SCHEMA: Final = {
     "component": pl.String,
     "timestamp_ns": pl.Int64,
     "total_allocated_bytes": pl.Int64,
@@ -29,7 +29,7 @@ _RECORD: Final = {
     "total_active_bytes": pl.Int64,
     "device_type": pl.String,
 }
-_OPERATOR: Final = {
+_ALLOCATION_SCHEMA: Final = {
     "name": pl.String,
     "size_bytes": pl.Int64,
     "allocation_time_ns": pl.Int64,
@@ -45,7 +45,7 @@ _OPERATOR: Final = {
 
 
 def memory_tables(events: Sequence[Event], base_ns: int) -> dict[str, pl.DataFrame]:
-    """`memory_record` and `operator_memory`, in the form in which the reader returns torch_npu's.
+    """`memory_record` and `operator_memory`, in the form of those read from torch_npu.
 
     Args:
         events: The events of a torch.profiler trace, recorded with or without memory.
@@ -54,19 +54,19 @@ def memory_tables(events: Sequence[Event], base_ns: int) -> dict[str, pl.DataFra
     Returns:
         The tables; empty if no memory was recorded.
     """
-    moments = sorted(
+    memory_events = sorted(
         (event for event in events if event.get("name") == EVENT and event.get("args")),
         key=start_of,
     )
-    if not moments:
+    if not memory_events:
         return {}
     return {
-        "memory_record": _over_time(moments, base_ns),
-        "operator_memory": _allocations(moments, events, base_ns),
+        "memory_record": _over_time(memory_events, base_ns),
+        "operator_memory": _allocations(memory_events, events, base_ns),
     }
 
 
-def _over_time(moments: Sequence[Event], base_ns: int) -> pl.DataFrame:
+def _over_time(memory_events: Sequence[Event], base_ns: int) -> pl.DataFrame:
     rows = [
         (
             COMPONENT,
@@ -76,59 +76,61 @@ def _over_time(moments: Sequence[Event], base_ns: int) -> pl.DataFrame:
             None,
             _device(event["args"]),
         )
-        for event in moments
+        for event in memory_events
     ]
-    return pl.DataFrame(rows, schema=_RECORD, orient="row", strict=False)
+    return pl.DataFrame(rows, schema=_RECORD_SCHEMA, orient="row", strict=False)
 
 
-def _allocations(moments: Sequence[Event], events: Sequence[Event], base_ns: int) -> pl.DataFrame:
-    """One row per allocation with its release; earlier allocations are not known."""
+def _allocations(
+    memory_events: Sequence[Event], events: Sequence[Event], base_ns: int
+) -> pl.DataFrame:
+    """One row per allocation, with its release; allocations before the recording are unknown."""
     ops = [event for event in events if event.get("cat") == "cpu_op"]
     computing_ops = Spans([(op, op) for op in ops if op.get("name") not in _ALLOCATE_ONLY], {})
     all_ops = Spans([(op, op) for op in ops], {})
-    open_: dict[tuple[str, object], dict[str, Any]] = {}
+    live: dict[tuple[str, object], dict[str, Any]] = {}
     rows: list[dict[str, Any]] = []
-    for event in moments:
-        facts = event["args"]
-        size, device = facts.get("Bytes"), _device(facts)
-        address = device, facts.get("Addr")
+    for event in memory_events:
+        arguments = event["args"]
+        size, device = arguments.get("Bytes"), _device(arguments)
+        address = device, arguments.get("Addr")
         if not isinstance(size, int):
             continue
         moment = start_of(event) + base_ns
         if size < 0:
-            row = open_.pop(address, None)
+            row = live.pop(address, None)
             if row is not None:
                 row["release_time_ns"] = moment
                 row["duration_ns"] = moment - row["allocation_time_ns"]
-                row["release_total_allocated_bytes"] = facts.get("Total Allocated")
-                row["release_total_reserved_bytes"] = _reserved(facts)
+                row["release_total_allocated_bytes"] = arguments.get("Total Allocated")
+                row["release_total_reserved_bytes"] = _reserved(arguments)
             continue
         op = computing_ops.at(event) or all_ops.at(event)
-        open_[address] = {
-            **dict.fromkeys(_OPERATOR),
+        live[address] = {
+            **dict.fromkeys(_ALLOCATION_SCHEMA),
             "name": str(op.get("name", "")),
             "size_bytes": size,
             "allocation_time_ns": moment,
-            "allocation_total_allocated_bytes": facts.get("Total Allocated"),
-            "allocation_total_reserved_bytes": _reserved(facts),
+            "allocation_total_allocated_bytes": arguments.get("Total Allocated"),
+            "allocation_total_reserved_bytes": _reserved(arguments),
             "device_type": device,
             "module": op.get("args", {}).get(MODULE),
         }
-        rows.append(open_[address])
-    return pl.DataFrame(rows, schema=_OPERATOR, orient="row", strict=False)
+        rows.append(live[address])
+    return pl.DataFrame(rows, schema=_ALLOCATION_SCHEMA, orient="row", strict=False)
 
 
-def _reserved(facts: Mapping[str, Any]) -> object:
-    """None on a CPU, which reserves nothing: 0 would mean less is reserved than allocated."""
-    return facts.get("Total Reserved") if facts.get("Device Type") != 0 else None
+def _reserved(arguments: Mapping[str, Any]) -> object:
+    """The reserved bytes; None on a CPU, which reserves nothing but reports 0."""
+    return arguments.get("Total Reserved") if arguments.get("Device Type") != 0 else None
 
 
-def _device(facts: Mapping[str, Any]) -> str:
-    kind = _DEVICES.get(facts.get("Device Type", -1), "other")
-    number = facts.get("Device Id")
+def _device(arguments: Mapping[str, Any]) -> str:
+    kind = _DEVICES.get(arguments.get("Device Type", -1), "other")
+    number = arguments.get("Device Id")
     return f"{kind}:{number}" if isinstance(number, int) and number >= 0 else kind
 
 
-def base_of(around: Mapping[str, Any]) -> int:
+def base_of(trace: Mapping[str, Any]) -> int:
     """The origin of a trace's clock."""
-    return nanoseconds_of(around.get("baseTimeNanoseconds"), "ns") or 0
+    return nanoseconds_of(trace.get("baseTimeNanoseconds"), "ns") or 0

@@ -1,4 +1,4 @@
-"""Ranges around the forward pass of every layer, which show the layer of an op."""
+"""Profiler ranges around the forward pass of layers, which show the layer of an op."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -11,11 +11,11 @@ from torch.profiler import record_function
 from torch.utils.hooks import RemovableHandle
 
 RANGE: Final = "module:"
-"""Prefix of the name of a module's range."""
+"""Prefix of the names of module ranges."""
 
 
 def named_layers(model: nn.Module, others: Sequence[nn.Module]) -> dict[str, nn.Module]:
-    """Every submodule of the model by its path, then those that only the others have.
+    """All submodules of the model by path, then those that only the others have.
 
     Args:
         model: The network.
@@ -32,7 +32,7 @@ def named_layers(model: nn.Module, others: Sequence[nn.Module]) -> dict[str, nn.
 
 
 class ModuleRanges:
-    """Ranges around the forward pass of modules, from `install` to `remove`.
+    """Profiler ranges around the forward pass of modules, from `install` to `remove`.
 
     Args:
         modules: The modules by path.
@@ -45,13 +45,13 @@ class ModuleRanges:
         self._inputs: list[tuple[str, tuple[torch.Size, ...]]] = []
 
     def take_inputs(self) -> Hashable:
-        """The shapes that layers received since the last call, in order: one if all are equal."""
+        """The input shapes of layers since the last call, in order; comparable between steps."""
         inputs = tuple(self._inputs)
         self._inputs.clear()
         return inputs
 
     def install(self) -> None:
-        """Hook into the modules; until `remove`, each call of one costs a few microseconds."""
+        """Install hooks, which cost a few microseconds per module call until `remove`."""
         for path, module in self._modules.items():
             self._handles += [
                 module.register_forward_pre_hook(partial(self._enter, RANGE + path)),

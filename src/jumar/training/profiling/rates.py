@@ -1,4 +1,4 @@
-"""The peak rates of this machine's CPU, which give a CPU capture its roofline."""
+"""Measures the peak rates of this machine's CPU, for the roofline of a CPU capture."""
 
 import platform
 import time
@@ -21,8 +21,8 @@ _TIMES: Final = 7
 def cpu_rates() -> dict[str, Any]:
     """The rates of this machine, in the format of a `--chip` entry.
 
-    Each is the best of seven, measured with as many threads as training uses. It takes half a
-    second on an idle machine.
+    Each is the best of seven measurements, with as many threads as training uses. This takes half
+    a second on an idle machine.
     """
     threads = torch.get_num_threads()
     name = _name()
@@ -52,9 +52,8 @@ def cpu_rates() -> dict[str, Any]:
 def _best(once: Callable[[], object], repeats: int = 1) -> float:
     """The seconds per call in the fastest of a few rounds.
 
-    Uses wall-clock time: not every call keeps all threads busy, so CPU time divided by their
-    number would promise twice what one of two threads reaches. On a busy machine the fastest
-    round is the least disturbed one.
+    Wall-clock time is used because not every call keeps all threads busy, so that CPU time divided
+    by the number of threads would overstate the rate. The fastest round is the least disturbed.
     """
     once()
     best = float("inf")
@@ -73,14 +72,14 @@ def _matrix(dtype: torch.dtype) -> float:
 
 
 def _vector() -> tuple[float, float]:
-    """Additions per second when memory does not matter, and the shortest time of an op."""
+    """Additions per second in cache, and the shortest duration of an op."""
 
     def added(to: Tensor) -> float:
         return _best(lambda: to.add_(1.0), repeats=200)
 
     least = added(torch.ones(1))
     numbers = torch.ones(_IN_CACHE)
-    # PyTorch runs so few numbers on one thread.
+    # PyTorch processes so few numbers on one thread.
     one_thread = _IN_CACHE / max(added(numbers) - least, 1e-9)
     return one_thread * torch.get_num_threads(), least
 

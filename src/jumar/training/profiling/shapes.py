@@ -1,8 +1,8 @@
-"""Shapes and dtypes of ops, adopted from further steps recorded with them.
+"""Copies shapes and dtypes of ops from additional steps that were recorded with them.
 
-For shapes torch's profiler keeps a record of every tensor. On a CPU these lie between the tensors,
-so that memory is used anew and steps of large tensors take up to three quarters longer. So the
-steps whose times count are recorded without shapes, and a few more with.
+To record shapes, torch's profiler keeps a record of every tensor. On a CPU these fragment the heap,
+and steps with large tensors take up to three quarters longer. So the timed steps are recorded
+without shapes, and a few additional ones with shapes.
 """
 
 from collections import defaultdict
@@ -14,37 +14,36 @@ from jumar.training.profiling.capture import STEP
 from jumar.training.profiling.layers import Event, start_of
 
 Calls = dict[object, list[Event]]
-"""Ops in order, by thread."""
+"""The ops of each thread, in order."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lacking:
-    """What adopted no shapes.
+class MissingShapes:
+    """What has no shapes.
 
     Attributes:
-        steps: The steps whose ops, except those that prepare data, have none.
-        data_ops: How many ops prepared data in this process. Their shapes may differ between
-            batches without any op or layer showing it, so they take none.
+        steps: Steps whose ops have no shapes, not counting ops that prepare data.
+        data_ops: Number of ops that prepared data in this process. Their shapes may differ from
+            batch to batch unnoticed, so none are copied.
     """
 
     steps: Sequence[int] = ()
     data_ops: int = 0
 
 
-def take_shapes(
+def copy_shapes(
     events: Sequence[Event], shaped: Sequence[Event], inputs: Mapping[int, Hashable]
-) -> Lacking:
-    """Give ops the arguments from a step recorded with shapes.
+) -> MissingShapes:
+    """Copy the arguments of ops from steps recorded with shapes.
 
-    A step adopts those of another one if both call the same ops in the same order on each thread,
-    and if their layers got inputs of the same shapes: a batch of other lengths, or a step that
-    trains another objective, has other shapes. Sizes that depend on the data within a step, such as
-    those of masked selections, are those of the other step.
+    The two steps must call the same ops in the same order on each thread, with layer inputs of the
+    same shapes, since batches of other lengths and other objectives have other shapes. Sizes that
+    depend on data within the step, such as those of masked selections, are those of the other step.
 
     Args:
-        events: A trace without shapes; its ops get arguments.
-        shaped: A trace of other steps with shapes.
-        inputs: For each step of both, what identifies its shapes.
+        events: A trace without shapes, whose ops are modified.
+        shaped: A trace of other steps, with shapes.
+        inputs: The input shapes of the layers, for each step of both traces.
     """
     patterns = [(inputs[step], calls) for step, (calls, _) in _steps(shaped).items()]
     without_shapes: list[int] = []
@@ -60,7 +59,7 @@ def take_shapes(
         else:
             without_shapes.append(step)
         data_ops += sum(map(len, data.values()))
-    return Lacking(steps=tuple(without_shapes), data_ops=data_ops)
+    return MissingShapes(steps=tuple(without_shapes), data_ops=data_ops)
 
 
 def _copy(calls: Calls, shaped: Calls) -> None:

@@ -1,8 +1,8 @@
-"""The outputs and floating-point work of each recorded op, which torch's profiler does not record.
+"""Outputs and floating-point operations of ops, which torch's profiler does not record.
 
-Outputs come from running each combination of op and arguments once more on the meta device after
-the recording: nothing is computed, and the recorded steps cost nothing extra. An observer in the
-profiler would provide them as well, but makes a step a third to a half longer.
+For the outputs, each combination of op and arguments is run once more on the meta device after the
+recording: nothing is computed, and the recorded steps take no longer. An observer in the profiler
+would provide them as well, but makes a step a third to a half longer.
 """
 
 import ast
@@ -21,15 +21,15 @@ from jumar.profiling.views.op_costs import cost, family
 from jumar.training.profiling.layers import Event, start_of
 
 _MOST_COMBINATIONS: Final = 20_000
-_SPELT: Final = {"FLOAT": "float32", "DOUBLE": "float64", "BF16": "bfloat16"}
-"""Names in msprof that are not torch's in capitals."""
+_TORCH_NAMES: Final = {"FLOAT": "float32", "DOUBLE": "float64", "BF16": "bfloat16"}
+"""torch's dtype names that differ from msprof's by more than case."""
 _DTYPES: Final = {
-    name: getattr(torch, _SPELT.get(word, word.lower()))
+    name: getattr(torch, _TORCH_NAMES.get(word, word.lower()))
     for name, word in DTYPES.items()
     if not word.startswith(("COMPLEX", "FLOAT8"))
 }
-_WORDS: Final = {dtype: DTYPES[name] for name, dtype in _DTYPES.items()}
-_NUMBERS: Final = {
+_MSPROF_NAMES: Final = {dtype: DTYPES[name] for name, dtype in _DTYPES.items()}
+_C10_DTYPES: Final = {
     0: "UINT8",
     1: "INT8",
     2: "INT16",
@@ -41,9 +41,12 @@ _NUMBERS: Final = {
     11: "BOOL",
     15: "BF16",
 }
-"""How c10 numbers dtypes among the arguments of an op."""
-_NUMBERED: Final = {
-    number: dtype for number, word in _NUMBERS.items() for dtype in _WORDS if _WORDS[dtype] == word
+"""The numbers of dtypes among the arguments of an op, as in c10."""
+_DTYPE_BY_NUMBER: Final = {
+    number: dtype
+    for number, word in _C10_DTYPES.items()
+    for dtype in _MSPROF_NAMES
+    if _MSPROF_NAMES[dtype] == word
 }
 _ENUMERATIONS: Final = ("Device", "Layout", "MemoryFormat", "Generator")
 
@@ -56,13 +59,13 @@ _SCHEMA: Final = {
 
 
 def work_of(events: Sequence[Event]) -> pl.DataFrame:
-    """One row per CPU op: shapes and dtypes of its outputs, floating-point operations.
+    """One row per CPU op: shapes and dtypes of its outputs, and floating-point operations.
 
-    Only convolutions and matrix products have operations. Where an op delegates to another one
-    inside it, as `conv2d` does to `convolution`, the inner one has them, and the outer one has 0
-    and no outputs; otherwise the same work would be counted at each level.
+    Operations are counted only for convolutions and matrix products. If an op delegates to another,
+    as `conv2d` does to `convolution`, only the inner one has operations and outputs; otherwise the
+    work would be counted at each level.
     """
-    works: dict[str, _Work | None] = {}
+    work_by_key: dict[str, _Work | None] = {}
     with_work: list[tuple[Event, _Work]] = []
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         for event in events:
@@ -70,14 +73,14 @@ def work_of(events: Sequence[Event]) -> pl.DataFrame:
             if event.get("cat") != "cpu_op" or not arguments.get("Input Dims"):
                 continue
             key = json.dumps([event.get("name"), *_signature(arguments)])
-            if key not in works:
-                if len(works) >= _MOST_COMBINATIONS:
+            if key not in work_by_key:
+                if len(work_by_key) >= _MOST_COMBINATIONS:
                     continue
-                works[key] = _work(str(event.get("name", "")), *_signature(arguments))
-            work = works[key]
+                work_by_key[key] = _work(str(event.get("name", "")), *_signature(arguments))
+            work = work_by_key[key]
             if work is not None:
                 with_work.append((event, work))
-    outer_ids = _outer([event for event, work in with_work if work.flops])
+    outer_ids = _enclosing([event for event, work in with_work if work.flops])
     rows = [
         (event["args"].get("External id"), None, None, 0)
         if id(event) in outer_ids
@@ -94,7 +97,7 @@ class _Work:
 
     def __init__(self, outputs: Sequence[Tensor], flops: int | None) -> None:
         self.shapes = ";".join(",".join(str(size) for size in output.shape) for output in outputs)
-        self.types = ";".join(_WORDS.get(output.dtype, "") for output in outputs)
+        self.types = ";".join(_MSPROF_NAMES.get(output.dtype, "") for output in outputs)
         self.flops = flops
 
 
@@ -113,7 +116,7 @@ def _work(name: str, dims: Any, types: Any, values: Any) -> _Work | None:
         return None
     lengths = [len(part) if isinstance(part, list) else -1 for part in (dims, types, values)]
     if len(set(lengths)) > 1:
-        # torch was told not to record the values of arguments.
+        # The values of arguments were not recorded.
         return None
     for overload in packet.overloads():
         schema = getattr(packet, overload)._schema
@@ -147,14 +150,14 @@ def _named_arguments(schema: Any, dims: Any, types: Any, values: Any) -> dict[st
         elif any(word in type_name for word in _ENUMERATIONS):
             arguments[argument.name] = None
         elif argument.name == "dtype":
-            arguments[argument.name] = _NUMBERED.get(_value(value))
+            arguments[argument.name] = _DTYPE_BY_NUMBER.get(_value(value))
         else:
             arguments[argument.name] = _value(value)
     return arguments
 
 
 def _value(text: str) -> Any:
-    """A number, boolean or list parsed from the profiler's text."""
+    """The number, boolean or list in the profiler's text; other text is returned unchanged."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
@@ -162,7 +165,7 @@ def _value(text: str) -> Any:
 
 
 def _outputs(overload: Any, arguments: Mapping[str, Any]) -> list[Tensor] | None:
-    """The op's outputs for these arguments, as shapes and dtypes only."""
+    """The op's outputs for these arguments on the meta device; None if the call fails."""
     if overload.name() == "aten::mkldnn_convolution":
         # It has no meta kernel.
         overload = torch.ops.aten.convolution.default
@@ -175,14 +178,14 @@ def _outputs(overload: Any, arguments: Mapping[str, Any]) -> list[Tensor] | None
     try:
         result = overload(**arguments)
     except Exception:
-        # An op that cannot be called like this may raise anything.
+        # A call with unsuitable arguments may raise anything.
         return None
     items = result if isinstance(result, (tuple, list)) else (result,)
     return [item for item in items if isinstance(item, Tensor)]
 
 
 def _flops(name: str, arguments: Mapping[str, Any], outputs: Sequence[Tensor]) -> int | None:
-    """Operations of a convolution or a matrix product; None for all other ops."""
+    """Operations of a convolution or matrix product; None for other ops."""
     group = family(name)
     weight = arguments.get("weight")
     if group == "convolution" and isinstance(weight, Tensor) and weight.dim() >= 3:
@@ -202,27 +205,27 @@ def _flops(name: str, arguments: Mapping[str, Any], outputs: Sequence[Tensor]) -
 def _of_convolution(
     arguments: Mapping[str, Any], weight: Tensor, outputs: Sequence[Tensor]
 ) -> int | None:
-    """Twice the elements of the larger feature map, times the weights applied to each."""
-    side = arguments.get("self", arguments.get("input"))
-    result = arguments.get("grad_output", outputs[0] if outputs else None)
-    wide = side if arguments.get("transposed") else result
-    if not isinstance(wide, Tensor):
+    """Twice the elements of the larger feature map, times the weights applied to each element."""
+    input_map = arguments.get("self", arguments.get("input"))
+    output_map = arguments.get("grad_output", outputs[0] if outputs else None)
+    larger_map = input_map if arguments.get("transposed") else output_map
+    if not isinstance(larger_map, Tensor):
         return None
-    once = 2 * wide.numel() * weight.numel() // max(weight.shape[0], 1)
+    flops = 2 * larger_map.numel() * weight.numel() // max(weight.shape[0], 1)
     mask = arguments.get("output_mask")
-    # In the backward pass, the gradients of the input and of the weight take as much each.
-    return once * sum(map(bool, mask[:2])) if isinstance(mask, list) else once
+    # Backward, the gradients of input and weight take as many operations each.
+    return flops * sum(map(bool, mask[:2])) if isinstance(mask, list) else flops
 
 
-def _outer(events: Sequence[Event]) -> set[int]:
+def _enclosing(events: Sequence[Event]) -> set[int]:
     """The events that contain another one on the same thread."""
     outer_ids: set[int] = set()
-    open_: dict[object, list[tuple[int, Event]]] = {}
+    open_by_thread: dict[object, list[tuple[int, Event]]] = {}
     spans = [(start_of(event), nanoseconds_of(event.get("dur")) or 0, event) for event in events]
     for start, duration, event in sorted(spans, key=lambda span: (span[0], -span[1])):
-        enclosing = open_.setdefault((event.get("pid"), event.get("tid")), [])
-        while enclosing and enclosing[-1][0] <= start:
-            enclosing.pop()
-        outer_ids.update(id(enclosing_event) for _, enclosing_event in enclosing)
-        enclosing.append((start + duration, event))
+        stack = open_by_thread.setdefault((event.get("pid"), event.get("tid")), [])
+        while stack and stack[-1][0] <= start:
+            stack.pop()
+        outer_ids.update(id(enclosing_event) for _, enclosing_event in stack)
+        stack.append((start + duration, event))
     return outer_ids

@@ -62,7 +62,7 @@ def test_figures_that_differ_from_the_captures_own_are_marked_in_every_output(
     header = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n"
     (small.parent / "step_trace_time.csv").write_text(header + "1,90,0,0,0,0\n")
     ask = ("profile", "show", small.parent, "--view", "types")
-    line = "computing is 0.020 ms by the ops and 0.090 ms by the capture's own step_trace_time"
+    line = "computing is 0.020 ms according to the ops, but 0.090 ms in the capture's own"
     assert f"note: {line}" in here(*ask, cwd=small.parent).out
     assert json.loads(here(*ask, "--json", cwd=small.parent).out)["contradictions"][0].startswith(
         line

@@ -133,7 +133,7 @@ def _print(
     from rich.console import Console
 
     from jumar.cli.profile_tables import print_advice, print_listing, print_title
-    from jumar.profiling.advice.todo import pace
+    from jumar.profiling.advice.todo import step_summary
     from jumar.profiling.showing import shown
     from jumar.profiling.texts import missing_lines, summary_line, texts_in
     from jumar.profiling.views import VIEWS
@@ -150,7 +150,7 @@ def _print(
     for name, table in answered.tables.items():
         if VIEWS[name].advice:
             print_title(VIEWS[name].title.in_language(options.language), console)
-            console.print(f"  {pace(profile, options)}", soft_wrap=True)
+            console.print(f"  {step_summary(profile, options)}", soft_wrap=True)
             rows = table.height
             table = table.head(most_advice or rows)
             print_advice(table, console, options.language)

@@ -86,7 +86,7 @@ def test_late_rank_is_named_from_fifty_microseconds(late: int) -> None:
     _, evidence, _ = _claim(_two(late))
     _, chinese, _ = _claim(_two(late), language="zh")
     first = "rank 0: all 0.200 ms: 0.100 ms wait"
-    said = "rank 1 came 0.050 ms after the first to all: 0.010 ms of it computing Pad"
+    said = "rank 1 entered all 0.050 ms after the first rank: 0.010 ms of it computing Pad"
     assert evidence == ([first, said] if late > 50_000 else [first])
     assert chinese[1:] == (
         ["卡 1 比最早的卡晚 0.050 ms 进入 all：其中 0.010 ms 计算 Pad"] if late > 50_000 else []
@@ -100,8 +100,8 @@ def test_unrecorded_participating_ranks_are_named() -> None:
     ]
     _, evidence, _ = _claim(_two(0, links=links))
     assert evidence[1:] == [
-        "ranks 3, 5, 7 take part too but are not in this profile; where all ranks in it idle at "
-        "once, the late one is among the missing ones"
+        "ranks 3, 5, 7 also take part but are not in this profile; where all its ranks are idle "
+        "at once, the late rank is one of those"
     ]
     alone = [_op(0, 0, 100), _op(0, 100, 50, "COMMUNICATION")]
     one = profile_of(alone, collectives=[_all(0, 100, 50, wait=9)], links=links)
@@ -116,7 +116,7 @@ def test_blocking_host_call_is_named_above_a_twentieth() -> None:
     def said(*calls: dict[str, Any], **more: Any) -> list[str]:
         return _claim(_two(0, host=list(calls)), **more)[1][1:]
 
-    stood = "meanwhile the host spent {} a step in {}"
+    stood = "meanwhile the host spent {} per step in {}"
     assert said(call("aten::item", 150, 10)) == []
     assert said(call("aten::item", 90, 21)) == [stood.format("0.011 ms", "aten::item")]
     assert said(call("aten::item", 150, 11), language="zh") == [
@@ -135,6 +135,6 @@ def test_transfers_are_reported_per_step_with_the_uncovered_part() -> None:
     assert claim.values == {"bare": "0.025 ms"}
     assert [row[1:] for row in claim.spans.rows()] == [(100_000, 130_000), (400_000, 421_000)]
     assert claim.evidence[0].en == (
-        "0.035 ms of communication a step, of which 0.025 ms uncovered (waiting is counted "
+        "0.035 ms of communication per step, of which 0.025 ms uncovered (waiting is counted "
         "separately)"
     )

@@ -1,4 +1,4 @@
-"""Kernels that the scalar unit holds up are named with what the next pipe would leave of them."""
+"""Kernels that the scalar unit holds up are named with what next pipe would leave of them."""
 
 from pathlib import Path
 from typing import Any
@@ -37,8 +37,8 @@ def test_saving_is_the_scalar_units_excess_over_the_next_pipe() -> None:
     assert line.win_ns == pytest.approx(60_000 + 20_000 + 12_500, abs=3)
     assert line.claim.values == {"lasts": "0.250 ms", "types": "ScatterNd, Index"}
     assert [text.en for text in line.claim.evidence] == [
-        "2 x ScatterNd 64,7: 0.200 ms a step, scalar unit busy 85 %, the next pipe 45 %",
-        "1 x Index 64,7: 0.050 ms a step, scalar unit busy 95 %, the next pipe 70 %",
+        "2 x ScatterNd 64,7: 0.200 ms per step, scalar unit busy 85 %, next pipe 45 %",
+        "1 x Index 64,7: 0.050 ms per step, scalar unit busy 95 %, next pipe 70 %",
     ]
     assert line.claim.evidence[0].zh == (
         "2 x ScatterNd 64,7：每迭代 0.200 ms，标量单元忙碌 85 %，其次的流水 45 %"
@@ -86,4 +86,4 @@ def test_attention_of_a_real_transformer_is_scalar_bound(shared: Path) -> None:
     (line,) = _lines(read(shared / "data/msprof/torch_npu_level2_4rank"))
     assert line.claim.values == {"lasts": "24.719 ms", "types": "FlashAttentionScore"}
     assert line.win_ns == pytest.approx(2.833e6, abs=1e3)
-    assert line.claim.evidence[0].en.endswith("scalar unit busy 91 %, the next pipe 80 %")
+    assert line.claim.evidence[0].en.endswith("scalar unit busy 91 %, next pipe 80 %")

@@ -44,7 +44,7 @@ def test_blocking_launches_own_all_idle_time_except_waiting_for_data(name: str) 
     ]
     assert claim.values == {"free": "0.475 ms", "variable": name}
     assert [(line.en, line.zh) for line in claim.evidence] == [
-        (f"{name}=1 was set while this was recorded", f"采集时设置了 {name}=1")
+        (f"{name}=1 was set during the recording", f"采集时设置了 {name}=1")
     ]
     assert claim.host_ns == 0
 

@@ -61,46 +61,49 @@ def test_every_cause_has_a_line_with_its_cost_per_step() -> None:
     ]
     assert by_key == {
         "free": (
-            *(0.505, 50.5, "Device idle, cause unknown: 0.505 ms a step"),
-            ["no call on the host is recorded at these times"],
+            *(0.505, 50.5, "Device idle, cause unknown: 0.505 ms per step"),
+            ["no host calls were recorded at these times"],
         ),
         "data-stall": (
-            *(0.05, 5.0, "Waiting for data: 0.050 ms a step with the device free"),
-            ["0.5 calls a step, the longest 0.100 ms; the device is idle in 0.050 ms of it"],
+            *(0.05, 5.0, "Waiting for data: the device is idle 0.050 ms per step"),
+            ["0.5 calls per step, the longest 0.100 ms; the device is idle for 0.050 ms of it"],
         ),
         "blocking-call": (
-            *(0.05, 5.0, "The host spends 0.095 ms a step in aten::item"),
+            *(0.05, 5.0, "The host spends 0.095 ms per step in aten::item"),
             [
-                "1 call a step, the longest 0.100 ms; the device is idle in 0.050 ms of it",
+                "1 call per step, the longest 0.100 ms; the device is idle for 0.050 ms of it",
                 "0.020 ms of it overlaps uncovered communication and is counted there",
             ],
         ),
         "launching": (
             *(0.05, 5.0),
-            "The host launches too slowly: the device idles 0.050 ms a step meanwhile",
-            ["1 gap a step: half of them hold up to 0.050 ms of it, one 0.060 ms"],
+            "Host-bound: ops are launched too slowly, and the device is idle 0.050 ms per step",
+            ["1 gap per step: median 0.050 ms of it in each, at most 0.060 ms"],
         ),
         "host-work": (
-            *(0.05, 5.0, "The device idles 0.050 ms a step while the host is in resize"),
-            ["0.5 calls a step, the longest 0.100 ms; the device is idle in 0.050 ms of it"],
+            *(0.05, 5.0, "The device is idle 0.050 ms per step while the host is in resize"),
+            ["0.5 calls per step, the longest 0.100 ms; the device is idle for 0.050 ms of it"],
         ),
         "pageable-copy": (
             *(0.025, 2.5),
-            "The host is blocked 0.025 ms a step in copies that it waits for",
-            ["0.5 calls a step, the longest 0.050 ms; the device is idle in 0.025 ms of it"],
+            "The host is blocked 0.025 ms per step in synchronous copies",
+            ["0.5 calls per step, the longest 0.050 ms; the device is idle for 0.025 ms of it"],
         ),
         "collector": (
-            *(0.025, 2.5, "Garbage collection takes 0.025 ms of the host's time a step"),
-            ["0.5 calls a step, the longest 0.050 ms; the device is idle in 0.025 ms of it"],
+            *(0.025, 2.5, "Garbage collection takes 0.025 ms of host time per step"),
+            ["0.5 calls per step, the longest 0.050 ms; the device is idle for 0.025 ms of it"],
         ),
         "memory-copies": (
-            *(0.025, 2.5, "Memory copies that nothing computes beside: 0.025 ms a step"),
-            ["0.035 ms of memory copies a step, of which 0.025 ms with the device otherwise idle"],
+            *(0.025, 2.5, "Uncovered memory copies: 0.025 ms per step"),
+            [
+                "0.035 ms of memory copies per step, of which 0.025 ms with the device "
+                "otherwise idle"
+            ],
         ),
         "uncovered-communication": (
-            *(0.02, 2.0, "Communication that nothing computes beside: 0.020 ms a step"),
+            *(0.02, 2.0, "Uncovered communication: 0.020 ms per step"),
             [
-                "0.030 ms of communication a step, of which 0.020 ms uncovered (waiting is "
+                "0.030 ms of communication per step, of which 0.020 ms uncovered (waiting is "
                 "counted separately)"
             ],
         ),
@@ -150,8 +153,8 @@ def test_producer_waits_take_precedence_over_loader_calls() -> None:
     # The step is idle for 250 of the 300 us that it says it waits.
     assert _list(profile) == [
         (
-            *("data-stall", 0.125, 12.5, "Waiting for data: 0.125 ms a step with the device free"),
-            ["Data Aug Bound is 0.150 ms a step"],
+            *("data-stall", 0.125, 12.5, "Waiting for data: the device is idle 0.125 ms per step"),
+            ["Data Aug Bound is 0.150 ms per step"],
         )
     ]
     zh = _list(profile, language="zh")
@@ -169,32 +172,32 @@ def test_free_time_is_reported_with_overlapping_calls() -> None:
         return row[4]
 
     assert evidence(*calls) == [
-        "calls on the host lie over 0.800 ms of it, but each mostly over other times"
+        "host calls cover 0.800 ms of it, but each runs mostly at other times"
     ]
     assert evidence(*calls, language="zh") == [
         "其中 0.800 ms 有 host 侧调用，但各调用的大部分时间在别处"
     ]
     for host in ((), calls[1:], beside):
-        assert evidence(*host) == ["the profile holds no calls on the host"]
+        assert evidence(*host) == ["the profile has no host calls"]
     assert evidence(_call("python", "first", 0, 50)) == [
-        "no call on the host is recorded at these times"
+        "no host calls were recorded at these times"
     ]
 
 
 @pytest.mark.parametrize(
     ("layers", "kind", "first", "zh"),
     [
-        ((), "npu", "Record the host, too (activities CPU and NPU, ", "同时采集 host 侧数据"),
+        ((), "npu", "Also record the host (activities CPU and NPU, ", "同时采集 host 侧数据"),
         (
             ("mark",),
             "cuda",
-            "Record the host, too (activities CPU and CUDA, ",
+            "Also record the host (activities CPU and CUDA, ",
             "同时采集 host 侧数据",
         ),
         (
             ("op", "mark"),
             "cuda",
-            "Record Python's calls, too (with_stack); ",
+            "Also record Python calls (with_stack); ",
             "同时采集 Python 调用",
         ),
         (("op", "python"), "npu", "Launch fewer and larger ops: ", "减少下发次数"),

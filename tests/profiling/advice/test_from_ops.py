@@ -67,19 +67,19 @@ def test_ai_cpu_types_are_ranked_by_time_with_their_kinds() -> None:
     assert sort.values == {
         "type": "Sort",
         "reason": kernel,
-        "instead": "Give FLOAT16 or FLOAT input",
+        "instead": "Use FLOAT16 or FLOAT input",
     }
-    assert _lines(sort) == ["1 x Sort FLOAT16 8: 0.070 ms a step"]
+    assert _lines(sort) == ["1 x Sort FLOAT16 8: 0.070 ms per step"]
     assert _lengths(sort) == [(158, 70), (395, 70)]
     # The reason is that of the dtypes that take longest.
     assert top.values["reason"] == kernel
     assert _lines(top) == [
-        "1 x TopK FLOAT16 -: 0.030 ms a step",
-        "1 x TopK DOUBLE 8: 0.020 ms a step",
-        "1 x TopK FLOAT16 8: 0.004 ms a step",
+        "1 x TopK FLOAT16 -: 0.030 ms per step",
+        "1 x TopK DOUBLE 8: 0.020 ms per step",
+        "1 x TopK FLOAT16 8: 0.004 ms per step",
     ]
     assert top.evidence[0].zh == "1 x TopK FLOAT16 -：每迭代 0.030 ms"
-    assert str(odd.values["instead"]).startswith("Express it by ops")
+    assert str(odd.values["instead"]).startswith("Use equivalent AI Core ops")
 
 
 def test_at_most_five_ai_cpu_types_are_listed() -> None:
@@ -108,9 +108,9 @@ def test_format_changes_are_one_line_with_their_share() -> None:
     (claim,) = format_changes(_case(*_OPS))
     assert claim.values == {"types": "TransData + Transpose", "take": "take", "share": "30.8"}
     assert _lines(claim) == [
-        "1 x Transpose ND ND: 0.061 ms a step",
-        "1 x TransData ND NZ: 0.040 ms a step",
-        "2 x TransData ND 5HD: 0.019 ms a step",
+        "1 x Transpose ND ND: 0.061 ms per step",
+        "1 x TransData ND NZ: 0.040 ms per step",
+        "2 x TransData ND 5HD: 0.019 ms per step",
     ]
     assert _lengths(claim)[:3] == [(0, 40), (240, 10), (250, 9)]
     assert len(_lengths(claim)) == 10
@@ -125,9 +125,9 @@ def test_casts_are_one_line_with_their_number_and_share() -> None:
     told = claim.values["casts"]
     assert (told.en, told.zh) == ("4 casts", "4 次类型转换")  # pyright: ignore
     assert _lines(claim) == [
-        "2 x FLOAT16 BF16 8: 0.040 ms a step",
-        "1 x FLOAT16 FLOAT 8: 0.030 ms a step",
-        "1 x FLOAT16 INT8 8: 0.007 ms a step",
+        "2 x FLOAT16 BF16 8: 0.040 ms per step",
+        "1 x FLOAT16 FLOAT 8: 0.030 ms per step",
+        "1 x FLOAT16 INT8 8: 0.007 ms per step",
     ]
     assert _lengths(claim)[:2] == [(323, 30), (353, 20)]
     rows = _steps(("Cast", 5, {}), ("Add", 5, {}))
@@ -153,8 +153,8 @@ def test_float_products_are_assumed_twice_as_fast_in_16_bits() -> None:
     assert claim.values == {"share": "35.0"}
     assert _lengths(claim) == [(0, 50), (100, 20), (400, 50), (500, 20)]
     assert _lines(claim) == [
-        "1 x MatMulV2 FLOAT;FLOAT 8: 0.100 ms a step",
-        "1 x Conv2D FLOAT;FLOAT 8: 0.040 ms a step",
+        "1 x MatMulV2 FLOAT;FLOAT 8: 0.100 ms per step",
+        "1 x Conv2D FLOAT;FLOAT 8: 0.040 ms per step",
     ]
     assert list(wide_types(_case(*told, kind="cpu"))) == []
     assert list(wide_types(_case(*told[2:]))) == []
@@ -175,7 +175,7 @@ def test_saving_is_proportional_to_the_clock_deficit() -> None:
     assert claim.spans["start_ns"].to_list() == [100_000, 160_000]
     # Rounded down to a nanosecond.
     assert claim.spans["end_ns"].to_list() == pytest.approx([112_000, 165_100], abs=1)
-    assert _lines(claim) == ["1 op a step ran below 95% of it"]
+    assert _lines(claim) == ["1 op per step ran below 95% of it"]
     assert claim.evidence[0].zh == "每迭代有 1 个算子在低于满频 95% 的频率下执行"
     assert list(low_clock(_clocked(*more))) == []
     assert list(low_clock(_clocked((1, 0, 1000.0), (1, 100, 10.0)))) == []
@@ -232,13 +232,13 @@ def test_types_far_from_the_limit_are_ranked_by_saving_at_seventy_percent(
     }
     assert _lengths(product) == [(0, 150), (250, 20), (816, 150), (1_066, 20)]
     assert _lines(product) == [
-        "2 x 1750,2000;2000,1000 FLOAT16 cube: 0.370 ms a step",
+        "2 x 1750,2000;2000,1000 FLOAT16 cube: 0.370 ms per step",
         "peak rates: Test",
     ]
     assert product.evidence[1].zh == "峰值性能：Test"
     assert (relu.values["lasts"], relu.values["times"]) == ("0.019 ms", "1.9")
     assert _lengths(relu) == [(460, 9), (1_276, 9)]
-    assert "too small to be worth starting" in relu.values["change"].en  # pyright: ignore
+    assert "too small for its launch overhead" in relu.values["change"].en  # pyright: ignore
 
 
 def test_five_types_are_listed_with_ties_by_name(tmp_path: Path) -> None:
@@ -254,29 +254,37 @@ def test_five_types_are_listed_with_ties_by_name(tmp_path: Path) -> None:
     [
         ("MatMulV2", _shapes("1600,1600", "1600,1600", "1600,1600"), "more work at once"),
         ("MatMulV2", _shapes("2,1600,1600", "2,1600,1600", "2,1600,1600"), "more work at once"),
-        ("MatMulV2", _shapes("1600,1592", "1592,1600", "1600,1600"), "sizes that fill it"),
-        ("MatMulV2", _shapes("1600,1600", "1600,1592", "1600,1592"), "sizes that fill it"),
+        (
+            "MatMulV2",
+            _shapes("1600,1592", "1592,1600", "1600,1600"),
+            "sizes that fill the matrix unit",
+        ),
+        (
+            "MatMulV2",
+            _shapes("1600,1600", "1600,1592", "1600,1592"),
+            "sizes that fill the matrix unit",
+        ),
         # Only the two matrices count, not what is added to them.
         (
             "MatMulV2",
             {"input_shapes": "1600,1600;1600,1600;1600,7", "output_shapes": "1600,1600"},
             "more work at once",
         ),
-        ("Relu", {"input_shapes": "9000000", "output_shapes": "9000000"}, "so that it reads"),
+        ("Relu", {"input_shapes": "9000000", "output_shapes": "9000000"}, "to read and write less"),
         (
             "Relu",
             {"input_shapes": "9000000", "output_shapes": "9000000", "input_types": "FLOAT16"},
-            "so that it reads",
+            "to read and write less",
         ),
         (
             "Relu",
             {"input_shapes": "9000000", "output_shapes": "9000000", "input_types": "FLOAT"},
-            "or use 16-bit types",
+            "or use 16-bit dtypes",
         ),
         (
             "Relu",
             {"input_shapes": "9000000", "output_shapes": "9000000", "input_types": "DOUBLE"},
-            "or use 16-bit types",
+            "or use 16-bit dtypes",
         ),
         ("Relu", {"flops": 10**9, "bytes": 8}, "fused form of the op"),
         (
@@ -301,10 +309,10 @@ def test_longest_kind_gives_the_change_and_largest_headroom_the_bound(
     case = _limited(tmp_path, ("Relu", 90, {}), ("Relu", 120, large | {"input_types": "FLOAT"}))
     (claim,) = head_room(case)
     # 54 MB take 54 us, or 77 at 70 %: 43 are left, and 80 of what is only started.
-    assert "too small to be worth starting" in claim.values["change"].en  # pyright: ignore
+    assert "too small for its launch overhead" in claim.values["change"].en  # pyright: ignore
     assert _lines(claim)[:2] == [
-        "1 x 9000000 FLOAT memory: 0.120 ms a step",
-        "1 x 8 FLOAT16 launch: 0.090 ms a step",
+        "1 x 9000000 FLOAT memory: 0.120 ms per step",
+        "1 x 8 FLOAT16 launch: 0.090 ms per step",
     ]
 
 
@@ -313,4 +321,4 @@ def test_row_count_that_leaves_the_matrix_unit_partly_empty_is_reported(
 ) -> None:
     product = _shapes("1592,1600", "1600,1600", "1592,1600")
     (claim,) = head_room(_limited(tmp_path, ("MatMulV2", 100_000, product), ("Add", 10, {})))
-    assert "sizes that fill it" in claim.values["change"].en  # pyright: ignore
+    assert "sizes that fill the matrix unit" in claim.values["change"].en  # pyright: ignore

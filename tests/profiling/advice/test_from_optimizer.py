@@ -56,7 +56,7 @@ def test_saving_is_half_of_the_updates_ops_and_all_gaps() -> None:
     assert line.claim.values == {"count": "30", "call": "Adam.step"}
     evidence = [text.en for text in line.claim.evidence]
     assert evidence == [
-        "30 ops a step, 0.120 ms of ops and 0.174 ms in which the device waits for the next one",
+        "30 ops per step, 0.120 ms of ops and 0.174 ms in which the device waits for the next one",
         "Add x 10, Mul x 10, Sqrt x 10",
     ]
 

@@ -86,7 +86,7 @@ def test_saving_is_all_small_ops_except_the_longest(name: str) -> None:
     assert line.claim.values["name"] == name
     assert api in str(line.claim.values["api"])
     assert line.finding.what.filled(**line.claim.values).en.startswith(
-        f"{name} is computed by small ops: 2 times a step, "
+        f"{name} is computed by small ops: 2 times per step, "
     )
     assert line.win_ns == 2 * saved * 1000
     kept = ("BatchMatMulV2", "MatMulV3")
@@ -188,7 +188,7 @@ def test_sequence_is_confined_to_one_stream_of_one_npu() -> None:
 def test_advice_is_in_both_languages() -> None:
     (line,) = _lines(_profile(NORM))
     what = line.finding.what.filled(**line.claim.values)
-    assert what.en == "RMSNorm is computed by small ops: 1 time a step, 0.089 ms"
+    assert what.en == "RMSNorm is computed by small ops: 1 time per step, 0.089 ms"
     assert what.zh == "RMSNorm 由多个小算子拼成：每迭代 1 次，耗时 0.089 ms"
 
 

@@ -46,7 +46,7 @@ def test_all_logit_ops_are_one_finding_including_their_casts() -> None:
     profile = _profile([_PRODUCT, *_SPLIT, ("Relu", f"{_T},{_H}", f"{_T},{_H}", 3), weights])
     (found,) = _found(profile)
     assert found["win_ms"] == 20
-    assert "(4096 x 50257) take 20.000 ms a step in 4 types of ops" in found["what"]
+    assert "(4096 x 50257) take 20.000 ms per step in 4 op types" in found["what"]
     assert found["evidence"][0] == "1 x LogSoftmaxGrad: 8.000 ms"
     assert "bandwidth is unknown" in found["evidence"][-1]
     assert "cross entropy" in found["change"]
@@ -70,7 +70,7 @@ def test_saving_excludes_the_memory_traffic_of_a_fused_loss(tmp_path: Path) -> N
     file.write_text(json.dumps({"chips": [chip]}))
     (found,) = _found(_profile([_PRODUCT, *_SPLIT]), Options(chip=file))
     assert found["win_ms"] == pytest.approx(18, abs=1e-3)
-    assert found["evidence"][-1].startswith("less one reading and one writing")
+    assert found["evidence"][-1].startswith("minus one read and one write")
 
 
 def test_unfused_loss_is_recognised_by_the_vocabulary_weights() -> None:
@@ -161,7 +161,7 @@ def test_logits_finding_is_complete_with_five_op_types() -> None:
     (row,) = _found(profile)
     assert (row["win_ms"], row["what"]) == (
         63.0,
-        "Tensors as wide as the vocabulary (7 x 9000) take 63.000 ms a step in 7 types of ops",
+        "Tensors as wide as the vocabulary (7 x 9000) take 63.000 ms per step in 7 op types",
     )
     assert row["evidence"] == [
         "2 x NLLLoss: 30.000 ms",
@@ -169,7 +169,7 @@ def test_logits_finding_is_complete_with_five_op_types() -> None:
         "1 x A: 7.000 ms",
         "1 x C: 5.000 ms",
         "1 x D: 4.000 ms",
-        "all of it is counted, since the chip's bandwidth is unknown",
+        "counted in full, since the chip's bandwidth is unknown",
     ]
 
 

@@ -67,7 +67,7 @@ def _op(rank: int, length: int, step: int = 0, **more: Any) -> dict[str, Any]:
 def test_each_measure_names_what_it_needs() -> None:
     timeless = profile_of([_op(0, 5, type=None, core=None, start_ns=None)])
     bare = {row.name: row.needs for row in gate(timeless, dict.fromkeys(MEASURES, 1.0))}
-    two = "needs profiles of two ranks or more; give the folders of all ranks"
+    two = "needs at least two ranks; give the folders of all ranks"
     assert bare == {
         "step-ms": "needs ops with start times, or steps",
         "aicpu-share": f"needs the core of each op; {LEVEL_1}",
@@ -83,7 +83,7 @@ def test_each_measure_names_what_it_needs() -> None:
         unit="%",
         limit=0.0,
         value=None,
-        needs="needs ops of a device beside those of the host",
+        needs="needs ops on a device separate from the host",
     )
     with pytest.raises(AttributeError):
         row.value = 0.0  # pyright: ignore[reportAttributeAccessIssue]
@@ -107,8 +107,8 @@ def test_steps_on_another_clock_are_not_measured() -> None:
         "cast-share": "",
     }
     said = (
-        "needs figures that agree: the steps hold 0.000 ms of the 0.000 ms in which ops run; their "
-        "marks are on another clock, or of another time"
+        "needs figures that agree: the steps contain 0.000 ms of the 0.000 ms in which ops run; "
+        "their marks are on another clock or from another time"
     )
     assert needs(apart) == {**dict.fromkeys(measured, said), "cast-share": ""}
 

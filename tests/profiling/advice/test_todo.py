@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jumar.profiling
-from jumar.profiling.advice.todo import pace, todo, todo_table
+from jumar.profiling.advice.todo import step_summary, todo, todo_table
 from jumar.profiling.profile import Profile
 from jumar.profiling.views import VIEWS, Impossible, Options
 from tests.profiling.generated import Training, profile_of, training
@@ -45,7 +45,7 @@ def test_planted_fault_is_recovered_to_the_nanosecond(
 def test_late_rank_and_its_activity_are_evidence() -> None:
     told = todo_table(training(ranks=2, straggler=1, late_ns=3_000_000))
     (evidence,) = told.filter(pl.col("key") == "collective-wait")["evidence"].to_list()
-    delay = "rank 1 came 3.000 ms after"
+    delay = "3.000 ms after the first rank"
     assert any(delay in line and "3.000 ms of it computing Pad" in line for line in evidence)
 
 
@@ -114,14 +114,14 @@ def test_two_rank_sample_names_its_bottleneck(shared: Path) -> None:
     rows = {row["key"]: row for row in told.iter_rows(named=True)}
     assert told["key"][0] == "collective-wait"
     wait = rows["collective-wait"]
-    assert "hcom_allReduce__586_0_1 lasts 79.090 ms" in wait["what"]
+    assert "hcom_allReduce__586_0_1 takes 79.090 ms" in wait["what"]
     assert any("73.204 ms idle" in line for line in wait["evidence"])
     assert any("in aten::item" in line for line in wait["evidence"])
     assert any("ranks 2, 3, 4, 5, 6, 7" in line for line in wait["evidence"])
-    assert "101.963 ms a step" in rows["uncovered-communication"]["what"]
+    assert "101.963 ms per step" in rows["uncovered-communication"]["what"]
     items = [line for line in told["what"] if "aten::item" in line]
-    assert items == ["The host spends 92.927 ms a step in aten::item"]
-    assert rows["format-changes"]["what"] == "TransData + Transpose take 17.4 % of compute"
+    assert items == ["The host spends 92.927 ms per step in aten::item"]
+    assert rows["format-changes"]["what"] == "TransData + Transpose take 17.4 % of compute time"
     assert told["win_ms"].sum() < 154.5
 
 
@@ -189,8 +189,8 @@ def test_rows_have_milliseconds_with_three_decimals_and_percent_with_two() -> No
     assert row == {
         "win_ms": 0.012,
         "share_%": 1.23,
-        "what": "Device idle, cause unknown: 0.012 ms a step",
-        "evidence": ["the profile holds no calls on the host"],
+        "what": "Device idle, cause unknown: 0.012 ms per step",
+        "evidence": ["the profile has no host calls"],
         "change": row["change"],
         "setting": "training.compile",
         "view": "launches",
@@ -214,21 +214,22 @@ def test_moment_is_claimed_only_if_a_single_op_runs() -> None:
 
 def test_to_do_list_names_its_rank_and_steps() -> None:
     one = profile_of([_op(0, 1_500_000)])
-    end = "; savings are upper limits, and each moment counts once"
-    assert pace(one, Options()) == f"1.500 ms a step (1 step){end}"
+    end = "; savings are upper limits, and no time is counted twice"
+    assert step_summary(one, Options()) == f"1.500 ms per step (1 step){end}"
     zh = "；收益为上限，每个时刻只计一次"
-    assert pace(one, Options(language="zh")) == f"每迭代 1.500 ms（1 个稳定迭代）{zh}"
+    assert step_summary(one, Options(language="zh")) == f"每迭代 1.500 ms（1 个稳定迭代）{zh}"
     ops = [_op(0, 10, rank=0), _op(0, 1_000_000, rank=4), _op(1_000_000, 2_000_000, 1, rank=4)]
     two = profile_of(ops)
-    said = f"rank 4, the slowest: 1.500 ms a step (average of 2 steady steps){end}"
-    assert pace(two, Options()) == said
-    assert pace(two, Options(language="zh")) == (
+    said = f"rank 4, the slowest: 1.500 ms per step (average of 2 steady steps){end}"
+    assert step_summary(two, Options()) == said
+    assert step_summary(two, Options(language="zh")) == (
         f"卡 4（最慢）：每迭代 1.500 ms（2 个稳定迭代的平均值）{zh}"
     )
     unmarked = profile_of([_op(0, 1_500_000) | {"step": None}])
-    assert pace(unmarked, Options()) == (
-        f"1.500 ms a step (no steps are marked: all of it is one){end}"
+    assert step_summary(unmarked, Options()) == (
+        f"1.500 ms per step (no steps are marked: the whole capture counts as one){end}"
     )
     assert (
-        pace(unmarked, Options(language="zh")) == f"每迭代 1.500 ms（未标出迭代，全部视为一个）{zh}"
+        step_summary(unmarked, Options(language="zh"))
+        == f"每迭代 1.500 ms（未标出迭代，全部视为一个）{zh}"
     )

@@ -1,4 +1,4 @@
-"""Casts and format changes that undo each other are found, and no others."""
+"""Casts and format changes that cancel out are found, and no others."""
 
 from pathlib import Path
 from typing import Any

@@ -96,7 +96,7 @@ def test_precision_mode_comparison_has_five_tables_and_chains() -> None:
         ],
     )
     assert chains == (
-        "Casts and format changes that undo each other, second profile (ms per step)",
+        "Casts and format changes that cancel out, second profile (ms per step)",
         ["what", "shape", "of", "by_way_of", "module", "count", "saved_ms"],
         [("Cast + Cast", "8", "FLOAT", "FLOAT16", "m", 1.0, 3.0)],
     )

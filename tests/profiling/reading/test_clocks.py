@@ -70,7 +70,7 @@ def test_mindspore_ops_use_the_step_clock_and_collectives_are_not_idle_time(
     # The last step ends with its op.
     assert rows["uncovered-communication"]["win_ms"] == pytest.approx(0.9 / 4)
     (evidence,) = rows["uncovered-communication"]["evidence"]
-    assert evidence.startswith("0.225 ms of communication a step, of which 0.225 ms uncovered")
+    assert evidence.startswith("0.225 ms of communication per step, of which 0.225 ms uncovered")
     assert rows["free"]["win_ms"] == pytest.approx(0.3 / 4)
 
 
@@ -153,7 +153,7 @@ def test_steps_without_ops_are_a_contradiction_on_the_page_and_in_the_gate() -> 
         steps=frame([step], STEPS_SCHEMA),
     )
     (line,) = contradictions(profile)
-    assert "the steps hold 0.000 ms of the 0.009 ms in which ops run" in line.en
+    assert "the steps contain 0.000 ms of the 0.009 ms in which ops run" in line.en
     assert line.en in page(profile)
     (measured,) = gate(profile, {"step-ms": 1})
     assert measured.value is None

@@ -119,7 +119,10 @@ def test_large_deviation_from_the_captures_figures_is_a_contradiction(tmp_path: 
         assert (note is not None) == contradicts
         assert (measured.value is None) == contradicts
         if note is not None:
-            assert "computing is 0.080 ms by the ops and 0.160 ms by the capture's own" in note.en
+            assert (
+                "computing is 0.080 ms according to the ops, but 0.160 ms in the capture's own"
+                in note.en
+            )
             assert "计算按算子为 0.080 ms" in note.zh
             assert "figures that agree" in measured.needs
 

@@ -8,10 +8,10 @@ from jumar.profiling.views.aicpu import INSTEAD, ai_cpu
 from jumar.profiling.views.view import VIEWS, Impossible, Options
 from tests.profiling.generated import profile_of
 
-_WIDE = "dtype: the AI Core computes no doubles or complex numbers"
-_LONG = "dtype: few AI Core kernels take 64-bit or unsigned integers"
+_WIDE = "dtype: the AI Core does not support double precision or complex numbers"
+_LONG = "dtype: few AI Core kernels support 64-bit or unsigned integers"
 _MASK = "use a mask and torch.where / tf.where with a fixed shape"
-_ELSEWHERE = "express it by ops of the AI Core, or move it to the host"
+_ELSEWHERE = "use equivalent AI Core ops, or move it to the host"
 
 
 def _op(kind: str, length: int, taken: str | None, given: str | None, **more: Any) -> dict:
@@ -41,9 +41,9 @@ def test_each_kind_of_op_has_its_reason_and_its_replacement() -> None:
         *("reason", "use_instead"),
     ]
     kernel = "no AI Core kernel for this op with these dtypes and shapes"
-    unknown = "unknown: the profile holds no dtypes"
-    smaller = "give FLOAT16 or FLOAT input and a smaller k"
-    wanted = "make the tensor in the type that is needed, so that nothing is cast"
+    unknown = "unknown: the profile has no dtypes"
+    smaller = "use FLOAT16 or FLOAT input and a smaller k"
+    wanted = "create the tensor with the dtype needed, so that it is not cast"
     assert table.rows() == [
         ("TopK", "DOUBLE", "INT64", 2, 0.4, 0.3, _WIDE, "use FLOAT or FLOAT16"),
         ("Frob", None, None, 1, 0.07, 0.07, unknown, _ELSEWHERE),
@@ -79,4 +79,4 @@ def test_profile_without_cores_or_npu_has_no_ai_cpu() -> None:
     assert str(told.value) == f"needs the core of each op; {recorded}"
     with pytest.raises(Impossible) as told:
         ai_cpu(profile_of(_OPS, kind="cuda"), Options())
-    assert str(told.value) == ("needs a profile of an NPU: only there ops fall back to the AI CPU")
+    assert str(told.value) == ("needs a profile of an NPU, the only device with an AI CPU")

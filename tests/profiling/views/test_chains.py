@@ -1,4 +1,4 @@
-"""What a few steps would save without casts that undo each other."""
+"""What a few steps would save without casts that cancel out."""
 
 from typing import Any
 

@@ -55,10 +55,10 @@ def test_chip_has_the_numbers_of_its_row(tmp_path: Path) -> None:
     unverified = ("hbm_gb_s", "launch_us")
     told = replace(_CHIP, estimate=True, source="a sheet", unverified=unverified)
     assert found == (_CHIP, told)
-    assert (_CHIP.label, _CHIP.says) == ("Test 1", "Test 1: the user's file")
+    assert (_CHIP.label, _CHIP.summary) == ("Test 1", "Test 1: the user's file")
     assert told.label == "Test 1, estimate, unverified hbm_gb_s, launch_us"
     assumed = replace(told, assumed=True)
-    assert assumed.says == (
+    assert assumed.summary == (
         "Test 1 (assumed from the cores that ops used), estimate, unverified hbm_gb_s, launch_us: "
         "a sheet"
     )
@@ -84,8 +84,7 @@ def test_rates_must_be_positive_and_below_a_billion(field: str, tmp_path: Path) 
         with pytest.raises(UserError) as told:
             read_chips(_file(tmp_path, _ROW, row(rate)))
         assert str(told.value) == (
-            f"{file}: this is not a chip table: ValueError Test 1: rates must be numbers above 0\n"
-            f"  {_FORM}"
+            f"{file}: not a chip table: ValueError Test 1: rates must be numbers above 0\n  {_FORM}"
         )
 
 
@@ -126,7 +125,7 @@ def test_single_chip_file_needs_no_name_and_several_do(tmp_path: Path) -> None:
         with pytest.raises(UserError) as refused:
             chip_of(_named(name), file)
         assert str(refused.value) == (
-            f"{file}: the profile's chip '{told}' is not one of: Test 1, Test 2\n"
+            f"{file}: the profile's chip '{told}' matches none of: Test 1, Test 2\n"
             "  Keep a single chip in the file, or add its name to `matches`."
         )
 

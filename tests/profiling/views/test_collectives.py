@@ -163,7 +163,7 @@ def test_late_rank_is_explained_by_its_longest_activity_until_arrival() -> None:
     assert _did(_late(*equal)) == "0.020 ms of it computing Add"
     assert _did(_late(_op(1, 1_000, 20, type=None))) == "0.020 ms of it computing ?"
     # What ends when the first rank came, or begins when the late one did, is beside it.
-    assert _did(_late(_op(1, 900, 100), _op(1, 1_100, 50))) == "neither ops nor calls recorded"
+    assert _did(_late(_op(1, 900, 100), _op(1, 1_100, 50))) == "no ops or calls recorded"
     assert _did(_late(), language="zh") == "没有记录到算子和调用"
 
 
@@ -177,9 +177,9 @@ def test_call_explains_lateness_unless_it_is_long_or_marks_the_step() -> None:
     # Of as much time the op is told.
     assert did(_call("load", 1_000, 99), ops=(_op(1, 1_000, 99),)) == "0.099 ms of it computing Add"
     assert did(_call("load", 0, 1_999)) == "0.100 ms of it in host call load"
-    assert did(_call("main", 0, 2_000)) == "neither ops nor calls recorded"
-    assert did(_call("ProfilerStep#3", 950, 150)) == "neither ops nor calls recorded"
-    assert did(_call("load", 950, 150, rank=0)) == "neither ops nor calls recorded"
+    assert did(_call("main", 0, 2_000)) == "no ops or calls recorded"
+    assert did(_call("ProfilerStep#3", 950, 150)) == "no ops or calls recorded"
+    assert did(_call("load", 950, 150, rank=0)) == "no ops or calls recorded"
     zh = _did(_late(host=[_call("load", 950, 150)]), language="zh")
     assert zh == "其中 0.100 ms host 执行 load"
 
@@ -192,7 +192,7 @@ def test_rank_with_a_late_step_start_is_explained_by_it(late: int, entered: bool
 
     steps = [mark(None, 500), mark(1, 500 + late), mark(1, None), mark(1, 0, step=1), mark(2, 505)]
     text = _did(_late(_op(1, 1_000, 29), steps=steps))
-    entered_late = "entered the step 0.080 ms late"
+    entered_late = "started the step 0.080 ms late"
     assert text == (entered_late if entered else "0.029 ms of it computing Add")
     zh = _did(_late(_op(1, 1_000, 29), steps=steps), language="zh")
     entered_late = "晚 0.080 ms 进入该迭代"
@@ -236,7 +236,7 @@ def test_rank_that_no_other_waited_for_is_not_late(
     table = collectives(profile_of([_op(0, 0, 1)], collectives=rows), Options())
     assert table["late_ns"].to_list() == [late] * 2
     assert table["late_rank"].to_list() == [1 if late else None] * 2
-    did = "neither ops nor calls recorded" if late else ""
+    did = "no ops or calls recorded" if late else ""
     assert table["late_rank_did"].to_list() == [did] * 2
 
 
@@ -250,7 +250,7 @@ def test_late_ranks_are_explained_for_the_fifty_longest_collectives() -> None:
         )
     ]
     table = collectives(profile_of([_op(0, 0, 1)], collectives=rows), Options())
-    assert table["late_rank_did"].to_list() == ["neither ops nor calls recorded"] * 50 + [""] * 2
+    assert table["late_rank_did"].to_list() == ["no ops or calls recorded"] * 50 + [""] * 2
 
 
 def test_collectives_raise_no_warnings() -> None:

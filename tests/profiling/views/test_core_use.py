@@ -92,13 +92,13 @@ def test_equal_costs_are_sorted_by_type_core_shape_and_blocks(chip: Options) -> 
 def test_cpu_cores_and_ops_without_blocks_have_no_core_use() -> None:
     with pytest.raises(Impossible) as told:
         core_use(profile_of([_op("A", "CPU", 3, 80)], kind="cpu"), Options())
-    assert str(told.value) == "needs ops of an NPU or a GPU"
+    assert str(told.value) == "needs ops on an NPU or GPU"
     with pytest.raises(Impossible) as told:
         core_use(profile_of([_op("A", "AI_CORE", None, 80)]), Options())
-    assert str(told.value) == f"needs the blocks of each op (column block_num); {LEVEL_1}"
+    assert str(told.value) == f"needs the number of blocks of each op (column block_num); {LEVEL_1}"
     with pytest.raises(Impossible) as told:
         core_use(profile_of([_op("A", None, 4, 80)]), Options())
-    assert str(told.value) == f"needs the blocks of each op (column core); {LEVEL_1}"
+    assert str(told.value) == f"needs the number of blocks of each op (column core); {LEVEL_1}"
 
 
 def test_ops_are_grouped_by_state_with_their_shapes() -> None:

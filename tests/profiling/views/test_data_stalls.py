@@ -29,7 +29,7 @@ def _rows(ops: list[dict[str, Any]], **more: Any) -> list[tuple[Any, ...]]:
 
 
 _TWO = [_op(0, 0, 0, 1_000), _op(0, 1, 1_050, 950), _op(1, 0, 0, 1_000), _op(1, 1, 1_000, 500)]
-_LOADER = "loader call, device free"
+_LOADER = "loader call, device idle"
 
 
 @pytest.mark.parametrize(("wait", "verdict"), [(100, "ok"), (102, "stall")])
@@ -122,8 +122,8 @@ def test_without_any_source_waiting_is_unknown() -> None:
         with pytest.raises(Impossible) as told:
             data_stalls(profile_of(ops, host=host, statistics=nothing), Options())
         assert str(told.value) == (
-            "needs the loader's calls, Preparing, Data Aug Bound, GetNext, or data queues; "
-            "record the host, too (activities CPU and NPU), or training_trace=on"
+            "needs calls of the data loader, Preparing, Data Aug Bound, GetNext, or data queues; "
+            "also record the host (activities CPU and NPU), or set training_trace=on"
         )
 
 

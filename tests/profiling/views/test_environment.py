@@ -34,7 +34,7 @@ def test_costly_settings_come_first_with_the_reason_and_unset_variables_last() -
         ("HCCL_RDMA_TC", "132"),
         ("ACLNN_CACHE_LIMIT", ""),
     ]
-    assert "Python's own thread" in str(rows[0][3])
+    assert "the Python thread" in str(rows[0][3])
     assert rows[1][3] is rows[2][3] is None
 
 
@@ -52,8 +52,8 @@ def test_recorded_variables_are_sorted_by_cost() -> None:
     schema = {"rank": pl.Int32(), "variable": pl.String(), "value": pl.String()}
     table = pl.DataFrame(values, schema=schema, orient="row")
     profile = profile_of(statistics={"environment": table})
-    logs = "CANN writes logs of level debug or info, which slows the host; 3 is errors only"
-    kernels = "each kernel is waited for before the next one is launched; for debugging only"
+    logs = "CANN logs at debug or info level, which slows down the host; 3 logs only errors"
+    kernels = "the host waits for each kernel before launching the next; for debugging only"
     assert _rows(profile) == [
         (0, "ASCEND_GLOBAL_LOG_LEVEL", "1", logs),
         (1, "ASCEND_GLOBAL_LOG_LEVEL", "0", logs),

@@ -72,11 +72,11 @@ def test_one_nanosecond_of_idle_time_is_fully_attributed() -> None:
 @pytest.mark.parametrize(
     ("ops", "host", "kind", "said"),
     [
-        (_OPS, _CALLS, "cpu", "needs ops of a device beside those of the host"),
-        (_OPS, [], "npu", f"needs calls on the host (trace); {_HOW}"),
+        (_OPS, _CALLS, "cpu", "needs ops on a device separate from the host"),
+        (_OPS, [], "npu", f"needs host calls (trace); {_HOW}"),
         (
             *(_OPS, [_CALLS[0] | {"start_ns": None}], "npu"),
-            f"needs calls on the host (trace) (column start_ns); {_HOW}",
+            f"needs host calls (trace) (column start_ns); {_HOW}",
         ),
         ([], _CALLS, "npu", "needs ops with start times"),
         (

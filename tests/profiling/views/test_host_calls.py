@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from jumar.profiling.advice.gate import free_share
-from jumar.profiling.advice.todo import pace, todo_table
+from jumar.profiling.advice.todo import step_summary, todo_table
 from jumar.profiling.profile import HOST_SCHEMA, OPS_SCHEMA, STEPS_SCHEMA, Profile
 from jumar.profiling.views.collectives import collectives
 from jumar.profiling.views.host_bound import host_bound
@@ -82,7 +82,7 @@ def test_annotations_frames_and_ops_explain_the_gap_they_cover(layer: str) -> No
     profile = _profile(layer=layer, name="preprocess")
     first = todo_table(profile).row(0, named=True)
     assert (first["key"], first["win_ms"]) == ("host-work", 217)
-    assert first["what"] == "The device idles 217.000 ms a step while the host is in preprocess"
+    assert first["what"] == "The device is idle 217.000 ms per step while the host is in preprocess"
     chinese = todo_table(profile, Options(language="zh")).row(0, named=True)
     assert chinese["what"] == "host 执行 preprocess 期间，设备每迭代空闲 217.000 ms"
     rows = {row["cause"]: row["free_ms"] for row in host_bound(profile, Options()).to_dicts()}
@@ -93,10 +93,10 @@ def test_all_enclosing_loop_explains_no_gap_but_is_still_listed() -> None:
     first = todo_table(_profile()).row(0, named=True)
     assert (first["key"], first["win_ms"]) == ("free", 217)
     (evidence,) = first["evidence"]
-    assert "calls on the host lie over 217.000 ms of it" in evidence
+    assert "host calls cover 217.000 ms of it" in evidence
     alone = _profile()
     bare = Profile(source="x", producer="kineto", kind="cuda", ops=alone.ops, steps=alone.steps)
-    assert todo_table(bare)["evidence"][0].to_list() == ["the profile holds no calls on the host"]
+    assert todo_table(bare)["evidence"][0].to_list() == ["the profile has no host calls"]
 
 
 def test_copy_from_pageable_memory_blocks_the_host() -> None:
@@ -119,7 +119,7 @@ def test_copy_from_pageable_memory_blocks_the_host() -> None:
 @pytest.mark.parametrize(
     ("entered", "expected"),
     [
-        (5 * MS, "entered the step 5.000 ms late"),
+        (5 * MS, "started the step 5.000 ms late"),
         (1 * MS, "4.000 ms of it in host call load"),
     ],
 )
@@ -218,19 +218,21 @@ def test_host_op_is_work_and_not_a_slow_launch() -> None:
     first = todo_table(replace(resized, ops=launched)).row(0, named=True)
     assert (first["key"], first["win_ms"]) == ("launching", 4 * 217)
     (evidence,) = first["evidence"]
-    assert evidence == "4 gaps a step: half of them hold up to 217.000 ms of it, one 217.000 ms"
+    assert evidence == "4 gaps per step: median 217.000 ms of it in each, at most 217.000 ms"
 
 
 def test_capture_without_marks_is_reported_as_one_step() -> None:
-    assert "average of 4 steady steps" in pace(_profile(), Options())
+    assert "average of 4 steady steps" in step_summary(_profile(), Options())
     unmarked = _profile()
     unmarked = replace(
         unmarked,
         ops=unmarked.ops.with_columns(pl.lit(None, pl.Int64).alias("step")),
         steps=unmarked.steps.clear(),
     )
-    assert "no steps are marked: all of it is one" in pace(unmarked, Options())
-    assert "未标出迭代" in pace(unmarked, Options(language="zh"))
+    assert "no steps are marked: the whole capture counts as one" in step_summary(
+        unmarked, Options()
+    )
+    assert "未标出迭代" in step_summary(unmarked, Options(language="zh"))
 
 
 US = 1000
@@ -304,7 +306,7 @@ def test_each_host_moment_has_its_most_specific_cause() -> None:
             *([(0, 250, 350), (1, 1_500, 1_507)], [(0, 260, 350), (1, 1_500, 1_507)]),
         ),
         ("copies of pageable memory", "copy", {0: 1}, {0: 60}, [(0, 340, 400)], [(0, 350, 400)]),
-        ("copies that it waits for", "copy", {0: 1}, {0: 60}, [(0, 390, 450)], [(0, 400, 450)]),
+        ("synchronous copies", "copy", {0: 1}, {0: 60}, [(0, 390, 450)], [(0, 400, 450)]),
         ("stream synchronisation", "blocking", {0: 1}, {0: 40}, [(0, 440, 480)], [(0, 450, 480)]),
         ("garbage collection", "collector", {0: 1}, {0: 30}, [(0, 470, 500)], [(0, 480, 500)]),
         # Whatever is called lies under one that launches, those with a cause included.
@@ -332,7 +334,7 @@ def test_each_host_moment_has_its_most_specific_cause() -> None:
         ("op", "aten::equal", "aten::equal"),
         ("op", "aten::numpy", "stream synchronisation"),
         ("runtime", "cudaEventSynchronize", "stream synchronisation"),
-        ("runtime", "hipMemcpy2D", "copies that it waits for"),
+        ("runtime", "hipMemcpy2D", "synchronous copies"),
         ("op", "cudaMemcpy", "launching ops"),
         ("op", "aten::item_", "launching ops"),
         ("runtime", "cuMemcpyHtoDAsync_v2", "launching ops"),

@@ -60,7 +60,7 @@ def test_ai_cpu_op_on_doubles_is_listed_with_its_reason() -> None:
     profile = training(ai_cpu_ns=250_000, steps=4)
     (row,) = view("aicpu", profile).iter_rows(named=True)
     assert (row["type"], row["count"], row["total_ms"]) == ("TopK", 4, 1.0)
-    assert "doubles" in row["reason"]
+    assert "double precision" in row["reason"]
     assert row["use_instead"] == "use FLOAT or FLOAT16"
     assert view("aicpu-time", profile)["compute_ms"].to_list() == [1.0]
 

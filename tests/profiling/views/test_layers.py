@@ -1,4 +1,4 @@
-"""Layers with everything inside them."""
+"""Layers, including their sublayers."""
 
 from typing import Any
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from jumar.profiling.views.op_costs import Cost, cost, family, words_of
+from jumar.profiling.views.op_costs import Cost, cost, dtypes_of, family
 
 
 def test_dtype_names_match_msprof() -> None:
-    assert words_of("FLOAT;DT_BF16; int8") == ["FLOAT", "BF16", "INT8"]
-    assert words_of(None) == [""]
+    assert dtypes_of("FLOAT;DT_BF16; int8") == ["FLOAT", "BF16", "INT8"]
+    assert dtypes_of(None) == [""]
 
 
 _NUMPY = {

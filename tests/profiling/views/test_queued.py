@@ -110,13 +110,13 @@ def test_host_is_blamed_only_while_no_op_waits_on_the_device(ahead: int, queued:
         win, evidence = told["free"]
         assert win == pytest.approx(0.58)
         assert evidence == [
-            "in 0.580 ms of it the next op had been launched long before: it waits on the device, "
-            "for another stream or another program"
+            "in 0.580 ms of it the next op had been launched long before and waits on the device, "
+            "for another stream or program"
         ]
         assert not {"launching", "host-work"} & set(told)
         assert causes == {
             "memory copies": pytest.approx(0.12),
-            "none on the host: the next op waits on the device": pytest.approx(0.58),
+            "not the host: the next op waits on the device": pytest.approx(0.58),
         }
     else:
         assert told["launching"][0] == pytest.approx(0.7)

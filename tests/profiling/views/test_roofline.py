@@ -19,7 +19,7 @@ from jumar.profiling.views import VIEWS, Impossible, Options, chips, roofline
 from jumar.profiling.views.alike import KEY
 from jumar.profiling.views.chips import chip_of, read_chips
 from jumar.profiling.views.op_costs import cost
-from jumar.profiling.views.roofline import limits, the_chip
+from jumar.profiling.views.roofline import limits, require_chip
 from jumar.profiling.views.view import LEVEL_1
 from tests.profiling.generated import frame, profile_of, training
 
@@ -135,8 +135,8 @@ def test_causal_mask_halves_attention_work_on_ascend() -> None:
     [
         ("MatMulV2", "2048,2048;2048,2048", "BF16;BF16", "more work at once"),
         ("MatMulV2", "2048,2045;2045,2048", "BF16;BF16", "multiples of 16"),
-        ("Relu", "2048,2048", "FLOAT", "or use 16-bit types"),
-        ("Relu", "2048,2048", "BF16", "so that it reads and writes less; look"),
+        ("Relu", "2048,2048", "FLOAT", "or use 16-bit dtypes"),
+        ("Relu", "2048,2048", "BF16", "to read and write less; check"),
         (_SCORE, "2,512,512;2,512,512;2,512,512", "BF16;BF16;BF16", "causal mask as a flag"),
     ],
 )
@@ -180,7 +180,7 @@ def test_headroom_is_the_distance_to_the_chips_peak(tmp_path: Path) -> None:
     file.write_text(json.dumps({"chips": [TEST_CHIP]}))
     table = VIEWS["roofline"].make(training(steps=1), Options(chip=file))
     (own,) = read_chips(file)
-    assert own.says == "Test: the user's file"
+    assert own.summary == "Test: the user's file"
     row = table.row(0, named=True)
     assert row["type"] == "MatMulV2"
     assert row["bound"] == "cube"
@@ -204,7 +204,7 @@ def test_every_built_in_chip_names_its_source_and_unsourced_rates() -> None:
 
 def test_unsourced_rates_are_shown_with_the_chip() -> None:
     (old,) = (chip for chip in read_chips() if chip.name == "Ascend 910A")
-    assert old.says.startswith("Ascend 910A, unverified cube_tflops.FLOAT, hbm_gb_s: Huawei")
+    assert old.summary.startswith("Ascend 910A, unverified cube_tflops.FLOAT, hbm_gb_s: Huawei")
 
 
 def test_da_vinci_chip_variants_are_distinguished_by_name() -> None:
@@ -367,7 +367,7 @@ def test_every_op_is_compared_with_the_tightest_of_three_limits(rates: Options) 
 
 def test_ops_without_a_limit_are_kept(rates: Options) -> None:
     profile = profile_of(_LIMITED)
-    table = limits(profile, the_chip(profile, rates))
+    table = limits(profile, require_chip(profile, rates))
     assert table.select(
         "type", "count", "total_ns", "least_ns", "bound", "flops", "bytes"
     ).rows() == [
@@ -379,7 +379,7 @@ def test_ops_without_a_limit_are_kept(rates: Options) -> None:
         ("Relu", 1, 5_000, 2_000, "launch", 10.0, 80.0),
         ("Relu", 1, 1_000, 2_000, "launch", 20.0, 160.0),
     ]
-    assert limits(profile, the_chip(profile, rates)) is table
+    assert limits(profile, require_chip(profile, rates)) is table
 
 
 def test_longest_of_too_many_different_ops_are_kept(
@@ -387,7 +387,7 @@ def test_longest_of_too_many_different_ops_are_kept(
 ) -> None:
     monkeypatch.setattr(roofline, "MOST_COMBINATIONS", 4)
     profile = profile_of(_LIMITED)
-    table = limits(profile, the_chip(profile, rates))
+    table = limits(profile, require_chip(profile, rates))
     assert table.select("type", "least_ns", "bound", "flops", "bytes").rows() == [
         ("MatMulV2", 20_000, "cube", 2e9, 12e6),
         ("Conv2D", None, None, None, 3504.0),
@@ -402,7 +402,7 @@ def test_ties_among_the_last_ops_are_broken_by_text(
     monkeypatch.setattr(roofline, "MOST_COMBINATIONS", 3)
     sizes = ("7", "9", "5", "8", "6")
     profile = profile_of([_row("Add", 4_000, size) for size in sizes] + [_row("Add", 9_000, "1")])
-    table = limits(profile, the_chip(profile, rates))
+    table = limits(profile, require_chip(profile, rates))
     assert table["input_shapes"].to_list() == ["1", "5", "6"]
 
 
@@ -416,7 +416,7 @@ def test_equal_headroom_is_sorted_by_op(rates: Options) -> None:
         for layout in ("NZ", "ND")
     ]
     profile = profile_of(rows)
-    for table in (roofline.roofline(profile, rates), limits(profile, the_chip(profile, rates))):
+    for table in (roofline.roofline(profile, rates), limits(profile, require_chip(profile, rates))):
         found = table.select(KEY).rows()
         assert len(found) == 32
         assert found == sorted(found)
@@ -426,8 +426,8 @@ def test_unknown_chip_is_requested() -> None:
     for chip, said in (("", "the accelerator"), ("Odd 9000", "Odd 9000")):
         profile = profile_of([_row("Add", 1, "8")], kind="cuda", chip=chip)
         with pytest.raises(Impossible) as told:
-            the_chip(profile, Options())
-        assert str(told.value) == f"needs peak rates of {said}; give --chip FILE with them"
+            require_chip(profile, Options())
+        assert str(told.value) == f"needs peak rates of {said}; give them with --chip FILE"
 
 
 def test_ops_without_shapes_have_no_limits(rates: Options) -> None:

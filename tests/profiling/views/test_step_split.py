@@ -138,7 +138,7 @@ def test_ops_without_times_give_no_split(lacks: str) -> None:
     ops = [_op(3, 4, 0, **{lacks: None})]
     with pytest.raises(Impossible) as told:
         split_view(profile_of(ops, steps=[_recorded(0, computing=1)]), Options())
-    assert str(told.value) == f"needs ops with start and duration (column {lacks})"
+    assert str(told.value) == f"needs ops with start times and durations (column {lacks})"
     with pytest.raises(Impossible) as told:
         split_view(profile_of(steps=[_recorded(0, free=1)]), Options())
     assert str(told.value) == "needs ops with start times and durations"
@@ -155,8 +155,8 @@ def test_steps_covering_under_a_thousandth_of_the_ops_contradict_them() -> None:
     assert contradictions(_outside(1000)) == []
     (line,) = contradictions(_outside(999))
     assert line.en == (
-        "the steps hold 0.001 ms of the 1.000 ms in which ops run; their marks are on another "
-        "clock, or of another time"
+        "the steps contain 0.001 ms of the 1.000 ms in which ops run; their marks are on another "
+        "clock or from another time"
     )
     assert line.zh == (
         "算子共执行 1.000 ms，其中只有 0.001 ms 落在迭代内；迭代标记属于其他时钟或其他时段"
@@ -185,15 +185,15 @@ def _told(**parts: int) -> Profile:
 @pytest.mark.parametrize(
     ("part", "near", "far", "said"),
     [
-        ("computing", 700_000, 700_001, "computing is 1.200 ms by the ops and 1.400 ms"),
-        ("computing", 500_000, 499_999, "computing is 1.200 ms by the ops and 1.000 ms"),
+        ("computing", 700_000, 700_001, "computing is 1.200 ms according to the ops, but 1.400 ms"),
+        ("computing", 500_000, 499_999, "computing is 1.200 ms according to the ops, but 1.000 ms"),
         (
             "communication_not_overlapped",
             400_000,
             400_001,
-            "uncovered communication is 0.600 ms by the ops and 0.800 ms",
+            "uncovered communication is 0.600 ms according to the ops, but 0.800 ms",
         ),
-        ("free", 150_000, 150_001, "free is 0.100 ms by the ops and 0.300 ms"),
+        ("free", 150_000, 150_001, "idle time is 0.100 ms according to the ops, but 0.300 ms"),
     ],
 )
 def test_figures_differing_by_a_tenth_of_the_steps_contradict_each_other(
@@ -203,7 +203,7 @@ def test_figures_differing_by_a_tenth_of_the_steps_contradict_each_other(
     profile = _told(**{part: far})
     (line,) = contradictions(profile)
     assert line.en == (
-        f"{said} by the capture's own step_trace_time; ops are missing or on another clock"
+        f"{said} in the capture's own step_trace_time; ops are missing or on another clock"
     )
     assert contradictions(profile) is contradictions(profile)
 

@@ -159,5 +159,5 @@ def test_groups_are_sorted_by_total_then_key(by: str, columns: tuple[str, ...]) 
     ]
     with pytest.raises(Impossible) as told:
         grouped(by, profile_of([_op("A", 5, **{columns[-1]: None})]), Options())
-    how = "record by `jumar profile`, which notes the layer" if by == "module" else LEVEL_1
+    how = "record with `jumar profile`, which records layers" if by == "module" else LEVEL_1
     assert str(told.value) == f"needs ops with their {by} (column {columns[-1]}); {how}"

@@ -16,8 +16,8 @@ from jumar.profiling.views.windows import (
     computing_spans,
     computing_union,
     copying_union,
+    has_steps,
     is_communication,
-    names_steps,
     steady,
     step_windows,
     within,
@@ -106,10 +106,10 @@ def test_steps_follow_the_device_ops_without_overlap() -> None:
         (0, 1, 140, 140, 300),
         (1, 0, 50, 50, 60),
     ]
-    assert names_steps(profile)
+    assert has_steps(profile)
     unmarked = profile_of(_STEPPED)
     assert _windows(unmarked)[0] == (0, 0, 100, 100, 140)
-    assert names_steps(unmarked)
+    assert has_steps(unmarked)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_marks_are_used_if_ops_have_no_step(
     marks = [_mark(0, 80, 130), _mark(1, 130, 900, rank=None), _mark(2, 20, 20)]
     profile = profile_of(ops, kind=kind, steps=[*marks, _mark(3, None, 50), _mark(4, 50, None)])
     assert _windows(profile) == expected
-    assert names_steps(profile)
+    assert has_steps(profile)
 
 
 def test_without_marks_a_cpu_uses_the_steps_of_its_ops() -> None:
@@ -198,10 +198,10 @@ def test_without_marks_a_cpu_uses_the_steps_of_its_ops() -> None:
 def test_everything_is_one_step_if_none_is_marked() -> None:
     profile = profile_of([_op(100, 50), _op(300, None), _op(40, 5, rank=1), _op(None, 3)])
     assert _windows(profile) == [(0, 0, 100, 100, 300), (1, 0, 40, 40, 45)]
-    assert not names_steps(profile)
-    assert names_steps(profile_of([_op(1, 1), _op(2, 1, step=3)]))
-    assert not names_steps(profile_of([_op(1, 1)], steps=[_mark(0, None, 5)]))
-    assert names_steps(profile_of([_op(1, 1)], steps=[_mark(0, 1, 5)]))
+    assert not has_steps(profile)
+    assert has_steps(profile_of([_op(1, 1), _op(2, 1, step=3)]))
+    assert not has_steps(profile_of([_op(1, 1)], steps=[_mark(0, None, 5)]))
+    assert has_steps(profile_of([_op(1, 1)], steps=[_mark(0, 1, 5)]))
 
 
 def _lasting(*lengths: int, rank: int = 0) -> pl.DataFrame:

@@ -154,7 +154,7 @@ def test_measured_rates_form_a_chip_table(tmp_path: Path) -> None:
     assert chip.cube_peak("FLOAT") > 1e9
     assert chip.hbm_gb_s > 0.1
     assert 0 < chip.launch_us < 1000
-    assert chip.name in chip.says
+    assert chip.name in chip.summary
 
 
 def test_allocations_are_paired_by_device_and_address_and_belong_to_their_op() -> None:

@@ -1,4 +1,4 @@
-"""What a finding is, where it is registered, and a profile as findings see it."""
+"""Findings, their registry, and the view of a profile that they search."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -36,13 +36,13 @@ from jumar.profiling.views.windows import (
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """One thing in a profile that costs time.
+    """An instance of a finding in a profile.
 
     Args:
-        values: Values for the braces in its finding's texts.
-        spans: The intervals that would go; already `carved` if only a part would.
-        evidence: The lines that show it.
-        host_ns: How long the host was blocked in it, over all steps; shown even if little is saved.
+        values: Values for the placeholders in the finding's texts.
+        spans: The time intervals that would be saved; `carved` if only a share would.
+        evidence: Lines that show it.
+        host_ns: How long it blocked the host, over all steps; long blocking is always reported.
     """
 
     values: Mapping[str, object]
@@ -53,19 +53,18 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """A kind of lost time that the to-do list knows.
+    """A kind of lost time that the to-do list reports.
 
     Args:
         name: Its name, for scripts.
-        what: What costs time, in one line; `{name}` is filled from a claim's values.
-        change: What to try, filled likewise.
-        search: Finds it in a profile.
-        place: Order in which findings claim time: the specific before the general.
-
-        setting: The recipe's field that changes it; empty if there is none.
-        view: The view that shows all of it.
-        of_ops: Whether ops are claimed: a moment is saved only if one op computes alone.
-        certain: False if the saving is estimated, or an upper limit.
+        what: What costs time, in one line; placeholders are filled from the claim's values.
+        change: What to try, with placeholders likewise.
+        search: Finds instances in a profile.
+        place: Order in which findings claim time: specific before general ones.
+        setting: The recipe field that makes the change; empty if there is none.
+        view: The view with the details.
+        of_ops: Whether it claims ops, whose time is saved only where no other op computes.
+        certain: False if the saving is an estimate or upper limit.
     """
 
     name: str
@@ -80,18 +79,17 @@ class Finding:
 
 
 FINDINGS: Final = Registry[Finding]("jumar.profiling.advice")
-"""Every finding by its name; what is added here is in the list on the terminal, in JSON and CSV,
-and on the page."""
+"""All findings by name, for the to-do list on terminal and page, in JSON and CSV."""
 
 
 def types_by_time(ops: pl.DataFrame) -> list[str | None]:
-    """The types of ops, the one that took longest first."""
+    """The types of ops, by total time."""
     sums = ops.group_by("type").agg(pl.col("duration_ns").sum())
     return sums.sort("duration_ns", "type", descending=[True, False])["type"].to_list()
 
 
 def carved(table: pl.DataFrame, share: pl.Expr | float) -> pl.DataFrame:
-    """Intervals scaled to the share of their length that would be saved."""
+    """Intervals shortened to the share of their length that would be saved."""
     part = share if isinstance(share, pl.Expr) else pl.lit(share)
     length = ((pl.col("end_ns") - pl.col("start_ns")) * part.clip(0.0, 1.0)).floor()
     return table.select(
@@ -100,31 +98,31 @@ def carved(table: pl.DataFrame, share: pl.Expr | float) -> pl.DataFrame:
 
 
 def ms(nanoseconds: float) -> str:
-    """Nanoseconds as text in milliseconds."""
+    """Nanoseconds as text, in milliseconds."""
     return f"{nanoseconds / 1e6:.3f} ms"
 
 
 def alike(line: str) -> Text:
-    """A line of names and numbers, which is the same in both languages."""
+    """A text that is the same in both languages."""
     return Text(en=line, zh=line)
 
 
 class Blame(NamedTuple):
-    """One cause on the host: its calls in the steps, and the idle time it claims."""
+    """A cause on the host, with its calls in the steady steps and the idle time it explains."""
 
     cause: Cause
     host: pl.DataFrame
     free: pl.DataFrame
     beside_ns: int
-    """How much of its calls overlaps uncovered communication."""
+    """How long its calls overlap uncovered communication."""
 
 
 _EQUAL = 0.98
-"""Ranks that step together differ by the jitter of their last op."""
+"""Ranks in lockstep have step times within this share of each other."""
 
 
 def _pace(profile: Profile, averages: pl.DataFrame) -> int:
-    """The rank whose view of a profile is taken, from a table of average steps."""
+    """The rank to report on, from a table of average step times."""
     if averages.height < 2:
         return int(averages["rank"][0]) if averages.height else 0
     longest = averages.filter(pl.col("mean") >= _EQUAL * pl.col("mean").max())["rank"].to_list()
@@ -135,17 +133,17 @@ def _pace(profile: Profile, averages: pl.DataFrame) -> int:
 
 
 class Case:
-    """A profile as its slowest rank sees it, whose steps set the pace, without warm-up.
+    """The steady steps of a profile's slowest rank, which determines the step time.
 
     Args:
         profile: The profile.
-        options: What the user set.
+        options: The user's options.
 
     Attributes:
-        rank: The rank with the longest average step; of equals the one that waits longest,
-            since its collectives show who came late.
-        windows: Its steady steps; each begins where the one before ended.
-        steps: Their number.
+        rank: The rank with the longest average step; of equal ones the one that waits longest,
+            since its collectives show the late rank.
+        windows: Its steady steps, each from the end of the previous one.
+        steps: The number of steady steps.
     """
 
     def __init__(self, profile: Profile, options: Options) -> None:
@@ -159,11 +157,11 @@ class Case:
 
     @property
     def step_ns(self) -> float:
-        """Average length of a step, including what precedes its first op."""
+        """Average step time, including the time before the first op."""
         return float((self.windows["end_ns"] - self.windows["begin_ns"]).sum()) / self.steps
 
     def own(self, table: pl.DataFrame) -> pl.DataFrame:
-        """The rows of this rank in its steady steps."""
+        """The rows of this rank in the steady steps."""
         if self.windows.is_empty():
             return table.clear()
         return table.filter(self._is_own())
@@ -175,7 +173,7 @@ class Case:
 
     @cached_property
     def ops(self) -> pl.DataFrame:
-        """The computing ops of this rank: `rank`, `start_ns`, `duration_ns`, and their `kind`."""
+        """The computing ops of this rank: `rank`, `start_ns`, `duration_ns`, `kind`."""
         wanted = pl.lit(False) if self.windows.is_empty() else computes(self.profile.ops)
         if not self.windows.is_empty():
             wanted &= self._is_own()
@@ -189,12 +187,12 @@ class Case:
 
     @cached_property
     def kinds(self) -> pl.DataFrame:
-        """The kinds of these ops, with `count` and `duration_ns` of the ops present."""
+        """The kinds of these ops, with their `count` and total `duration_ns`."""
         here = self.ops.group_by("kind").agg(pl.len().alias("count"), pl.col("duration_ns").sum())
         return kinds(self.profile).table.drop("count", "total_ns").join(here, on="kind")
 
     def of(self, chosen: pl.DataFrame) -> pl.DataFrame:
-        """The ops of some kinds."""
+        """The ops of the chosen kinds."""
         return self.ops.join(chosen.select("kind"), on="kind", how="semi")
 
     @cached_property
@@ -214,8 +212,8 @@ class Case:
 
     @cached_property
     def together(self) -> pl.DataFrame:
-        """When several ops compute at once: to save time there, all of them would have to go."""
-        # Most ops have the device to themselves, and need no sweep.
+        """When several ops compute at once; there, saving one op saves no time."""
+        # Most ops run alone and need no sweep.
         ops = spans(self.ops).sort("start_ns")
         reached = ops["end_ns"].cum_max()
         behind = (ops["start_ns"] < reached.shift(1)).fill_null(False)
@@ -225,22 +223,22 @@ class Case:
 
     @cached_property
     def causes(self) -> list[Cause]:
-        """Causes of time spent on the host."""
+        """The causes of idle time on the host."""
         return causes(self.profile)
 
     @cached_property
     def uncovered(self) -> pl.DataFrame:
-        """When this rank communicates and nothing computes."""
+        """When this rank communicates and does not compute."""
         return difference(self.communicating, self.computes)
 
     @cached_property
     def free(self) -> pl.DataFrame:
-        """When nothing computes or communicates in the steady steps; memory may be copied."""
+        """When this rank neither computes nor communicates in the steady steps."""
         return difference(self.inside, pl.concat([self.computes, self.communicating]))
 
     @cached_property
     def queued(self) -> pl.DataFrame:
-        """When this rank's device is idle although its next op was launched long before."""
+        """When this rank's device is idle although the next op is in its queue."""
         return queued_gaps(self.profile).filter(pl.col("rank") == self.rank)
 
     @cached_property
@@ -250,7 +248,7 @@ class Case:
 
     @cached_property
     def augmenting(self) -> pl.DataFrame:
-        """`Data Aug Bound` of graph mode: how long steps wait for data before their first op."""
+        """When steps wait for data, by `Data Aug Bound` of graph mode."""
         recorded = self.profile.steps.filter(
             (pl.col("rank").fill_null(0) == self.rank) & (pl.col("data_ns") > 0)
         ).unique("step", keep="first", maintain_order=True)
@@ -263,12 +261,12 @@ class Case:
 
     @cached_property
     def blames(self) -> tuple[list[Blame], pl.DataFrame]:
-        """The idle time that each cause on the host explains, and what remains.
+        """The idle time explained by each cause on the host, and the rest.
 
-        While the next op waits on the device, the host is not to blame, whatever it does.
+        While the next op waits on the device, the host is not to blame.
         """
         if self.profile.kind == "cpu":
-            # Nothing is idle while the loader works; its calls count as waiting.
+            # On a CPU nothing is idle while the loader works; its calls count as waiting.
             loading = [cause for cause in self.causes if cause.kind == "data"]
             hosts = [intersection(cause.host, self.inside) for cause in loading]
             pairs = zip(loading, hosts, strict=True)

@@ -1,4 +1,4 @@
-"""Findings about collectives: waiting for ranks, and uncovered transfers."""
+"""Findings about collectives: waiting, and uncovered communication."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -16,7 +16,7 @@ _LATE_NS: Final = 50_000
 
 
 def waiting(case: Case) -> Iterator[Claim]:
-    """Time in collectives without transfers while nothing computes."""
+    """Uncovered time in collectives without transfers."""
     try:
         rows = case.own(collective_rows(case.profile, uncovered=False))
     except Impossible:
@@ -26,7 +26,7 @@ def waiting(case: Case) -> Iterator[Claim]:
     if rows.is_empty() or case.uncovered.is_empty():
         return
     share = pl.col("still_ns") / pl.col("elapse_ns")
-    # Collectives on several streams may overlap; a segment takes the share of the latest begun.
+    # Collectives on several streams may overlap; the share of the last one started counts.
     begun = rows.sort("start_ns", maintain_order=True).select(
         pl.col("rank").cast(pl.Int32), pl.col("start_ns").alias("from_ns"), share.alias("share")
     )
@@ -81,7 +81,7 @@ def _spent(row: dict[str, object]) -> Text:
 
 
 def _late(case: Case) -> Iterator[Text]:
-    """Which rank came last to the longest collective, and which ranks the profile lacks."""
+    """The late rank of the longest collective, and ranks that the profile lacks."""
     if len(case.profile.ranks) < 2:
         return
     table = collectives(case.profile, case.options)
@@ -90,7 +90,7 @@ def _late(case: Case) -> Iterator[Text]:
         rank, name, did = row["late_rank"], row["name"], row["late_rank_did"]
         by = ms(row["late_ns"])
         yield Text(
-            en=f"rank {rank} came {by} after the first to {name}: {did}",
+            en=f"rank {rank} entered {name} {by} after the first rank: {did}",
             zh=f"卡 {rank} 比最早的卡晚 {by} 进入 {name}：{did}",
         )
     links = case.profile.links
@@ -99,15 +99,15 @@ def _late(case: Case) -> Iterator[Text]:
     if absent:
         named = ", ".join(map(str, absent))
         yield Text(
-            en=f"ranks {named} take part too but are not in this profile; where all ranks in it "
-            "idle at once, the late one is among the missing ones",
+            en=f"ranks {named} also take part but are not in this profile; where all its ranks are "
+            "idle at once, the late rank is one of those",
             zh=f"卡 {named} 也参与通信，但不在此性能数据中；若这里的所有卡同时空闲，"
             "迟到的卡就在其中",
         )
 
 
 def _meanwhile(case: Case) -> list[Text]:
-    """What the host did while communication was uncovered."""
+    """What the host did during uncovered communication."""
     lines: list[Text] = []
     for cause in case.causes:
         both = length(intersection(cause.alone, case.uncovered))
@@ -115,7 +115,7 @@ def _meanwhile(case: Case) -> list[Text]:
             stood = ms(both / case.steps)
             lines.append(
                 Text(
-                    en=f"meanwhile the host spent {stood} a step in {cause.label.en}",
+                    en=f"meanwhile the host spent {stood} per step in {cause.label.en}",
                     zh=f"其间 host 每迭代在 {cause.label.zh} 中阻塞 {stood}",
                 )
             )
@@ -123,7 +123,7 @@ def _meanwhile(case: Case) -> list[Text]:
 
 
 def transfers(case: Case) -> Iterator[Claim]:
-    """Communication not covered by computing, of any kind."""
+    """Uncovered communication of any kind."""
     if case.uncovered.is_empty():
         return
     bare = ms(length(intersection(case.uncovered, case.inside)) / case.steps)
@@ -133,7 +133,7 @@ def transfers(case: Case) -> Iterator[Claim]:
         spans=case.uncovered,
         evidence=(
             Text(
-                en=f"{whole} of communication a step, of which {bare} uncovered (waiting is "
+                en=f"{whole} of communication per step, of which {bare} uncovered (waiting is "
                 "counted separately)",
                 zh=f"每迭代通信 {whole}，其中未掩盖 {bare}（等待另行统计）",
             ),
@@ -145,13 +145,13 @@ FINDINGS.add(
     Finding(
         name="collective-wait",
         what=Text(
-            en="Collectives wait instead of transferring: {name} lasts {lasts}, of which {still} "
-            "nothing is transferred",
+            en="Collectives wait instead of transferring: {name} takes {lasts}, {still} of it "
+            "without transfers",
             zh="集合通信在等待而非传输：{name} 持续 {lasts}，其中 {still} 没有传输数据",
         ),
         change=Text(
-            en="Find the rank that comes late (profile all ranks of the group) and give all ranks "
-            "equal work: equal batches, loaders that keep up, no work of one rank alone (saving, "
+            en="Find the straggler (profile all ranks of the group) and give all ranks equal work: "
+            "equal batches, data loading that keeps up, and no work on a single rank (saving, "
             "logging) before a collective.",
             zh="找出迟到的卡（采集通信域内所有卡），使各卡负载均衡：batch 大小一致，数据加载"
             "跟得上，集合通信之前不要让某一张卡单独做事（保存、写日志）。",
@@ -165,12 +165,12 @@ FINDINGS.add(
     Finding(
         name="uncovered-communication",
         what=Text(
-            en="Communication that nothing computes beside: {bare} a step",
+            en="Uncovered communication: {bare} per step",
             zh="未被计算掩盖的通信：每迭代 {bare}",
         ),
         change=Text(
             en="Start collectives earlier and in larger buckets (bucket_cap_mb), or send gradients "
-            "in half precision, so that backward covers them.",
+            "in half precision, so that the backward pass covers them.",
             zh="让集合通信更早开始、使用更大的桶（bucket_cap_mb），或以半精度传输梯度，使反向计算能"
             "将其掩盖。",
         ),

@@ -1,4 +1,4 @@
-"""A finding about kernels bound by the scalar unit of Ascend's cores, from their counters."""
+"""A finding about kernels limited by the scalar unit of Ascend cores, from their counters."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -20,9 +20,9 @@ from jumar.profiling.showing import shown
 from jumar.profiling.views.alike import pipes_of
 
 _BUSY: Final = 0.8
-"""Share of its time for which a pipe is busy that limits an op, as Ascend's own tools have it."""
+"""A pipe busy for at least this share of the time limits an op, as in Ascend's own tools."""
 _SHORTEST_NS: Final = 10_000
-"""Of a shorter op the scalar unit's work is getting started, which is not a matter of its code."""
+"""In shorter ops the scalar unit is busy mainly with start-up, whatever their code."""
 _CORES: Final = ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV")
 _SHOWN: Final = 3
 _USED: Final = ("rank", "type", "core", "start_ns", "duration_ns", "input_shapes")
@@ -31,7 +31,7 @@ _USED: Final = ("rank", "type", "core", "start_ns", "duration_ns", "input_shapes
 def scalar_bound(case: Case) -> Iterator[Claim]:
     """Ops whose scalar unit is busy nearly all the time, and longer than any other pipe.
 
-    What they could save is the time by which the scalar unit is busy for longer than the next pipe,
+    The possible saving is the time by which the scalar unit is busy longer than the next pipe,
     which would then be the limit.
     """
     pipes = pipes_of(case.profile.ops)
@@ -61,17 +61,17 @@ def scalar_bound(case: Case) -> Iterator[Claim]:
 
 
 def _types(ops: pl.DataFrame) -> str:
-    """The types of ops, the longest first."""
+    """The types of ops with the most time, as text."""
     types = types_by_time(ops)
     named = ", ".join(shown(str(kind or "-"), 40) for kind in types[:_SHOWN])
     return f"{named}, ..." if len(types) > _SHOWN else named
 
 
 def _lines(case: Case, ops: pl.DataFrame) -> Iterator[Text]:
-    """The largest groups, with how busy both pipes are."""
+    """Lines for the largest groups, with how busy both pipes are."""
     lasted = pl.col("duration_ns").sum()
     shares = [
-        # By time, in integers: a sum of floats would depend on the order of threads.
+        # Weighted by time, in integers: sums of floats would depend on the order of threads.
         ((pl.col(name) * pl.col("duration_ns")).round().cast(pl.Int64).sum() * 100 / lasted).alias(
             name
         )
@@ -86,7 +86,7 @@ def _lines(case: Case, ops: pl.DataFrame) -> Iterator[Text]:
         what = f"{row['count'] / case.steps:g} x {row['type'] or '-'} {row['input_shapes'] or '-'}"
         length = ms(row["duration_ns"] / case.steps)
         yield Text(
-            en=f"{what}: {length} a step, scalar unit busy {row['scalar']:.0f} %, the next pipe "
+            en=f"{what}: {length} per step, scalar unit busy {row['scalar']:.0f} %, next pipe "
             f"{row['next']:.0f} %",
             zh=f"{what}：每迭代 {length}，标量单元忙碌 {row['scalar']:.0f} %，"
             f"其次的流水 {row['next']:.0f} %",
@@ -99,14 +99,14 @@ FINDINGS.add(
     Finding(
         name="scalar-bound",
         what=Text(
-            en="The scalar unit holds up {types}: {lasts} a step",
+            en="The scalar unit limits {types}: {lasts} per step",
             zh="标量单元成为瓶颈的算子 {types}：每迭代 {lasts}",
         ),
         change=Text(
-            en="Give the op fewer and larger pieces: contiguous inputs, inner axes that are "
-            "multiples of 32 bytes, more rows in one call. In a kernel of your own take index "
-            "arithmetic and branches out of the loop and use larger tiles; for one of CANN's look "
-            "for another layout, algorithm or release.",
+            en="Give the op fewer and larger blocks: contiguous inputs, inner axes that are "
+            "multiples of 32 bytes, more rows per call. In your own kernels, move index arithmetic "
+            "and branches out of the loop and use larger tiles; for CANN's, try another layout, "
+            "algorithm or release.",
             zh="让算子处理更少、更大的数据块：输入连续、内轴为 32 字节的倍数、一次调用处理更多行。"
             "自己编写的 kernel 应把下标计算和分支移出循环，并加大分块；CANN 自带的 kernel "
             "可尝试其他数据格式、算法或版本。",

@@ -1,4 +1,4 @@
-"""A finding about variables that make the host wait for each op."""
+"""A finding about environment variables that make the host wait for each op."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ _BLOCKING = ("ASCEND_LAUNCH_BLOCKING", "CUDA_LAUNCH_BLOCKING")
 
 
 def blocked_launches(case: Case) -> Iterator[Claim]:
-    """The idle time except waiting for data, if launches wait for their op."""
+    """Idle time, except waiting for data, if launches are blocking."""
     try:
         rows = recorded(case.profile)
     except Impossible:
@@ -24,7 +24,7 @@ def blocked_launches(case: Case) -> Iterator[Claim]:
             stalls = [blame.free for blame in case.blames[0] if blame.cause.kind == "data"]
             idle = difference(case.free, union(pl.concat([case.augmenting, *stalls])))
             line = Text(
-                en=f"{name}={value} was set while this was recorded",
+                en=f"{name}={value} was set during the recording",
                 zh=f"采集时设置了 {name}={value}",
             )
             values = {"free": ms(length(idle) / case.steps), "variable": name}
@@ -36,12 +36,12 @@ FINDINGS.add(
     Finding(
         name="launch-blocking",
         what=Text(
-            en="{variable} makes the host wait for each op: the device idles {free} a step",
+            en="{variable} makes the host wait for each op: the device is idle {free} per step",
             zh="{variable} 使 host 等待每个算子执行完：设备每迭代空闲 {free}",
         ),
         change=Text(
-            en="Unset it, and record again: what this capture shows of the host is not what a "
-            "training without it does.",
+            en="Unset it and record again: with it, the host behaves differently than in a normal "
+            "training.",
             zh="取消该变量后重新采集：当前采集到的 host 行为与正常训练不同。",
         ),
         search=blocked_launches,

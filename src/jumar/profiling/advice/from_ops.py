@@ -1,4 +1,4 @@
-"""Findings about ops: AI CPU, format changes, casts, dtypes, clock, and head-room."""
+"""Findings about ops: AI CPU, format changes, casts, dtypes, clock, and headroom."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -11,28 +11,28 @@ from jumar.profiling.views.aicpu import ai_cpu
 from jumar.profiling.views.casts import is_cast, is_format_change
 from jumar.profiling.views.frequency import DROP, clocks
 from jumar.profiling.views.intervals import spans
-from jumar.profiling.views.op_costs import family, words_of
-from jumar.profiling.views.roofline import limits, the_chip
+from jumar.profiling.views.op_costs import dtypes_of, family
+from jumar.profiling.views.roofline import limits, require_chip
 from jumar.profiling.views.shapes import shapes_of
 from jumar.profiling.views.view import Impossible
 
 _SHOWN: Final = 3
 _REACHABLE: Final = 0.7
-"""Share of the chip's limit that a good kernel reaches; above it nothing can be saved."""
+"""Share of the chip's peak that a good kernel reaches; savings are counted up to it."""
 
 _TYPES: Final = 5
 _WITH_LIMITS: Final = ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV", "CUDA")
-"""Cores to which the chip table's rates apply; a generator of random bits has others."""
+"""Cores to which the chip table's rates apply; random number generators have others."""
 
 
 def _share(case: Case, kinds: pl.DataFrame) -> str:
-    """Percent of the time of all computing ops."""
+    """The kinds' percentage of compute time."""
     total = max(float(case.kinds["duration_ns"].sum()), 1.0)
     return f"{100 * float(kinds['duration_ns'].sum()) / total:.1f}"
 
 
 def _largest(case: Case, kinds: pl.DataFrame, *columns: str) -> tuple[Text, ...]:
-    """The largest groups of ops as text."""
+    """Lines for the largest groups of ops."""
     table = (
         kinds.group_by(*columns)
         .agg(pl.col("count").sum(), pl.col("duration_ns").sum())
@@ -44,13 +44,15 @@ def _largest(case: Case, kinds: pl.DataFrame, *columns: str) -> tuple[Text, ...]
         group = " ".join(str(row[name] or "-") for name in columns)
         count, lasted = f"{row['count'] / case.steps:g}", ms(row["duration_ns"] / case.steps)
         lines.append(
-            Text(en=f"{count} x {group}: {lasted} a step", zh=f"{count} x {group}：每迭代 {lasted}")
+            Text(
+                en=f"{count} x {group}: {lasted} per step", zh=f"{count} x {group}：每迭代 {lasted}"
+            )
         )
     return tuple(lines)
 
 
 def ai_cpu_ops(case: Case) -> Iterator[Claim]:
-    """Ops on the AI CPU, which the AI Core would run in a fraction of the time."""
+    """Ops on the AI CPU, which would take a fraction of the time on the AI Core."""
     kinds = case.kinds.filter(pl.col("core") == "AI_CPU")
     if kinds.is_empty():
         return
@@ -74,7 +76,7 @@ def ai_cpu_ops(case: Case) -> Iterator[Claim]:
 
 
 def format_changes(case: Case) -> Iterator[Claim]:
-    """TransData, Transpose and the like."""
+    """TransData, Transpose and similar ops."""
     kinds = case.kinds.filter(is_format_change(case.kinds))
     if kinds.is_empty():
         return
@@ -107,7 +109,7 @@ def casts(case: Case) -> Iterator[Claim]:
 
 
 def wide_types(case: Case) -> Iterator[Claim]:
-    """Matrix ops and convolutions in 32 bits, on a chip whose matrix unit is made for 16."""
+    """Matrix products and convolutions in 32 bits, on chips whose matrix unit is built for 16."""
     if case.profile.kind == "cpu":
         return
     heavy = [kind for kind in case.kinds["type"].drop_nulls().unique() if family(str(kind))]
@@ -131,7 +133,7 @@ def _is_single(types: list[str]) -> bool:
 
 
 def low_clock(case: Case) -> Iterator[Claim]:
-    """Ops that ran while the cores' clock was low."""
+    """Ops that ran at a low clock."""
     try:
         readings = clocks(case.profile).filter(pl.col("rank") == case.rank)
     except Impossible:
@@ -139,7 +141,7 @@ def low_clock(case: Case) -> Iterator[Claim]:
     full = readings["mhz"].quantile(0.95)
     if full is None or case.ops.is_empty():
         return
-    # A clock counts from the moment it was read; before the first reading it counts as full.
+    # A reading holds until the next one; before the first, the clock counts as full.
     ops = (
         spans(case.ops)
         .sort("start_ns")
@@ -159,7 +161,7 @@ def low_clock(case: Case) -> Iterator[Claim]:
         spans=carved(ops, 1 - pl.col("mhz") / full),
         evidence=(
             Text(
-                en=f"{counted(count, 'op')} a step ran below {1 - DROP:.0%} of it",
+                en=f"{counted(count, 'op')} per step ran below {1 - DROP:.0%} of it",
                 zh=f"每迭代有 {count:g} 个算子在低于满频 {1 - DROP:.0%} 的频率下执行",
             ),
         ),
@@ -167,9 +169,9 @@ def low_clock(case: Case) -> Iterator[Claim]:
 
 
 def head_room(case: Case) -> Iterator[Claim]:
-    """Types of ops that are far from the chip's limits."""
+    """Op types that are far from the chip's peak."""
     try:
-        chip = the_chip(case.profile, case.options)
+        chip = require_chip(case.profile, case.options)
         limit = limits(case.profile, chip)
     except Impossible:
         return
@@ -212,18 +214,18 @@ def head_room(case: Case) -> Iterator[Claim]:
 
 
 _UNMASKED: Final = Text(
-    en="counted without a mask, unless Ascend's causal one is seen: where half is masked, it needs "
-    "half as long",
+    en="counted without a mask, except Ascend's compressed causal one: if half is masked, it needs "
+    "half the time",
     zh="未计掩码（昇腾压缩因果掩码除外）：若一半被掩盖，所需时间减半",
 )
 
 
 def _change(kinds: pl.DataFrame, bound: str) -> Text:
-    """Advice for kinds of one type, by the bottleneck of the slowest one."""
+    """Advice for the kinds of a type, by the bottleneck of the slowest one."""
     row = kinds.sort("duration_ns", "kind").row(-1, named=True)
     if family(str(row["type"])) == "attention":
         return _FOR_ATTENTION
-    if bound == "memory" and _is_wide(words_of(row["input_types"])):
+    if bound == "memory" and _is_wide(dtypes_of(row["input_types"])):
         return _NARROWER
     shapes = [shape for shape in shapes_of(row["input_shapes"]) if len(shape) > 1][:2]
     if bound == "cube" and any(size % _FILLS for shape in shapes for size in shape[-2:]):
@@ -232,7 +234,7 @@ def _change(kinds: pl.DataFrame, bound: str) -> Text:
 
 
 _FILLS: Final = 16
-"""Matrix units multiply blocks of so many numbers."""
+"""Size of the blocks that matrix units multiply."""
 
 
 def _is_wide(types: list[str]) -> bool:
@@ -240,37 +242,37 @@ def _is_wide(types: list[str]) -> bool:
 
 
 _FOR_ATTENTION: Final = Text(
-    en="Look at its layout, size of heads and mask: a causal mask as a flag instead of a tensor, "
-    "no dropout within it, heads of 64 or 128, and the newest kernels of the vendor.",
+    en="Check layout, head size and mask: pass a causal mask as a flag instead of a tensor, use no "
+    "dropout in it, heads of 64 or 128, and the vendor's newest kernels.",
     zh="检查其布局、head 大小和掩码：用标志表示因果掩码而不是传入掩码张量，其中不做 dropout，"
     "head 大小取 64 或 128，并使用厂商最新的 kernel。",
 )
 _NARROWER: Final = Text(
-    en="Fuse it with its neighbours so that it reads and writes less, or use 16-bit types; "
-    "look for rows that are not contiguous.",
+    en="Fuse it with neighbouring ops to read and write less, or use 16-bit dtypes; check for rows "
+    "that are not contiguous.",
     zh="与相邻算子融合以减少读写，或使用 16 位数据类型；检查是否有非连续的行。",
 )
 _FILLING: Final = Text(
-    en="Give the matrix unit sizes that fill it: channels and inner axes as multiples of 16, "
-    "and a larger batch.",
+    en="Use sizes that fill the matrix unit: channels and inner axes that are multiples of 16, and "
+    "a larger batch.",
     zh="使用能填满矩阵计算单元的尺寸：通道数和内轴取 16 的倍数，并加大 batch。",
 )
 _BY_BOUND: Final = {
     "cube": Text(
-        en="Give the matrix unit more work at once: a larger batch, or several products as one.",
+        en="Give the matrix unit more work at once: use a larger batch, or merge several products.",
         zh="让矩阵计算单元一次处理更多工作：加大 batch，或把多个矩阵乘合并为一个。",
     ),
     "vector": Text(
-        en="Use the fused form of the op, or fewer of it.",
+        en="Use a fused form of the op, or fewer ops.",
         zh="使用该算子的融合形式，或减少其数量。",
     ),
     "memory": Text(
-        en="Fuse it with its neighbours so that it reads and writes less; look for rows that are "
-        "not contiguous.",
+        en="Fuse it with neighbouring ops to read and write less; check for rows that are not "
+        "contiguous.",
         zh="与相邻算子融合以减少读写；检查是否有非连续的行。",
     ),
     "launch": Text(
-        en="It is too small to be worth starting: combine several of them (foreach or fused "
+        en="The op is too small for its launch overhead: combine several (foreach or fused "
         "optimizers, a larger batch).",
         zh="算子过小，启动开销不划算：把多个合并执行（foreach 或融合优化器、更大的 batch）。",
     ),
@@ -292,9 +294,11 @@ FINDINGS.add(
 FINDINGS.add(
     Finding(
         name="format-changes",
-        what=Text(en="{types} {take} {share} % of compute", zh="{types} 占计算时间的 {share} %"),
+        what=Text(
+            en="{types} {take} {share} % of compute time", zh="{types} 占计算时间的 {share} %"
+        ),
         change=Text(
-            en="Keep one layout through the network: channels_last on GPUs; on Ascend "
+            en="Use one layout throughout the network: channels_last on GPUs; on Ascend "
             "torch.npu.config.allow_internal_format=False, or npu_format_cast of the weights once "
             "before training.",
             zh="全网络保持同一种格式：GPU 上使用 channels_last；昇腾上设置 "
@@ -312,13 +316,13 @@ FINDINGS.add(
     Finding(
         name="casts",
         what=Text(
-            en="{casts} a step take {share} % of compute",
+            en="{casts} per step take {share} % of compute time",
             zh="每迭代 {casts}，占计算时间的 {share} %",
         ),
         change=Text(
-            en="Let neighbours compute in one dtype: put the ops between two casts on the same "
-            "list of modify_mixlist (`jumar profile compare` proposes the edits), and make inputs "
-            "in the dtype that the network computes in.",
+            en="Let neighbouring ops compute in one dtype: put the ops between two casts on the "
+            "same list of modify_mixlist (`jumar profile compare` proposes edits), and create "
+            "inputs in the dtype in which the network computes.",
             zh="让相邻算子使用同一数据类型：把两次转换之间的算子放入 modify_mixlist 的同一名单"
             "（`jumar profile compare` 会给出修改建议），并直接按网络的计算类型准备输入。",
         ),
@@ -337,8 +341,8 @@ FINDINGS.add(
             zh="计算核频率从 {full} MHz 降到 {lowest} MHz",
         ),
         change=Text(
-            en="Look at temperature and power (npu-smi info -t temp, -t power; nvidia-smi -q "
-            "-d PERFORMANCE) and at the limits that are set.",
+            en="Check temperature and power (npu-smi info -t temp, -t power; nvidia-smi -q -d "
+            "PERFORMANCE) and the configured limits.",
             zh="检查温度和功耗（npu-smi info -t temp、-t power；nvidia-smi -q -d PERFORMANCE）"
             "以及所设的限制。",
         ),
@@ -352,13 +356,13 @@ FINDINGS.add(
     Finding(
         name="wide-types",
         what=Text(
-            en="Matrix products and convolutions compute in FLOAT: {share} % of compute",
+            en="Matrix products and convolutions in FLOAT: {share} % of compute time",
             zh="矩阵乘和卷积以 FLOAT 计算：占计算时间的 {share} %",
         ),
         change=Text(
-            en="Train in allow_mix_precision with a loss scale, which halves bytes and at least "
-            "halves the work of the matrix unit; estimated at half of their time, without the "
-            "casts that it adds.",
+            en="Train in allow_mix_precision with a loss scale, which halves the bytes and at "
+            "least halves the work of the matrix unit; estimated at half their time, without "
+            "additional casts.",
             zh="使用 allow_mix_precision 并配合 loss scale 训练，数据量减半，矩阵计算单元的工作量"
             "至少减半；按其耗时的一半估算，未计新增的类型转换。",
         ),
@@ -373,7 +377,7 @@ FINDINGS.add(
     Finding(
         name="head-room",
         what=Text(
-            en="{type} takes {lasts} a step, {times} times what 70 % of the chip's limit gives",
+            en="{type} takes {lasts} per step, {times} times as long as at 70 % of the chip's peak",
             zh="{type} 每迭代耗时 {lasts}，是达到芯片极限 70 % 时的 {times} 倍",
         ),
         change=Text(en="{change}", zh="{change}"),

@@ -1,4 +1,4 @@
-"""A finding about optimizers that update one parameter after the other."""
+"""A finding about optimizers that update parameters one by one."""
 
 from collections.abc import Iterator
 
@@ -12,25 +12,24 @@ from jumar.profiling.views.intervals import intersection, length, spans, union
 from jumar.profiling.views.windows import computes
 
 _MARK = r"^Optimizer\.step#"
-"""What torch's optimizers call their step in every profiler."""
+"""Names of the ranges in which torch's optimizers run their step."""
 _TOGETHER = r"(?i)foreach|multi_?tensor|fused|^apply"
-"""Ops that update many parameters at once, or a parameter in one pass."""
+"""Ops that update many parameters at once, or a parameter in a single pass."""
 _LEAST = 20
-"""Ops of an update below which a fused optimizer would change nothing that is seen."""
+"""With fewer ops per update, a fused optimizer would make no visible difference."""
 _TIMES = 4
-"""How often the most frequent op occurs at least, as once for each parameter."""
+"""The most frequent op must occur at least this often per step, as it does once per parameter."""
 _SAVED = 0.5
-"""Share of the ops' time that one pass over the parameters saves. An unfused update of Adam reads
-and writes about 24 tensors a parameter, a fused one 7; the half leaves room for kernels that are
-slower a byte."""
+"""Share of the ops' time that a single pass over the parameters saves. An unfused Adam update reads
+and writes about 24 tensors per parameter, a fused one 7; one half allows for slower kernels."""
 
 
 _USED = ("rank", "name", "type", "core", "start_ns", "duration_ns", "launch_ns")
-"""Filtering all fifty columns of a million ops takes a third of a gigabyte."""
+"""The columns used; filtering all fifty of a million ops would take a third of a gigabyte."""
 
 
 def unfused_updates(case: Case) -> Iterator[Claim]:
-    """The update launches several ops per parameter."""
+    """Updates that launch several ops per parameter."""
     marks = case.own(case.profile.host.filter(pl.col("name").str.contains(_MARK)))
     if marks.is_empty():
         return
@@ -71,7 +70,7 @@ def unfused_updates(case: Case) -> Iterator[Claim]:
         spans=union(pl.concat([idle, carved(busy, _SAVED)])),
         evidence=(
             Text(
-                en=f"{counted(count, 'op')} a step, {ms(length(busy) / case.steps)} of ops and "
+                en=f"{counted(count, 'op')} per step, {ms(length(busy) / case.steps)} of ops and "
                 f"{ms(length(idle) / case.steps)} in which the device waits for the next one",
                 zh=f"每迭代 {count:g} 个算子：执行 {ms(length(busy) / case.steps)}，"
                 f"设备等待下一个算子 {ms(length(idle) / case.steps)}",
@@ -85,12 +84,12 @@ FINDINGS.add(
     Finding(
         name="unfused-optimizer",
         what=Text(
-            en="{call} updates one parameter after the other, with {count} ops a step",
+            en="{call} updates parameters one by one, with {count} ops per step",
             zh="{call} 逐个参数更新，每迭代 {count} 个算子",
         ),
         change=Text(
             en="Update all parameters in one op: fused=True or foreach=True of torch.optim on CUDA "
-            "and CPU, torch_npu.optim.NpuFusedAdamW, NpuFusedSGD and their kind on Ascend.",
+            "and CPU; torch_npu.optim.NpuFusedAdamW, NpuFusedSGD and similar on Ascend.",
             zh="用一个算子更新全部参数：CUDA 和 CPU 上为 torch.optim 设置 fused=True 或 "
             "foreach=True，昇腾上使用 torch_npu.optim.NpuFusedAdamW、NpuFusedSGD 等融合优化器。",
         ),

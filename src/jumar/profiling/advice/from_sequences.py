@@ -1,4 +1,4 @@
-"""Findings about sequences of small ops on an NPU that torch_npu has as one op."""
+"""A finding about sequences of small ops on an NPU for which torch_npu has a fused op."""
 
 import re
 from collections import Counter
@@ -33,7 +33,7 @@ _LETTERS: Final = {
     "B": ("batchmatmul", "batchmatmulv2", "batchmatmulv3"),
     "M": ("matmul", "matmulv2", "matmulv3"),
 }
-"""A letter for the types of ops that take part; every other op is a dot."""
+"""Letters for the op types of sequences; any other op is a dot."""
 
 _LETTER_OF: Final = {kind: letter for letter, kinds in _LETTERS.items() for kind in kinds}
 _SHOWN: Final = 3
@@ -44,7 +44,7 @@ _USED: Final = (
 
 
 class _Op(NamedTuple):
-    """One op of a match."""
+    """An op of a matching sequence."""
 
     letter: str
     inputs: list[Shape]
@@ -52,25 +52,25 @@ class _Op(NamedTuple):
 
     @property
     def largest(self) -> Shape:
-        """The largest tensor it takes."""
+        """Its largest input."""
         return max(self.inputs, key=volume, default=())
 
 
 class _Fused(NamedTuple):
-    """An op of torch_npu, and the small ops that compute the same."""
+    """A fused op of torch_npu, and the sequence of small ops that it replaces."""
 
     name: str
     api: str
     letters: re.Pattern[str]
-    """The ops in order, a letter each."""
+    """The pattern of the sequence, with one letter per op."""
     certain: Callable[[Sequence[_Op]], bool]
-    """Whether their shapes leave no doubt."""
+    """Whether the shapes confirm the match."""
     kept: str = ""
-    """Letters of ops that take part in the match and stay."""
+    """Letters of ops in the sequence that are not replaced."""
 
 
 def _one_shape(ops: Sequence[_Op], shape: Shape) -> bool:
-    """Whether the largest tensors of all ops have the same shape."""
+    """Whether the largest input of every op has this shape."""
     return bool(shape) and all(op.largest == shape for op in ops)
 
 
@@ -79,7 +79,7 @@ def _is_gelu(ops: Sequence[_Op]) -> bool:
 
 
 def _is_rms_norm(ops: Sequence[_Op]) -> bool:
-    """The mean is over the last axis, and its input is multiplied by the root."""
+    """The mean is over the last axis, and the input is multiplied by its inverse square root."""
     at = {op.letter: number for number, op in enumerate(ops)}
     first, mean, root = ops[0], ops[at["r"]], ops[at["q"]]
     whole = first.largest
@@ -97,7 +97,7 @@ def _is_rms_norm(ops: Sequence[_Op]) -> bool:
 
 
 def _is_swiglu(ops: Sequence[_Op]) -> bool:
-    """Both halves have one shape; a product or slice between them gives the second one."""
+    """Both halves have the same shape; a product or slice in between yields the second."""
     whole = ops[0].largest
     if len(whole) < 2 or ops[-1].inputs != [whole, whole]:
         return False
@@ -106,7 +106,7 @@ def _is_swiglu(ops: Sequence[_Op]) -> bool:
 
 
 def _is_rotary(ops: Sequence[_Op]) -> bool:
-    """One half is negated, put before the other, and the whole is multiplied and added."""
+    """One half is negated and swapped with the other; the result is multiplied and added."""
     letters = "".join(op.letter for op in ops)
     joined, negated = ops[letters.index("k")], ops[letters.index("n")].largest
     whole = ops[-1].largest
@@ -124,7 +124,7 @@ def _is_rotary(ops: Sequence[_Op]) -> bool:
 
 
 def _is_attention(ops: Sequence[_Op]) -> bool:
-    """The last product takes the result of the first one, with nothing else between."""
+    """The last product takes the scores of the first one, with only scaling and softmax between."""
     scores = next(op.largest for op in ops if op.letter == "x")
     first, last = ops[0], ops[-1]
     return (
@@ -137,7 +137,7 @@ def _is_attention(ops: Sequence[_Op]) -> bool:
 
 
 def _alike(one: Shape, other: Shape) -> bool:
-    """Whether a tensor may be a view of another: equal element counts and rows."""
+    """Whether a tensor may be a view of another: equal element count and row length."""
     return bool(one and other) and volume(one) == volume(other) and one[-1] == other[-1]
 
 
@@ -167,11 +167,11 @@ _FUSED: Final = (
 
 
 _ANCHORS: Final = {kind for letter in "rqwnxtg" for kind in _LETTERS[letter]}
-"""Without one of these types there is no sequence."""
+"""Every sequence contains one of these types."""
 
 
 def fusible_sequences(case: Case) -> Iterator[Claim]:
-    """Consecutive ops of one stream that together make up one op of torch_npu."""
+    """Consecutive ops of a stream that a fused op of torch_npu can replace."""
     types = case.kinds["type"].unique().str.to_lowercase()
     if case.profile.kind != "npu" or not _ANCHORS & set(types):
         return
@@ -193,14 +193,14 @@ def fusible_sequences(case: Case) -> Iterator[Claim]:
 
 
 def _streams(ops: pl.DataFrame) -> Iterator[tuple[int, int]]:
-    """Where the ops of each stream start and end."""
+    """The range of rows of each stream."""
     runs = ops.select(pl.struct("rank", "stream").rle_id().alias("run"))["run"]
     changes = runs.arg_unique().sort().to_list()
     yield from zip(changes, [*changes[1:], ops.height], strict=True)
 
 
 def _matches(fused: _Fused, ops: pl.DataFrame, line: str) -> Iterator[range]:
-    """The rows of each sequence with matching types and shapes, without what follows."""
+    """The rows of each sequence with matching types and shapes; the longest match that fits."""
     candidates = [
         range(*match.span())
         for begin, end in _streams(ops)
@@ -222,12 +222,12 @@ def _matches(fused: _Fused, ops: pl.DataFrame, line: str) -> Iterator[range]:
 
 
 def _small(fused: _Fused, line: str, rows: range) -> list[int]:
-    """The small ops of a match."""
+    """The rows of a match that would be replaced."""
     return [row for row in rows if line[row] not in fused.kept]
 
 
 def _claim(case: Case, fused: _Fused, ops: pl.DataFrame, sequences: Sequence[list[int]]) -> Claim:
-    """All sequences of a kind: the longest op of each stands for the remaining one."""
+    """The claim for all sequences of a kind; the longest op of each estimates the fused one."""
     lasted = ops["duration_ns"]
     rows = [row for one in sequences for row in one]
     longest = {max(one, key=lambda row: int(lasted[row] or 0)) for one in sequences}
@@ -256,12 +256,12 @@ FINDINGS.add(
     Finding(
         name="fusible-sequence",
         what=Text(
-            en="{name} is computed by small ops: {times} a step, {lasts}",
+            en="{name} is computed by small ops: {times} per step, {lasts}",
             zh="{name} 由多个小算子拼成：每迭代 {times}，耗时 {lasts}",
         ),
         change=Text(
-            en="Call {api}, which computes it in one op forward and one backward; the longest of "
-            "the small ops is taken for the time of the fused one, and backward is not counted.",
+            en="Call {api}, which needs one op forward and one backward; the time of the fused op "
+            "is estimated by the longest small one, and backward is not counted.",
             zh="改用 {api}，前向、反向各为一个算子；融合算子的耗时按其中最长的小算子估算，"
             "反向的收益未计入。",
         ),

@@ -1,4 +1,4 @@
-"""A finding about language models: logits, which are as wide as the vocabulary."""
+"""A finding about language models: ops on logits, which are as wide as the vocabulary."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,34 +10,34 @@ from jumar.ground.text import Text
 from jumar.profiling.advice.finding import FINDINGS, Case, Claim, Finding, alike, carved, ms
 from jumar.profiling.views.intervals import spans
 from jumar.profiling.views.op_costs import family
-from jumar.profiling.views.roofline import the_chip
+from jumar.profiling.views.roofline import require_chip
 from jumar.profiling.views.shapes import Shape, shapes_of, volume
 from jumar.profiling.views.view import Impossible
 
 _LEAST: Final = 8192
-"""Classes of a classifier that are fewer are no vocabulary, and its logits are small."""
+"""Smaller numbers of classes are not a vocabulary, and their logits are small."""
 
 _LOSSES: Final = re.compile(r"(?i)nll_?loss|cross_?entropy")
 _SOFTMAX: Final = re.compile(r"(?i)softmax|logsumexp|^(aten::)?exp$")
-"""What computes a loss by single ops, as with a vocabulary that is split over ranks."""
+"""Ops of a loss that is computed by single ops, as with a vocabulary split over ranks."""
 
 _PASSES: Final = 2
-"""A fused loss reads the logits and writes their gradient."""
+"""A fused loss reads the logits once and writes their gradient once."""
 _REACHABLE: Final = 0.7
 _SHOWN: Final = 5
 _USED: Final = ("kind", "type", "input_shapes", "output_shapes")
 _COUNTS: Final = 0.01
-"""Types of ops below this share of the time are not counted among the types."""
+"""Op types below this share of the time are ignored."""
 
 
 class _Logits(NamedTuple):
-    """Tensors of tokens and vocabulary: `rows` are the numbers of tokens at once."""
+    """Logits: the vocabulary size, and `rows`, the numbers of tokens processed at once."""
 
     rows: frozenset[int]
     vocabulary: int
 
     def holds(self, shape: Shape) -> bool:
-        """Whether a tensor has as many elements, with the vocabulary as one axis."""
+        """Whether a tensor has this many elements, with the vocabulary as one axis."""
         rows = volume(shape) // self.vocabulary
         return len(shape) > 1 and self.vocabulary in shape and rows in self.rows
 
@@ -48,16 +48,16 @@ def _shapes(row: Mapping[str, object]) -> list[Shape]:
 
 
 def _shapes_by_type(kinds: pl.DataFrame, types: list[str]) -> Iterator[dict[str, object]]:
-    """The tensors of ops of some types, without the others: there may be a million kinds."""
+    """The distinct shapes of ops of some types; all kinds may be a million."""
     own = kinds.filter(pl.col("type").is_in(types))
     return own.select("type", "input_shapes", "output_shapes").unique().iter_rows(named=True)
 
 
 def _logits_of(kinds: pl.DataFrame) -> list[_Logits]:
-    """The vocabularies that losses are computed over.
+    """The logits over which losses are computed.
 
-    A softmax alone may be that of attention, whose matrix products take no matrix of two axes; so
-    it counts only where a weight has its length.
+    A softmax may also be that of attention, so it counts only if a two-dimensional weight has its
+    length.
     """
     types = [str(kind) for kind in kinds["type"].drop_nulls().unique()]
     products = [kind for kind in types if family(kind) == "matrix"]
@@ -81,7 +81,7 @@ def _logits_of(kinds: pl.DataFrame) -> list[_Logits]:
 
 
 def whole_logits(case: Case) -> Iterator[Claim]:
-    """Ops between the projection to the vocabulary and its gradient, which a fused loss spares."""
+    """Ops between the projection to the vocabulary and its gradient, which a fused loss avoids."""
     for logits in _logits_of(case.kinds):
         wide = pl.concat_str("input_shapes", "output_shapes", separator=";", ignore_nulls=True)
         maybe = case.kinds.filter(wide.str.contains(str(logits.vocabulary), literal=True))
@@ -121,9 +121,9 @@ def whole_logits(case: Case) -> Iterator[Claim]:
 
 
 def _kept_ns(case: Case, logits: _Logits) -> float:
-    """The time to read and write the logits once in 16 bits, over all steps."""
+    """The time to read and write the logits once in 16 bits, over all steps; 0 if unknown."""
     try:
-        chip = the_chip(case.profile, case.options)
+        chip = require_chip(case.profile, case.options)
     except Impossible:
         return 0.0
     numbers = float(max(logits.rows)) * logits.vocabulary
@@ -133,11 +133,11 @@ def _kept_ns(case: Case, logits: _Logits) -> float:
 def _assumed(kept: float) -> Text:
     if not kept:
         return Text(
-            en="all of it is counted, since the chip's bandwidth is unknown",
+            en="counted in full, since the chip's bandwidth is unknown",
             zh="因芯片带宽未知，全部计入",
         )
     return Text(
-        en="less one reading and one writing of the logits in 16 bits; the products with the "
+        en="minus one read and one write of the logits in 16 bits; the products with the "
         "vocabulary's weights are not counted",
         zh="已扣除 16 位 logits 的一次读和一次写；与词表权重的矩阵乘未计入",
     )
@@ -147,15 +147,16 @@ FINDINGS.add(
     Finding(
         name="whole-logits",
         what=Text(
-            en="Tensors as wide as the vocabulary ({tokens} x {vocabulary}) take {lasts} a step in "
-            "{types} types of ops",
+            en="Tensors as wide as the vocabulary ({tokens} x {vocabulary}) take {lasts} per step "
+            "in {types} op types",
             zh="词表宽度的张量（{tokens} x {vocabulary}）在 {types} 类算子中每迭代耗时 {lasts}",
         ),
         change=Text(
-            en="Never make the whole logits: a fused or chunked cross entropy (projection and loss "
-            "for some thousand tokens at a time, such as Liger's fused linear cross entropy, or "
-            "torch.compile; on Ascend torch_npu.npu_cross_entropy_loss), without a cast to FLOAT "
-            "in between; leave out positions that count in no loss before the projection.",
+            en="Do not materialize the whole logits: use a fused or chunked cross entropy "
+            "(projection and loss for a few thousand tokens at a time, such as Liger's fused "
+            "linear cross entropy, or torch.compile; on Ascend torch_npu.npu_cross_entropy_loss), "
+            "without a cast to FLOAT in between; drop positions without a loss before the "
+            "projection.",
             zh="不要生成完整的 logits：使用融合或分块的交叉熵（每次对数千个 token "
             "做投影和损失计算，如 Liger 的 fused linear cross entropy 或 torch.compile；昇腾上用 "
             "torch_npu.npu_cross_entropy_loss），中间不转换为 FLOAT；投影前去掉不计损失的位置。",

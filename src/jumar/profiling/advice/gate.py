@@ -1,4 +1,4 @@
-"""The gate: limits that a profile must keep, for continuous integration."""
+"""The gate: checks a profile against limits, for continuous integration."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from jumar.profiling.views.windows import computing, steady, step_windows
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One limit and what was measured.
+    """A limit and the measured value.
 
     Args:
-        name: As the option says it.
+        name: The name in the option.
         unit: `ms` or `%`.
-        limit: What is allowed at most.
+        limit: The largest allowed value.
         value: The measured value; None if the profile lacks the data.
-        needs: What is missing in that case.
+        needs: The missing data in that case.
     """
 
     name: str
@@ -35,18 +35,18 @@ class Measured:
 
     @property
     def kept(self) -> bool:
-        """Whether the limit is kept; an unmeasured value does not keep it."""
+        """Whether the limit is met; without a value it is not."""
         return self.value is not None and self.value <= self.limit
 
 
 _TIMED: Final = ("kernel_details", "op_summary", "task_time", "kineto", "trace", "hccl_trace")
-"""Kinds of files whose end may hold ops or marks of steps."""
+"""Kinds of files that contain ops or step marks."""
 _WITHOUT_BREAK: Final = "the end: the last line has no line break"
-"""What a file has that an editor saved, too."""
+"""Not a sign of truncation: files saved by an editor may lack the last line break too."""
 
 
 def _require_whole_steps(profile: Profile) -> None:
-    """Refuse steps without bounds (`reading/clocks.py`) or ops, mixed ranks and cut files."""
+    """Raise `Impossible` for steps without bounds or ops, mixed ranks and truncated files."""
     kinds = dict(profile.files)
     for gap in profile.missing:
         cut = gap.what.startswith("the end:") and not gap.what.startswith(_WITHOUT_BREAK)
@@ -60,7 +60,7 @@ def _require_whole_steps(profile: Profile) -> None:
 
 
 def step_ms(profile: Profile) -> float:
-    """The average steady step of the slowest rank, including what precedes its first op."""
+    """Average steady step time of the slowest rank, including the time before the first op."""
     _require_whole_steps(profile)
     windows = steady(step_windows(profile))
     if windows.is_empty():
@@ -72,7 +72,7 @@ def step_ms(profile: Profile) -> float:
 def _share(
     profile: Profile, chosen: Callable[[pl.DataFrame], pl.Expr], column: str, needs: str
 ) -> float:
-    """Percent of the time of computing ops."""
+    """Percentage of compute time in the chosen ops."""
     ops = computing(profile.ops.select("name", "type", "core", "duration_ns", "input_types"))
     if ops.is_empty() or ops[column].null_count() == ops.height:
         raise Impossible(needs, LEVEL_1)
@@ -85,17 +85,17 @@ def _on_ai_cpu(_: pl.DataFrame) -> pl.Expr:
 
 
 def aicpu_share(profile: Profile) -> float:
-    """Percent of the ops' time on the AI CPU."""
+    """Percentage of compute time on the AI CPU."""
     return _share(profile, _on_ai_cpu, "core", "the core of each op")
 
 
 def cast_share(profile: Profile) -> float:
-    """Percent of the ops' time in casts."""
+    """Percentage of compute time in casts."""
     return _share(profile, is_cast, "type", "the type of each op")
 
 
 def format_share(profile: Profile) -> float:
-    """Percent of the ops' time in TransData, Transpose and the like."""
+    """Percentage of compute time in TransData, Transpose and similar ops."""
     return _share(profile, is_format_change, "type", "the type of each op")
 
 
@@ -109,19 +109,19 @@ def _of_step(profile: Profile, column: str) -> float:
 
 
 def free_share(profile: Profile) -> float:
-    """Percent of the steps in which the device is idle."""
+    """Percentage of step time in which the device is idle."""
     if profile.kind == "cpu":
-        raise Impossible("ops of a device beside those of the host")
+        raise Impossible("ops on a device separate from the host")
     return _of_step(profile, "free_ns")
 
 
 def uncovered_share(profile: Profile) -> float:
-    """Percent of the steps in communication that no computing overlaps."""
+    """Percentage of step time in uncovered communication."""
     return _of_step(profile, "communication_not_overlapped_ns")
 
 
 def rank_spread(profile: Profile) -> float:
-    """How many percent longer than the median rank the slowest one computes."""
+    """By how many percent the slowest rank computes longer than the median rank."""
     return float(str(rank_times(profile)["computes_longer_%"].max()))
 
 
@@ -134,11 +134,11 @@ MEASURES: Final[Mapping[str, tuple[str, Callable[[Profile], float]]]] = {
     "uncovered-share": ("%", uncovered_share),
     "rank-spread": ("%", rank_spread),
 }
-"""What can be limited, by the option's name without `--max-`."""
+"""Unit and function of each measure, by the option's name without `--max-`."""
 
 
 def gate(profile: Profile, limits: Mapping[str, float]) -> list[Measured]:
-    """Measure everything that has a limit."""
+    """Measure everything for which a limit is given."""
     measured: list[Measured] = []
     for name, limit in limits.items():
         if not 0 <= limit < float("inf"):

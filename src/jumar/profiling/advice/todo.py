@@ -1,4 +1,4 @@
-"""The ranked to-do list: every moment of a step is counted once, for the most specific finding."""
+"""The ranked to-do list; each moment of a step counts once, for the most specific finding."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -11,30 +11,30 @@ from jumar.profiling.columns import SHARE, column, ms
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.intervals import SPAN, count_of, swept
 from jumar.profiling.views.view import VIEWS, Impossible, Options, View
-from jumar.profiling.views.windows import names_steps
+from jumar.profiling.views.windows import has_steps
 
-WORTH = 0.001
-"""A saving below this share of a step is not shown."""
+MIN_SHARE = 0.001
+"""Savings below this share of a step are not reported."""
 
-_STANDS = 0.1
-"""A call that blocks the host for this share of a step is always shown."""
+_BLOCKING_SHARE = 0.1
+"""Calls that block the host for at least this share of a step are always reported."""
 
 
-_PLACES = 20
-"""Moments of a line that a page leads to."""
+_MOST_PLACES = 20
+"""Most intervals per entry that the page steps through."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """One line of the to-do list.
+    """An entry of the to-do list.
 
     Args:
-        finding: The kind of lost time.
-        claim: Where this profile loses it.
-        win_ns: The most that a step of the slowest rank would save, in nanoseconds.
-        step_ns: How long that step takes.
-        places: The longest of its moments, as intervals in order of time.
-        moments: How many moments there are.
+        finding: The finding.
+        claim: Its instance in this profile.
+        win_ns: The maximum saving per step of the slowest rank, in nanoseconds.
+        step_ns: The average time of these steps.
+        places: The longest of its time intervals, sorted by time.
+        moments: The number of its intervals.
     """
 
     finding: Finding
@@ -46,14 +46,14 @@ class Advice:
 
 
 def todo(profile: Profile, options: Options | None = None) -> list[Advice]:
-    """What to do, the largest saving first; all savings add up to at most one step.
+    """The to-do list, largest saving first; all savings add up to at most one step.
 
-    The list is that of the slowest rank, since the others wait for it, and of its steady steps.
+    It covers the steady steps of the slowest rank, since the others wait for it.
     """
     options = options or Options()
     if profile.ops["start_ns"].null_count() == profile.ops.height:
         raise Impossible("ops with start times")
-    # The page asks twice: for the list, and for where its lines are on the timeline.
+    # The page needs it twice: for the list, and for the intervals on the timeline.
     memo = f"to-do {options!r}"
     if memo not in profile.memo:
         profile.memo[memo] = _ranked(profile, options)
@@ -61,23 +61,23 @@ def todo(profile: Profile, options: Options | None = None) -> list[Advice]:
 
 
 def _ranked(profile: Profile, options: Options) -> list[Advice]:
-    """The list itself."""
+    """Search all findings, and rank the claims by saving."""
     case = Case(profile, options)
     claimed = [(finding, claim) for finding in FINDINGS.values() for claim in finding.search(case)]
-    won = _once(case, claimed)
+    savings = _unique_savings(case, claimed)
     rows = [
         Advice(
             finding=finding,
-            # All spans of all lines would be as large as the profile.
+            # The spans of all entries would be as large as the profile.
             claim=replace(claim, spans=claim.spans.clear()),
             win_ns=win / case.steps,
             step_ns=case.step_ns,
             places=_longest(claim.spans.filter(pl.col("rank") == case.rank)),
             moments=claim.spans.height,
         )
-        for (finding, claim), win in zip(claimed, won, strict=True)
-        if win / case.steps >= WORTH * case.step_ns
-        or claim.host_ns / case.steps >= _STANDS * case.step_ns
+        for (finding, claim), win in zip(claimed, savings, strict=True)
+        if win / case.steps >= MIN_SHARE * case.step_ns
+        or claim.host_ns / case.steps >= _BLOCKING_SHARE * case.step_ns
     ]
     return sorted(rows, key=lambda row: -row.win_ns)
 
@@ -85,16 +85,16 @@ def _ranked(profile: Profile, options: Options) -> list[Advice]:
 def _longest(spans: pl.DataFrame) -> pl.DataFrame:
     length = pl.col("end_ns") - pl.col("start_ns")
     longest = spans.select(list(SPAN)).top_k(
-        _PLACES, by=[length, pl.col("start_ns")], reverse=[False, True]
+        _MOST_PLACES, by=[length, pl.col("start_ns")], reverse=[False, True]
     )
     return longest.sort("start_ns")
 
 
-def _once(case: Case, claimed: Sequence[tuple[Finding, Claim]]) -> list[int]:
+def _unique_savings(case: Case, claimed: Sequence[tuple[Finding, Claim]]) -> list[int]:
     """The time of each claim not covered by earlier claims, in nanoseconds over all steps."""
-    won = [0] * len(claimed)
+    savings = [0] * len(claimed)
     if not claimed:
-        return won
+        return savings
     own = pl.col("rank") == case.rank
     claims = [claim.spans.filter(own).select(list(SPAN)) for _, claim in claimed]
     edges = swept([case.inside, case.together, *claims])
@@ -104,32 +104,36 @@ def _once(case: Case, claimed: Sequence[tuple[Finding, Claim]]) -> list[int]:
         (count_of(1) <= 0).alias("one"),
         pl.lit(None, dtype=pl.Int16).alias("owner"),
     )
-    # One claim after the other: the counts of twenty at once would take more memory than the
-    # profile.
+    # One claim at a time: the counts of twenty at once would take more memory than the profile.
     for index, (finding, _) in enumerate(claimed):
-        held = edges.select((count_of(index + 2) > 0).alias("held"))["held"]
-        free = state["owner"].is_null() & held & (state["one"] if finding.of_ops else True)
+        is_claimed = edges.select((count_of(index + 2) > 0).alias("held"))["held"]
+        free = state["owner"].is_null() & is_claimed & (state["one"] if finding.of_ops else True)
         state = state.with_columns(
             pl.when(free).then(pl.lit(index, dtype=pl.Int16)).otherwise("owner").alias("owner")
         )
-    owned = state.filter(pl.col("inside") & pl.col("owner").is_not_null() & (pl.col("size") > 0))
-    for index, length in owned.group_by("owner").agg(pl.col("size").sum()).iter_rows():
-        won[int(index)] = int(length)
-    return won
+    owned_segments = state.filter(
+        pl.col("inside") & pl.col("owner").is_not_null() & (pl.col("size") > 0)
+    )
+    for index, length in owned_segments.group_by("owner").agg(pl.col("size").sum()).iter_rows():
+        savings[int(index)] = int(length)
+    return savings
 
 
-def pace(profile: Profile, options: Options) -> str:
-    """One line that names the rank whose step the to-do list is about."""
+def step_summary(profile: Profile, options: Options) -> str:
+    """A line with the rank and the steps that the to-do list covers."""
     case = Case(profile, options)
     step = f"{case.step_ns / 1e6:.3f} ms"
     several = len(profile.ranks) > 1
     steps = "1 step" if case.steps == 1 else f"average of {case.steps} steady steps"
     zh_steps = f"{case.steps} 个稳定迭代{'的平均值' if case.steps > 1 else ''}"
-    if not names_steps(profile):
-        steps, zh_steps = "no steps are marked: all of it is one", "未标出迭代，全部视为一个"
+    if not has_steps(profile):
+        steps, zh_steps = (
+            "no steps are marked: the whole capture counts as one",
+            "未标出迭代，全部视为一个",
+        )
     return Text(
-        en=f"{f'rank {case.rank}, the slowest: ' if several else ''}{step} a step ({steps}); "
-        "savings are upper limits, and each moment counts once",
+        en=f"{f'rank {case.rank}, the slowest: ' if several else ''}{step} per step ({steps}); "
+        "savings are upper limits, and no time is counted twice",
         zh=f"{f'卡 {case.rank}（最慢）：' if several else ''}每迭代 {step}"
         f"（{zh_steps}）；收益为上限，每个时刻只计一次",
     ).in_language(options.language)
@@ -177,11 +181,12 @@ VIEWS.add(
     View(
         name="todo",
         title=Text(
-            en="What to do, by milliseconds a step that can be saved",
+            en="What to do, by possible saving per step",
             zh="优化建议，按每迭代可节省的毫秒数排序",
         ),
         question=Text(
-            en="What makes a step faster, and by how much?", zh="怎样缩短迭代时间，能缩短多少？"
+            en="What would make a step faster, and by how much?",
+            zh="怎样缩短迭代时间，能缩短多少？",
         ),
         columns=(
             ms("win", "收益"),

@@ -1,6 +1,6 @@
-"""Views: each a function from a profile to a table, in its own file, added to `VIEWS`.
+"""Views: functions from a profile to a table, each added to `VIEWS` in its own file.
 
-A view raises `Impossible` where the profile lacks what it needs.
+A view raises `Impossible` if the profile lacks what it needs.
 """
 
 from jumar.profiling.views.view import (

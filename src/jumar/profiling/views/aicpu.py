@@ -29,7 +29,7 @@ _MASK = Text(
 _PIPELINE = Text(en="move it to the data pipeline on the host", zh="移到 host 侧的数据流水线中")
 INSTEAD: Final[Mapping[str, Text]] = {
     "Cast": Text(
-        en="make the tensor in the type that is needed, so that nothing is cast",
+        en="create the tensor with the dtype needed, so that it is not cast",
         zh="直接按所需类型创建张量，避免类型转换",
     ),
     "NonZero": _MASK,
@@ -44,31 +44,33 @@ INSTEAD: Final[Mapping[str, Text]] = {
     "Unique": _PIPELINE,
     "UniqueV2": _PIPELINE,
     "TopK": Text(
-        en="give FLOAT16 or FLOAT input and a smaller k", zh="使用 FLOAT16 或 FLOAT 输入，并减小 k"
+        en="use FLOAT16 or FLOAT input and a smaller k", zh="使用 FLOAT16 或 FLOAT 输入，并减小 k"
     ),
-    "Sort": Text(en="give FLOAT16 or FLOAT input", zh="使用 FLOAT16 或 FLOAT 输入"),
+    "Sort": Text(en="use FLOAT16 or FLOAT input", zh="使用 FLOAT16 或 FLOAT 输入"),
     "RandomUniform": Text(
-        en="draw on the host, or use dropout that makes its own mask",
+        en="generate them on the host, or use dropout that generates its own mask",
         zh="在 host 侧生成随机数，或使用自行生成掩码的 dropout",
     ),
     "RandomStandardNormal": Text(
-        en="draw on the host in the data pipeline", zh="在 host 侧的数据流水线中生成随机数"
+        en="generate the numbers in the data pipeline on the host",
+        zh="在 host 侧的数据流水线中生成随机数",
     ),
     "GetNext": Text(
-        en="nothing: reading the data queue runs there", zh="无需替换：读取数据队列本就在此执行"
+        en="nothing: the data queue is read there by design",
+        zh="无需替换：读取数据队列本就在此执行",
     ),
 }
 """What to use instead of an op that has no AI Core kernel."""
 
 _WIDE_REASON = Text(
-    en="dtype: the AI Core computes no doubles or complex numbers",
+    en="dtype: the AI Core does not support double precision or complex numbers",
     zh="数据类型：AI Core 不支持双精度和复数计算",
 )
 _LONG_REASON = Text(
-    en="dtype: few AI Core kernels take 64-bit or unsigned integers",
+    en="dtype: few AI Core kernels support 64-bit or unsigned integers",
     zh="数据类型：支持 64 位或无符号整数的 AI Core 算子很少",
 )
-_NO_DTYPES = Text(en="unknown: the profile holds no dtypes", zh="未知：性能数据中没有数据类型")
+_NO_DTYPES = Text(en="unknown: the profile has no dtypes", zh="未知：性能数据中没有数据类型")
 _NO_KERNEL = Text(
     en="no AI Core kernel for this op with these dtypes and shapes",
     zh="该算子在此数据类型和形状下没有 AI Core 实现",
@@ -76,7 +78,7 @@ _NO_KERNEL = Text(
 _NARROWER = Text(en="use FLOAT or FLOAT16", zh="改用 FLOAT 或 FLOAT16")
 _SHORTER = Text(en="use INT32", zh="改用 INT32")
 _OTHERWISE = Text(
-    en="express it by ops of the AI Core, or move it to the host",
+    en="use equivalent AI Core ops, or move it to the host",
     zh="用 AI Core 算子等价实现，或移到 host 侧",
 )
 
@@ -84,7 +86,7 @@ _OTHERWISE = Text(
 def ai_cpu(profile: Profile, options: Options) -> pl.DataFrame:
     """AI CPU ops of the network by type and dtype, with the likely reason and a replacement."""
     if profile.kind != "npu":
-        raise Impossible("a profile of an NPU: only there ops fall back to the AI CPU")
+        raise Impossible("a profile of an NPU, the only device with an AI CPU")
     if profile.ops["core"].null_count() == profile.ops.height:
         raise Impossible("the core of each op", LEVEL_1)
     why, instead = _advice(options.language)

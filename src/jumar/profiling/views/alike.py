@@ -1,7 +1,6 @@
-"""Ops that are equal in everything recorded about them, grouped into kinds.
+"""Groups ops into kinds, which are equal in everything recorded except their times.
 
-A million ops have a few hundred kinds. Questions about types, shapes and dtypes are put to the
-kinds, and only times are taken from single ops.
+A million ops have a few hundred kinds, so types, shapes and dtypes are evaluated once per kind.
 """
 
 from typing import NamedTuple
@@ -19,22 +18,22 @@ KEY = (
     "output_shapes",
     "output_types",
 )
-"""Ops that are equal in these cost the same."""
+"""Ops that are equal in these columns do the same work."""
 
 _ALIKE = (*KEY, "output_formats")
 _PIPES = ("mac", "vec", "scalar", "mte1", "mte2", "mte3", "fixpipe")
-"""Pipes of the AI Core that have a `_ratio` column in PipeUtilization."""
+"""Pipes of the AI Core with a `_ratio` column in PipeUtilization."""
 
 PARTS = 1_000_000
-"""The sums of ratios are in millionths."""
+"""Ratios are summed in millionths, as integers."""
 
 
 class Kinds(NamedTuple):
     """The kinds of ops in a profile.
 
-    `of_op` is the number of each op's kind, in the order of the op table. `table` has a row a kind:
-    that number as `kind`, the columns that make it, `same` for those with the same `KEY`, `count`,
-    `total_ns`, `known_flops` and `known_bytes`.
+    `of_op` is the kind of each op, in the order of the op table. `table` has one row per kind: the
+    number `kind`, the columns that define it, `same`, which is equal for kinds with the same `KEY`,
+    `count`, `total_ns`, `known_flops` and `known_bytes`.
     """
 
     of_op: pl.Series
@@ -42,7 +41,7 @@ class Kinds(NamedTuple):
 
 
 def pipes_of(ops: pl.DataFrame) -> list[str]:
-    """The columns with the share of an op's time for which a pipe was busy."""
+    """The counter columns with the share of an op's time in which a pipe was busy."""
     endings = {f"{pipe}_ratio" for pipe in _PIPES}
     return [
         name for name in ops.columns if name.removeprefix("aic_").removeprefix("aiv_") in endings
@@ -58,8 +57,8 @@ def kinds(profile: Profile) -> Kinds:
 
 def _kinds(ops: pl.DataFrame) -> Kinds:
     of_op = ops.select(pl.struct(_ALIKE).hash(seed=0).alias("kind"))["kind"]
-    # Texts are looked up once a kind: with almost as many kinds as ops, grouping all columns at
-    # once takes more memory than the profile.
+    # Texts are looked up once per kind: with almost as many kinds as ops, grouping by all columns
+    # would take more memory than the profile.
     groups = (
         pl.DataFrame([of_op, ops["duration_ns"]])
         .lazy()
@@ -83,11 +82,11 @@ def counters(profile: Profile, wanted: pl.Series) -> pl.DataFrame:
 
     Args:
         profile: The profile.
-        wanted: Their `same`.
+        wanted: The values of `same` to include.
 
     Returns:
-        A row for each `same`, with the summed ratio of each pipe in `PARTS` and, with the ending
-        `_count`, of how many ops it is known.
+        A row for each `same`, with the sum of each pipe's ratios in units of 1 / `PARTS`, and as
+        `..._count` the number of ops that have it.
     """
     pipes = pipes_of(profile.ops)
     known = kinds(profile)
@@ -98,7 +97,7 @@ def counters(profile: Profile, wanted: pl.Series) -> pl.DataFrame:
         .join(own, on="kind")
         .group_by("same")
         .agg(
-            # A sum of floats would depend on the order in which threads add them.
+            # Sums of floats would depend on the order in which threads add them.
             *((pl.col(name) * PARTS).cast(pl.Int64, strict=False).sum() for name in pipes),
             *(pl.col(name).count().alias(f"{name}_count") for name in pipes),
         )

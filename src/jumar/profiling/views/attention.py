@@ -1,4 +1,4 @@
-"""Floating-point operations of fused attention, whose layout follows from name or outputs only."""
+"""Floating-point operations of fused attention, whose layout is known only from name or outputs."""
 
 import math
 
@@ -8,41 +8,41 @@ NAMES = (
     *("flashattention", "flash_attention", "efficient_attention", "cudnn_attention"),
     *("scaled_dot_product", "fused_attention", "fusedinferattention"),
 )
-"""Parts of the types of fused attention, in small letters."""
+"""Parts of the type names of fused attention, in lower case."""
 
 _CACHED = ("infer", "incre", "prompt", "paged", "decode")
-"""Ops that read a cache: how much of it is filled, shapes do not tell."""
+"""Ops that read a cache, of which shapes do not show how much is filled."""
 
 _FORWARD = 4.0
-"""Operations for each element of the queries and each key: scores, and their sum of values."""
+"""Operations per element of the queries and per key: scores, and weighted sum of values."""
 
 _BACKWARD = 10.0
-"""The same backward: the scores again, and the gradients of both products to both sides."""
+"""The same backward: the scores again, and the gradients of both factors of both products."""
 
 _COMPRESSED = (2048, 2048)
-"""The mask of Ascend's causal modes, whatever the length of the sequence."""
+"""Shape of the mask in Ascend's causal modes, for any sequence length."""
 
 
 def attention(kind: str, inputs: list[Shape], outputs: list[Shape]) -> float | None:
-    """Operations of an attention op, without masked ones; None if the shapes are insufficient.
+    """Operations of an attention op as if unmasked; None if the shapes are insufficient.
 
     Args:
-        kind: The op's type, without its `aten::`.
+        kind: The op type, without `aten::`.
         inputs: Shapes of all inputs in order, empty ones included.
-        outputs: Shapes of the outputs, where the capture knows them.
+        outputs: Shapes of the outputs, if known.
     """
     plain = kind.lower().lstrip("_")
     if any(word in plain for word in _CACHED):
         return None
     backward = "backward" in plain or plain.endswith("grad")
     if "_" in plain:
-        # In torch the gradient of the result comes first, on Ascend after the values.
+        # The gradient of the output is the first input in torch, and follows the values on Ascend.
         inputs = inputs[1:] if backward else inputs
         keys = _keys_of_torch(plain, inputs)
         share = 1.0
     else:
         keys = _keys_of_ascend(inputs, [*outputs, *inputs[3:]])
-        # Causal, if its mask is kept in this form.
+        # The compressed mask means that attention is causal.
         share = 0.5 if _COMPRESSED in inputs and (keys or 0) > _COMPRESSED[0] else 1.0
     if keys is None:
         return None
@@ -50,7 +50,7 @@ def attention(kind: str, inputs: list[Shape], outputs: list[Shape]) -> float | N
 
 
 def _keys_of_torch(plain: str, inputs: list[Shape]) -> int | None:
-    """The number of keys: functions take (batch, head, length, size), kernels (…, length, head)."""
+    """The number of keys: axis 2 in functions (batch, head, length, size), axis 1 in kernels."""
     if len(inputs) < 2 or len(inputs[0]) != 4 or len(inputs[1]) != 4:
         return None
     return inputs[1][2] if plain.startswith("scaled_dot_product") else inputs[1][1]
@@ -59,9 +59,9 @@ def _keys_of_torch(plain: str, inputs: list[Shape]) -> int | None:
 def _keys_of_ascend(inputs: list[Shape], others: list[Shape]) -> int | None:
     """The number of keys, on the axis that holds the queries' length in the softmax sums.
 
-    `FlashAttentionScore` takes any layout (BSH, SBH, BNSD, BSND) without a word of it, but gives
-    sums (batch, head, length, 8). Where these do not decide, the longer of the two axes is taken:
-    too much work is less head-room, and no false finding.
+    `FlashAttentionScore` accepts any layout (BSH, SBH, BNSD, BSND) without recording it, but its
+    softmax sums are (batch, head, length, 8). If these leave a choice, the longer axis is used:
+    overestimated work means less headroom, not a false finding.
     """
     if len(inputs) < 2 or len(inputs[0]) not in (3, 4) or len(inputs[1]) != len(inputs[0]):
         return None

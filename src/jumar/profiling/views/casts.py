@@ -39,7 +39,7 @@ _BY: Final = ("type", "input_types", "output_types", "input_formats", "output_fo
 
 
 def _of_types(ops: pl.DataFrame, wanted: tuple[str, ...]) -> pl.Expr:
-    """Whether an op has one of the types; each type is checked once, not each op."""
+    """Whether an op has one of the types; checked once per type, not per op."""
     kinds = [str(kind) for kind in ops["type"].drop_nulls().unique()]
     chosen = [kind for kind in kinds if kind.lower().removeprefix("aten::") in wanted]
     return pl.col("type").is_in(chosen).fill_null(False)
@@ -48,8 +48,8 @@ def _of_types(ops: pl.DataFrame, wanted: tuple[str, ...]) -> pl.Expr:
 def is_cast(ops: pl.DataFrame) -> pl.Expr:
     """Whether an op changes the dtype.
 
-    PyTorch on CPU and CUDA casts by `aten::copy_`, from its second tensor into its first: that is a
-    cast where the two have different types, and a copy elsewhere.
+    On CPU and CUDA, PyTorch casts by `aten::copy_` from its second tensor to the first, which is a
+    cast only if their dtypes differ.
     """
     types = [str(text) for text in ops["input_types"].drop_nulls().unique()]
     differing = [text for text in types if _copies_between_types(text)]
@@ -69,10 +69,10 @@ def is_format_change(ops: pl.DataFrame) -> pl.Expr:
 
 
 def cast_share(profile: Profile, _: Options) -> pl.DataFrame:
-    """Casts and format changes by type, with their share of the time of all computing ops."""
+    """Casts and format changes by type, with their share of compute time."""
     ops = require(profile.ops, "types of ops", "type", how=LEVEL_1)
     total = ops.lazy().filter(computes(ops)).select(pl.col("duration_ns").sum()).collect().item()
-    # A cast is not a collective, whatever its name.
+    # Exclude collectives and copies, whatever their names.
     ops = kinds(profile).table.filter(
         ~pl.col("core").is_in([COMMUNICATION, *MEMORY_COPIES]).fill_null(False)
     )
@@ -93,7 +93,7 @@ VIEWS.add(
         name="casts",
         title=Text(en="Casts and format changes", zh="数据类型转换与格式转换"),
         question=Text(
-            en="How much of computing only changes dtypes and layouts?",
+            en="How much compute time is spent only on changing dtypes and layouts?",
             zh="有多少计算时间只用于转换数据类型和格式？",
         ),
         columns=(

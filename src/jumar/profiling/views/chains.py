@@ -1,4 +1,4 @@
-"""Casts and format changes that undo each other, in a few steps."""
+"""Casts and format changes that cancel out, in a few steps."""
 
 from typing import Final
 
@@ -10,10 +10,10 @@ from jumar.profiling.profile import Profile
 from jumar.profiling.views.view import VIEWS, Options, View
 
 _STEPS: Final = 3
-"""So many steps show every chain that comes again."""
+"""Number of steps to analyse, enough to show every recurring chain."""
 
 CHAINS_TITLE: Final = Text(
-    en="Casts and format changes that undo each other", zh="相互抵消的数据类型转换和格式转换"
+    en="Casts and format changes that cancel out", zh="相互抵消的数据类型转换和格式转换"
 )
 CHAIN_COLUMNS: Final = (
     column("what", "算子", "ops"),
@@ -27,8 +27,8 @@ CHAIN_COLUMNS: Final = (
 
 
 def chains(profile: Profile, _: Options) -> pl.DataFrame:
-    """Chains that leave a tensor unchanged, by what a step would save without them."""
-    # Comparing needs NumPy, for which no other view should wait.
+    """Chains that leave a tensor unchanged, by possible saving per step."""
+    # Imported here because other views do not need NumPy.
     from jumar.profiling.comparison import chains_per_step, prepare
 
     return chains_per_step(prepare(profile, steps=_STEPS))
@@ -39,9 +39,9 @@ VIEWS.add(
         name="chains",
         title=CHAINS_TITLE,
         question=Text(
-            en="Which casts and format changes of a step bring a tensor back to what it was? Found "
-            "by shape, dtype and layout; where another op computes with what is between, only "
-            "the way back counts.",
+            en="Which casts and format changes of a step restore the original tensor? Detected by "
+            "shape, dtype and layout; if another op uses an intermediate result, only the last "
+            "conversion counts.",
             zh="每个迭代中哪些数据类型转换和格式转换又把张量变回原样？按形状、数据类型和格式识别；若有算子"
             "使用中间结果，则只计变回的部分。",
         ),

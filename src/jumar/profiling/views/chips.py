@@ -22,19 +22,19 @@ class Chip:
     """One accelerator.
 
     Args:
-        name: As it is shown.
-        matches: Parts of a device's name, in lower case, that mean this chip.
-        cube_tflops: Peak of the matrix unit by dtype of the inputs, in 1e12 operations a second.
-        vector_tflops: Peak of everything else.
-        hbm_gb_s: Memory bandwidth in 1e9 bytes a second.
-        cube_cores: Matrix cores; multiprocessors of a GPU.
-        vector_cores: Vector cores.
-        launch_us: The least that starting an op costs.
-        estimate: Whether the numbers were computed, rather than taken from a vendor's sheet.
-        source: Where the numbers come from.
-        unverified: The fields that nobody has checked against a source: `hbm_gb_s`,
+        name: The name to display.
+        matches: Parts of device names, in lower case, that identify this chip.
+        cube_tflops: Peak rate of the matrix unit by input dtype, in 1e12 operations per second.
+        vector_tflops: Peak rate of everything else.
+        hbm_gb_s: Memory bandwidth in 1e9 bytes per second.
+        cube_cores: Number of matrix cores, or of multiprocessors of a GPU.
+        vector_cores: Number of vector cores.
+        launch_us: The minimum time to start an op.
+        estimate: Whether the rates were computed rather than taken from a data sheet.
+        source: Where the rates come from.
+        unverified: Fields that were not checked against a source: `hbm_gb_s`,
             `cube_tflops.FLOAT`, or `all`.
-        assumed: Whether the chip was guessed from the profile.
+        assumed: Whether the chip was inferred from the cores used.
     """
 
     name: str
@@ -51,18 +51,18 @@ class Chip:
     assumed: bool = False
 
     def cube_peak(self, dtype: str) -> float:
-        """Operations per second of the matrix unit; an unknown dtype counts as FLOAT."""
+        """Peak operations per second of the matrix unit; unknown dtypes count as FLOAT."""
         known = self.cube_tflops
         return 1e12 * known.get(dtype, known.get("FLOAT", max(known.values())))
 
     @property
-    def says(self) -> str:
-        """One line that names the chip, how it was found, and the source."""
+    def summary(self) -> str:
+        """The label and the source of the rates."""
         return f"{self.label}: {self.source}"
 
     @property
     def label(self) -> str:
-        """The chip's name, and how far its rates can be trusted."""
+        """The chip's name, and how reliable its rates are."""
         assumption = " (assumed from the cores that ops used)" if self.assumed else ""
         estimate = ", estimate" if self.estimate else ""
         unverified = f", unverified {', '.join(self.unverified)}" if self.unverified else ""
@@ -78,13 +78,13 @@ def read_chips(path: Path | None = None) -> tuple[Chip, ...]:
 
 
 def _chips(text: bytes | str, where: str) -> tuple[Chip, ...]:
-    """The chips of a table."""
+    """The chips of a table in JSON."""
     try:
         rows = parse_json(text)["chips"]
         return tuple(_chip(row) for row in rows)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
-            f"this is not a chip table: {type(error).__name__} {error}",
+            f"not a chip table: {type(error).__name__} {error}",
             where=where,
             todo='It has the form {"chips": [{"name": ..., "matches": [...], "cube_tflops": '
             '{"FLOAT16": ...}, "vector_tflops": ..., "hbm_gb_s": ..., "cube_cores": ..., '
@@ -123,10 +123,10 @@ def _fields(value: object) -> tuple[str, ...]:
 
 
 def chip_of(profile: Profile, override: Path | None = None) -> Chip | None:
-    """The chip of a profile: the one the capture names, else a guess for NPUs; None if unknown.
+    """The chip of a profile: the one that it names, else a guess for NPUs; None if unknown.
 
-    A user's file that holds one chip alone means that chip, whatever the capture says; so does the
-    one that our capture of a CPU leaves beside it.
+    If the user's file has a single chip, that chip is used whatever the capture says, and so are
+    the measured rates of a CPU capture.
     """
     own = read_chips(override) if override is not None else _measured(profile)
     if len(own) == 1:
@@ -139,7 +139,7 @@ def chip_of(profile: Profile, override: Path | None = None) -> Chip | None:
     if own:
         names = ", ".join(chip.name for chip in own)
         raise UserError(
-            f"the profile's chip '{profile.chip or 'unknown'}' is not one of: {names}",
+            f"the profile's chip '{profile.chip or 'unknown'}' matches none of: {names}",
             where=str(override),
             todo="Keep a single chip in the file, or add its name to `matches`.",
         )
@@ -147,43 +147,43 @@ def chip_of(profile: Profile, override: Path | None = None) -> Chip | None:
 
 
 def peak_rates(profile: Profile, names: Iterable[str], options: Options) -> str:
-    """The chip whose peak rates some views use, and their source; empty if they use none.
+    """The chip whose peak rates the views use, and their source; empty if they use none.
 
     Args:
-        profile: Whose chip.
-        names: The views.
-        options: A chip table that replaces ours.
+        profile: The profile.
+        names: Names of the views.
+        options: May name a chip table of the user.
     """
     if not any(VIEWS[name].uses_rates for name in names):
         return ""
     chip = chip_of(profile, options.chip)
-    return "" if chip is None else chip.says
+    return "" if chip is None else chip.summary
 
 
 def _measured(profile: Profile) -> tuple[Chip, ...]:
-    """The rates measured in a CPU capture; nothing if the file was changed."""
+    """The rates measured in a CPU capture; empty if there are none or they are invalid."""
     table = profile.statistics.get("chips")
     if table is None or not table.height or profile.kind != "cpu":
         return ()
     try:
         return _chips(str(table["json"][0]), profile.source)[:1]
     except UserError:
-        # Other views of the profile need no rates, and this one reports that it does.
+        # Views that need rates report that they are missing.
         return ()
 
 
 _MOST_CORES: Final = 48
-"""No part has more cores of one kind: the largest has 24 cube and 48 vector cores."""
+"""No chip has more cores of one kind: the largest has 24 cube and 48 vector cores."""
 
 
 def _guess(profile: Profile, chips: tuple[Chip, ...]) -> Chip | None:
-    """Parts since the 910B have vector cores of their own, and use 20 or 24 cube cores.
+    """The Ascend chip inferred from the cores that ops used.
 
-    Databases tell no more than the family (`Ascend910B`), of which some parts have 20. Ops of both
-    kinds of cores (`MIX_AIC`, `MIX_AIV`) exist only there; more blocks than any part has cores say
-    nothing of their number.
+    Since the 910B, chips have separate vector cores, and 20 or 24 cube cores; databases name only
+    the family (`Ascend910B`). `MIX_AIC` and `MIX_AIV` exist only there. Ops with more blocks than
+    any chip has cores are ignored.
     """
-    # Filtering all fifty columns of a million ops takes a third of a gigabyte.
+    # Filtering all fifty columns of a million ops would take a third of a gigabyte.
     blocks = profile.ops.select("core", "block_num")
     most = {
         str(core): int(number or 0)

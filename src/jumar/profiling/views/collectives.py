@@ -12,16 +12,16 @@ from jumar.profiling.views.windows import communicating, computing, computing_sp
 
 _KEY = ("step", "group", "name")
 _WAITED = 0.5
-"""The first rank waits for the late one for this share of its delay, at least."""
+"""A delay counts only if the first rank waited for at least this share of it."""
 _ENTERED = 0.8
-"""A rank is late because of its step's beginning if that was late by this share of it."""
+"""If a step started late by this share of a delay, that explains the delay."""
 
 
 def collective_rows(profile: Profile, *, uncovered: bool = True) -> pl.DataFrame:
     """One row per collective and rank: how its time was spent, if known, and `uncovered_ns`.
 
-    Where the producer gives no split, what a rank took longer than the quickest rank is its wait.
-    `uncovered_ns` costs a sweep over all ops, and is null unless requested.
+    If the producer does not split the time, the excess over the fastest rank counts as waiting.
+    `uncovered_ns` needs a sweep over all ops, and is null unless requested.
     """
     rows = profile.collectives
     if rows.is_empty():
@@ -43,7 +43,7 @@ def collective_rows(profile: Profile, *, uncovered: bool = True) -> pl.DataFrame
     rows = rows.with_columns(pl.col("rank").fill_null(0)).sort(
         "rank", "start_ns", maintain_order=True
     )
-    # The same name comes again in a step that has no number; the n-th of each rank belong together.
+    # Names repeat outside numbered steps; the n-th occurrences of all ranks belong together.
     turn = pl.int_range(pl.len()).over("rank", *_KEY)
     shared = pl.col("elapse_ns").min().over(*_KEY, "turn")
     several = pl.col("rank").n_unique().over(*_KEY, "turn") > 1
@@ -65,12 +65,12 @@ _SPLIT = ("transit", "wait", "synchronization", "idle")
 
 
 def _uncovered(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
-    """How much of each collective is not covered by any computing op."""
+    """How much of each collective is not covered by computation."""
     own = spans(rows, duration="elapse_ns").unique()
     cut = segments({"own": own, "compute": computing_spans(profile)})
     bare = cut.filter((pl.col("own") > 0) & (pl.col("compute") <= 0)).select(list(SPAN))
     bare = bare.sort("start_ns")
-    # Running sums give the bare time before any moment; a collective is a difference of two.
+    # Running sums give the uncovered time before any moment; a collective's is a difference.
     bare = bare.with_columns(
         (pl.col("end_ns") - pl.col("start_ns")).cum_sum().over("rank").alias("until")
     )
@@ -98,15 +98,15 @@ def _uncovered(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def collectives(profile: Profile, options: Options) -> pl.DataFrame:
-    """Each collective, the longest first; which rank came last, and what it was doing."""
+    """The collectives, longest first, with the late rank and what it did during its delay."""
     rows = collective_rows(profile)
     over = (*_KEY, "turn")
     first = pl.col("start_ns").min().over(*over)
     last = pl.col("start_ns").max().over(*over)
     latest = pl.col("rank").sort_by("start_ns", "rank").last().over(*over)
     late = last - first
-    # Nobody waits for a rank that comes when the first one has left, nor if the first one takes no
-    # longer than it: their clocks differ, or these are not the same collective.
+    # If a rank enters after the first one left, or the first one takes no longer, nobody waited:
+    # their clocks differ, or these are different collectives.
     left = (pl.col("start_ns") + pl.col("elapse_ns")).min().over(*over)
     by_start = pl.col("elapse_ns").sort_by("start_ns", "rank")
     waited = by_start.first().over(*over) - by_start.last().over(*over)
@@ -131,7 +131,7 @@ def collectives(profile: Profile, options: Options) -> pl.DataFrame:
 
 
 def _entered_late(profile: Profile, step: int | None, rank: int) -> int:
-    """How much later than the first rank a rank started a step, by their marks."""
+    """How much later than the first rank a rank started a step, by the step marks."""
     if step is None:
         return 0
     marks = profile.steps.filter((pl.col("step") == step) & pl.col("start_ns").is_not_null())
@@ -142,31 +142,31 @@ def _entered_late(profile: Profile, step: int | None, rank: int) -> int:
 def _doing(
     profile: Profile, step: int | None, rank: int | None, start: int, late: int | None
 ) -> Text:
-    """What a rank did during its delay and for how much of it, or that its step started late."""
+    """What a rank mainly did during its delay, or that its step started late."""
     if rank is None or not late:
         return Text(en="", zh="")
     entered = _entered_late(profile, step, rank)
     if entered >= _ENTERED * late:
         return Text(
-            en=f"entered the step {entered / 1e6:.3f} ms late",
+            en=f"started the step {entered / 1e6:.3f} ms late",
             zh=f"晚 {entered / 1e6:.3f} ms 进入该迭代",
         )
     candidates = _beside_delay(profile, rank, start, late)
     if not candidates:
-        return Text(en="neither ops nor calls recorded", zh="没有记录到算子和调用")
+        return Text(en="no ops or calls recorded", zh="没有记录到算子和调用")
     length, activity = max(candidates, key=lambda one: one[0])
     part = f"{length / 1e6:.3f} ms"
     return Text(en=f"{part} of it {activity.en}", zh=f"其中 {part} {activity.zh}")
 
 
 def _beside_delay(profile: Profile, rank: int, start: int, late: int) -> list[tuple[int, Text]]:
-    """The op type and the call that a rank spent most of its delay in, with how long."""
+    """The op type and the host call in which a rank spent most of its delay, with the times."""
     end = start + late
     of_rank = pl.col("rank").fill_null(0) == rank
     size = pl.min_horizontal(pl.col("start_ns") + pl.col("duration_ns"), end)
     size = size - pl.max_horizontal("start_ns", start)
     beside = (pl.col("start_ns") < end) & (pl.col("start_ns") + pl.col("duration_ns") > start)
-    # A call that lasts for many steps, as that of the training loop does, explains nothing.
+    # Calls that span many steps, such as the training loop, explain nothing.
     short = (pl.col("duration_ns") < 20 * late) & ~pl.col("name").str.contains(STEP_MARK)
     candidates: list[tuple[int, Text]] = []
     for table, label, verb in (
@@ -177,7 +177,7 @@ def _beside_delay(profile: Profile, rank: int, start: int, late: int) -> list[tu
         sums = inside.agg(size.sum().alias("inside"))
         sums = sums.sort("inside", label, descending=[True, False])
         candidates += [
-            # Ops on several streams, and calls of several threads, add up to more than the delay.
+            # Ops on several streams and calls on several threads may add up to more than the delay.
             (min(int(length), late), Text(en=f"{verb.en} {name}", zh=f"{verb.zh} {name}"))
             for name, length in sums.head(1).iter_rows()
         ]
@@ -188,11 +188,11 @@ VIEWS.add(
     View(
         name="collectives",
         title=Text(
-            en="Collectives: transfer, wait, idle, and who came late",
+            en="Collectives: transfer, wait and idle time, and the late rank",
             zh="集合通信：传输、等待、空闲，以及谁来晚了",
         ),
         question=Text(
-            en="Do collectives transfer or wait, and for which rank?",
+            en="Do collectives transfer data or wait, and for which rank?",
             zh="集合通信的时间花在传输还是等待上，在等哪张卡？",
         ),
         columns=(

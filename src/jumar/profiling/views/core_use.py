@@ -1,4 +1,4 @@
-"""How many of the cores an op uses, and ops whose shapes are known only at run time."""
+"""Ops that leave cores unused, and ops with dynamic shapes."""
 
 import polars as pl
 
@@ -24,14 +24,14 @@ _VECTOR = ("AI_VECTOR_CORE", "MIX_AIV")
 
 
 def core_use(profile: Profile, options: Options) -> pl.DataFrame:
-    """Ops that leave cores unused, by what the unused cores cost.
+    """Ops that leave cores unused, by the time this costs.
 
-    The number of cores is that of the chip table; where the chip is not known, the largest number
-    of blocks of any op, which is too high where an op has more blocks than the chip has cores.
+    The number of cores comes from the chip table. For unknown chips it is the largest number of
+    blocks of any op, which may exceed the number of cores.
     """
     if profile.kind == "cpu":
-        raise Impossible("ops of an NPU or a GPU")
-    ops = require(profile.ops, "the blocks of each op", "block_num", "core", how=LEVEL_1)
+        raise Impossible("ops on an NPU or GPU")
+    ops = require(profile.ops, "the number of blocks of each op", "block_num", "core", how=LEVEL_1)
     some = pl.col("block_num") > 0
     chip = chip_of(profile, options.chip)
     most = {
@@ -66,9 +66,9 @@ def core_use(profile: Profile, options: Options) -> pl.DataFrame:
 
 
 def dynamic_shapes(profile: Profile, _: Options) -> pl.DataFrame:
-    """Time of ops by whether they were compiled for their shape, and by type.
+    """Time of ops by type and by whether they were compiled for static shapes.
 
-    An op in the state `dynamic` computes its tiling on the host at each launch.
+    Ops in the state `dynamic` compute their tiling on the host at each launch.
     """
     ops = require(profile.ops, "the state of each op (OP State)", "state", how=LEVEL_1)
     shapes = pl.col("input_shapes").n_unique().alias("different_shapes")
@@ -88,7 +88,7 @@ VIEWS.add(
         name="cores",
         title=Text(en="Ops that leave cores unused", zh="未用满计算核的算子"),
         question=Text(
-            en="Which ops use only a part of the cores, and what does that cost?",
+            en="Which ops use only some of the cores, and what does that cost?",
             zh="哪些算子只用了部分计算核，代价是多少？",
         ),
         columns=(
@@ -114,7 +114,7 @@ VIEWS.add(
             en="Ops by state: dynamic or static shapes", zh="按状态统计算子：动态或静态形状"
         ),
         question=Text(
-            en="How much time goes to ops that were not compiled for their shape?",
+            en="How much time is spent in ops that were not compiled for static shapes?",
             zh="未按固定形状编译的算子占用了多少时间？",
         ),
         columns=(

@@ -11,28 +11,28 @@ from jumar.profiling.views.view import VIEWS, Impossible, Options, View
 from jumar.profiling.views.windows import communicates, steady, step_windows
 
 _SWITCH_NS = 5_000
-"""A gap between two ops on a device that is no longer than this is not waiting."""
+"""Shorter gaps between ops on a device do not count as waiting."""
 
 
 def paths(profile: Profile, rank: int, windows: pl.DataFrame) -> pl.DataFrame:
-    """The path through each step, from its end backwards; its pieces fill the step without gaps.
+    """The critical path through each step; its segments fill the step without gaps.
 
-    The predecessor of an op is the op that ended last before it, on any stream of the rank, since
-    profiles tell no events between streams. A gap between the two belongs to the host, if the op
-    was launched in it or the host is known to have been in a call, else to the device.
+    The predecessor of an op is the op that ended last before its start, on any stream of the rank,
+    since profiles do not record events between streams. Longer gaps belong to the host, shorter
+    ones to the device.
 
     Args:
-        profile: Ops with start times, and calls of the host where there are some.
-        rank: Whose path.
-        windows: `begin_ns` and `end_ns` of steps that do not overlap.
+        profile: A profile with start times, and host calls if recorded.
+        rank: The rank.
+        windows: `begin_ns` and `end_ns` of steps, which must not overlap.
 
     Returns:
-        `place`, `what`, `start_ns`, `end_ns` of all pieces, in order of time.
+        `place`, `what`, `start_ns` and `end_ns` of all segments, by time.
     """
     ops = _timed_ops(profile, rank)
     begins, ends = (windows[name].to_numpy() for name in ("begin_ns", "end_ns"))
     starts = ops["start_ns"].to_numpy()
-    # A place behind the ops, so that the -1 of a step's end may be looked up like an op.
+    # An extra element, so that the -1 of a step's end can be looked up like an op.
     stops = np.append(ops["end_ns"].to_numpy(), 0)
     chain, step = _chains(starts, stops, begins, ends)
     is_op = chain >= 0
@@ -48,10 +48,10 @@ def paths(profile: Profile, rank: int, windows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _timed_ops(profile: Profile, rank: int) -> pl.DataFrame:
-    """The ops of a rank with a duration, in the order in which they ended."""
+    """The ops of a rank with a duration, by end time."""
     return (
         profile.ops.select("rank", "name", "type", "core", "start_ns", "duration_ns")
-        # Ops without length are not part of the path, and would keep the walk in one place.
+        # Ops of duration 0 are not on the path, and would loop forever.
         .filter(
             (pl.col("rank").fill_null(0) == rank)
             & pl.col("start_ns").is_not_null()
@@ -65,10 +65,7 @@ def _timed_ops(profile: Profile, rank: int) -> pl.DataFrame:
 def _chains(
     starts: np.ndarray, stops: np.ndarray, begins: np.ndarray, ends: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The ops on the path of each step from its end backwards, behind a -1; and the step of each.
-
-    Only this goes from one op to the next; what is known of all ops at once is an array.
-    """
+    """For each step -1 and the ops on its path, from its end backwards; and the step of each."""
     ended = stops[:-1]
     before = (np.searchsorted(ended, starts, side="right") - 1).tolist()
     last = (np.searchsorted(ended, ends, side="right") - 1).tolist()
@@ -86,7 +83,7 @@ def _chains(
 
 
 def _works(ops: pl.DataFrame, chain: np.ndarray, low: np.ndarray, high: np.ndarray) -> pl.DataFrame:
-    """The pieces in which an op ran."""
+    """The segments in which an op ran."""
     talks = pl.when(communicates(ops)).then(pl.lit("communication")).otherwise(pl.lit("device"))
     named = ops.select(
         talks.alias("place"), pl.coalesce("type", "name").fill_null("?").alias("what")
@@ -97,7 +94,7 @@ def _works(ops: pl.DataFrame, chain: np.ndarray, low: np.ndarray, high: np.ndarr
 
 
 def _gaps(profile: Profile, rank: int, starts: np.ndarray, ends: np.ndarray) -> pl.DataFrame:
-    """The pieces in which no op ran, with the host call that filled most of each."""
+    """The segments in which no op ran, with the host call that covers most of each."""
     calls = (
         profile.host.filter(
             (pl.col("rank").fill_null(0) == rank)
@@ -128,7 +125,7 @@ def _gaps(profile: Profile, rank: int, starts: np.ndarray, ends: np.ndarray) -> 
 
 
 def critical_path(profile: Profile, _: Options) -> pl.DataFrame:
-    """The parts of the path through the slowest rank's steady steps; their sum is the time."""
+    """The critical path through the steady steps of the slowest rank, by op or call."""
     windows = steady(step_windows(profile))
     if windows.is_empty() or profile.ops["start_ns"].null_count() == profile.ops.height:
         raise Impossible("ops with start times")
@@ -153,7 +150,7 @@ VIEWS.add(
         name="critical",
         title=Text(en="The critical path of device and host", zh="设备与 host 的关键路径"),
         question=Text(
-            en="Which chain of ops and calls decides how long a step takes?",
+            en="Which chain of ops and host calls determines the step time?",
             zh="迭代时长由哪条算子与调用链决定？",
         ),
         columns=(

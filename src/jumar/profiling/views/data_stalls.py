@@ -1,4 +1,4 @@
-"""Whether training waits for data: one verdict from whatever the profile records."""
+"""Whether training waits for data, judged by whatever the profile has."""
 
 import polars as pl
 
@@ -11,7 +11,7 @@ from jumar.profiling.views.view import VIEWS, Impossible, Options, View
 from jumar.profiling.views.windows import as_spans, steady, step_windows
 
 STALL = 0.05
-"""Waiting for data above this share of a step is a stall, on every stack."""
+"""Waiting for data for more than this share of a step is a stall."""
 
 _READS = r"(?i)^(getnext|iteratorgetnext|iteratorv2|dequeue|queuedequeue|getnextv2)"
 _QUEUES = ("aicpu_mi", "dp")
@@ -20,17 +20,17 @@ _QUEUES = ("aicpu_mi", "dp")
 def data_stalls(profile: Profile, _: Options) -> pl.DataFrame:
     """One row per source and rank: the average wait for data, and the verdict.
 
-    PyTorch tells it by the loader's call while the device is idle, MindSpore and TensorFlow by
-    `Data Aug Bound`, by GetNext ops, and by queues that are empty; torch_npu by `Preparing`, which
-    is an upper limit, since it holds all that goes before the first op.
+    With PyTorch it is the time of loader calls while the device is idle; with MindSpore and
+    TensorFlow `Data Aug Bound`, GetNext ops and empty queues; with torch_npu also `Preparing`,
+    which is an upper limit because it includes everything before the first op.
     """
     windows = steady(step_windows(profile))
     rows = [*_loader(profile, windows), *_given(profile), *_reads(profile, windows)]
     rows += _queues(profile)
     if not rows:
         raise Impossible(
-            "the loader's calls, Preparing, Data Aug Bound, GetNext, or data queues",
-            "record the host, too (activities CPU and NPU), or training_trace=on",
+            "calls of the data loader, Preparing, Data Aug Bound, GetNext, or data queues",
+            "also record the host (activities CPU and NPU), or set training_trace=on",
         )
     return pl.DataFrame(rows, infer_schema_length=None).sort("rank", "source", maintain_order=True)
 
@@ -49,7 +49,7 @@ def _row(
 
 
 def _steps(windows: pl.DataFrame) -> dict[int, tuple[int, float]]:
-    """Steps and average length of each rank."""
+    """Number of steps and average step time of each rank."""
     lasted = (pl.col("end_ns") - pl.col("begin_ns")).mean()
     table = windows.group_by("rank").agg(pl.len(), lasted.alias("mean"))
     return {int(rank): (int(count), float(mean)) for rank, count, mean in table.iter_rows()}
@@ -63,13 +63,13 @@ def _loader(profile: Profile, windows: pl.DataFrame) -> list[dict[str, object]]:
         return []
     loading = union(spans(calls))
     inside = as_spans(windows, start="begin_ns")
-    # On a CPU the op table also has the loader's own ops, so the whole call counts as waiting.
+    # On a CPU the op table includes the loader's own ops, so the whole call counts as waiting.
     free = inside if profile.kind == "cpu" else free_time(profile, inside)
     waits = intersection(loading, free)
     rows: list[dict[str, object]] = []
     for rank, (count, mean) in sorted(_steps(windows).items()):
         own = waits.filter(pl.col("rank") == rank)
-        rows.append(_row(rank, "loader call, device free", length(own) / count, mean))
+        rows.append(_row(rank, "loader call, device idle", length(own) / count, mean))
     return rows
 
 
@@ -88,7 +88,7 @@ def _given(profile: Profile) -> list[dict[str, object]]:
         for rank, waited, step in table.iter_rows():
             rows.append(_row(rank, source, float(waited), float(step or 0)))
     for row in rows:
-        # Preparing alone does not distinguish loading from anything else before the first op.
+        # Preparing also includes anything else before the first op.
         if row["source"] == "Preparing" and row["verdict"] == "stall":
             row["verdict"] = "possible stall"
     return rows
@@ -108,7 +108,7 @@ def _reads(profile: Profile, windows: pl.DataFrame) -> list[dict[str, object]]:
 
 
 def _queues(profile: Profile) -> list[dict[str, object]]:
-    """Only a queue's size is known; if it is empty in one sample of ten, training is held up."""
+    """Only the queue size is known; training stalls if more than a tenth of samples are 0."""
     rows: list[dict[str, object]] = []
     for kind in _QUEUES:
         table = profile.statistics.get(kind)
@@ -130,7 +130,7 @@ VIEWS.add(
     View(
         name="data",
         title=Text(en="Waiting for data", zh="等待数据"),
-        question=Text(en="Does training wait for its batches?", zh="训练是否在等待数据？"),
+        question=Text(en="Does training wait for batches?", zh="训练是否在等待数据？"),
         columns=(
             RANK,
             column("source", "依据", "evidence"),

@@ -1,4 +1,4 @@
-"""Environment variables that a capture recorded, and the meaning of those that cost time."""
+"""Environment variables recorded with a capture, with remarks on those that cost time."""
 
 from typing import Final, NamedTuple
 
@@ -11,7 +11,7 @@ from jumar.profiling.views.view import VIEWS, Impossible, Options, View
 
 
 class Costly(NamedTuple):
-    """Values of a variable that make steps slower, and why."""
+    """The values of a variable that slow down steps, and why."""
 
     values: tuple[str, ...]
     why: Text
@@ -21,37 +21,37 @@ COSTLY: Final = {
     "ASCEND_LAUNCH_BLOCKING": Costly(
         ("1",),
         Text(
-            en="each op is waited for before the next one is launched; for debugging only",
+            en="the host waits for each op before launching the next; for debugging only",
             zh="每个算子执行完才下发下一个，仅用于调试",
         ),
     ),
     "CUDA_LAUNCH_BLOCKING": Costly(
         ("1",),
         Text(
-            en="each kernel is waited for before the next one is launched; for debugging only",
+            en="the host waits for each kernel before launching the next; for debugging only",
             zh="每个 kernel 执行完才下发下一个，仅用于调试",
         ),
     ),
     "ASCEND_GLOBAL_LOG_LEVEL": Costly(
         ("0", "1"),
         Text(
-            en="CANN writes logs of level debug or info, which slows the host; 3 is errors only",
+            en="CANN logs at debug or info level, which slows down the host; 3 logs only errors",
             zh="CANN 输出 debug 或 info 级日志，拖慢 host；3 表示只输出错误",
         ),
     ),
     "TASK_QUEUE_ENABLE": Costly(
         ("0",),
         Text(
-            en="ops are launched by Python's own thread; 1 or 2 use a second one",
+            en="ops are launched by the Python thread; with 1 or 2 by a second thread",
             zh="由 Python 线程直接下发算子；设为 1 或 2 时由第二个线程下发",
         ),
     ),
 }
-"""As torch_npu's and CANN's documents of environment variables describe them."""
+"""According to the documentation of torch_npu and CANN."""
 
 
 def recorded(profile: Profile) -> pl.DataFrame:
-    """`rank`, `variable` and `value` as recorded; `Impossible` if none were."""
+    """`rank`, `variable` and `value` as recorded; raises `Impossible` if none were."""
     table = profile.statistics.get("environment")
     if table is None or table.is_empty():
         raise Impossible(
@@ -64,7 +64,7 @@ def recorded(profile: Profile) -> pl.DataFrame:
 
 
 def environment(profile: Profile, options: Options) -> pl.DataFrame:
-    """One row per variable, those that cost time first; a variable without value was not set."""
+    """One row per variable, those that cost time first; an empty value means not set."""
     rows = recorded(profile)
     remarks = [
         COSTLY[name].why.in_language(options.language)
@@ -82,7 +82,7 @@ VIEWS.add(
         name="environment",
         title=Text(en="Environment variables of the capture", zh="采集时的环境变量"),
         question=Text(
-            en="Which variables were set, and do any of them slow the steps?",
+            en="Which variables were set, and do any of them slow down steps?",
             zh="设置了哪些环境变量，其中有拖慢迭代的吗？",
         ),
         columns=(

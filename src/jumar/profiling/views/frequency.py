@@ -9,13 +9,13 @@ from jumar.profiling.views.view import VIEWS, Impossible, Options, View
 from jumar.profiling.views.windows import computing_spans
 
 DROP = 0.05
-"""A clock that is lower by less than this share is noise of the counter."""
+"""Smaller drops of the clock are counter noise."""
 
 _CYCLES = (
     ("AI_CORE", "aic_total_cycles", "aicore_time(us)", 24),
     ("AI_VECTOR_CORE", "aiv_total_cycles", "aiv_time(us)", 48),
 )
-"""Cores, their cycles and time, and the most blocks that surely run at once."""
+"""Cores, with the columns of their cycles and time, and the most blocks certain to run at once."""
 
 _SANE_MHZ = (100, 4000)
 
@@ -23,9 +23,9 @@ _SANE_MHZ = (100, 4000)
 def clocks(profile: Profile) -> pl.DataFrame:
     """The clock over time: `rank`, `time_ns`, `mhz`, from the counter or from cycles of ops.
 
-    An op's clock is its cycles on all cores by its time on them and their number. It is taken only
-    for ops above 20 us, since the time has three decimal places, and for those whose
-    blocks all run at once: the cycles of others come from more rounds, or two kinds of cores.
+    For an op it is the total cycles divided by time and number of cores. It is computed only for
+    ops above 20 us, since times have three decimal places, and for ops whose blocks all run at
+    once, since the cycles of others come from several rounds or two kinds of cores.
     """
     if "clocks" not in profile.memo:
         profile.memo["clocks"] = _clocks(profile)
@@ -73,12 +73,12 @@ def _clocks(profile: Profile) -> pl.DataFrame:
 def frequency(profile: Profile, _: Options) -> pl.DataFrame:
     """One row per rank: the clock, how long it was low, and the cost.
 
-    The full clock is the 95th percentile of what this rank showed, so that one odd op does not
-    set it; an op costs more in proportion to how far the clock at its start was below it.
+    The full clock is the rank's 95th percentile, so that it does not depend on outliers. The cost
+    of an op is in proportion to how far the clock at its start was below it.
     """
     readings = clocks(profile)
     full = readings.group_by("rank").agg(pl.col("mhz").quantile(0.95).alias("full_mhz"))
-    # A counter writes its value only when it changes; the last one before an op counts.
+    # The counter is recorded only when it changes, so the last value before an op counts.
     ops = (
         computing_spans(profile)
         .select("rank", "start_ns", (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns"))

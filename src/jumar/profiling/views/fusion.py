@@ -1,4 +1,4 @@
-"""Which ops were fused, and chains of vector ops that could be."""
+"""Ops that were fused, and chains of vector ops that could be fused."""
 
 import polars as pl
 
@@ -14,13 +14,13 @@ _USED = (
     *("input_shapes", "output_shapes"),
 )
 _LAUNCH_NS = 10_000
-"""The longest gap that fusing closes; in a longer one the device waits for the host."""
+"""The longest gap that fusion removes; in longer ones the device waits for the host."""
 _VECTOR = ("AI_VECTOR_CORE", "MIX_AIV", "CUDA", "CPU")
 _NOT_FUSED = r"(?i)^(hcom|nccl|memcpy|memset|transdata|conv|matmul|batchmatmul|mm$|addmm|bmm)"
 
 
 def fused(profile: Profile, _: Options) -> pl.DataFrame:
-    """Fused ops of the graph, with the ops that they replace (graph mode only)."""
+    """The fused ops of a graph, with the ops that they replace (graph mode only)."""
     table = profile.statistics.get("fusion_op")
     if table is None or not {"fusion_op", "original_ops"} <= set(table.columns):
         raise Impossible("the fusions of the graph (fusion_op.csv)", "only graph mode writes it")
@@ -41,8 +41,8 @@ def fused(profile: Profile, _: Options) -> pl.DataFrame:
 def fusion_candidates(profile: Profile, _: Options) -> pl.DataFrame:
     """Recurring chains of vector ops: each takes the output of the previous one.
 
-    `saved_ms` is an estimate: of `n` ops the time of all but the longest is saved, by half, since
-    the intermediate results are then neither written nor read, and the gaps between them.
+    `saved_ms` is an estimate: half the time of all ops but the longest, since intermediate results
+    are neither written nor read, and the gaps between the ops.
     """
     ops = require(
         computing(profile.ops.select(_USED)), "shapes of ops", "input_shapes", "type", how=LEVEL_1
@@ -71,7 +71,7 @@ def fusion_candidates(profile: Profile, _: Options) -> pl.DataFrame:
     )
     chains = (
         chained.with_columns(
-            # A chain longer than can be fused at once counts as several.
+            # Chains too long to be fused into one op count as several.
             (pl.int_range(pl.len()).over("chain") // _LONGEST).alias("part")
         )
         .group_by("chain", "part", maintain_order=True)

@@ -1,4 +1,4 @@
-"""Host-bound phases: which calls explain the time in which the device is idle."""
+"""Host-bound phases: which host calls explain the device's idle time."""
 
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from jumar.profiling.views.windows import (
 
 _REST = Text(en="none of these, or no call recorded", zh="其他，或没有记录到调用")
 _QUEUED = Text(
-    en="none on the host: the next op waits on the device",
+    en="not the host: the next op waits on the device",
     zh="非 host 原因：下一个算子在设备上等待",
 )
 _COPIES = Text(en="memory copies", zh="内存拷贝")
@@ -31,13 +31,13 @@ _HOW = "record with activities CPU and NPU (or CUDA), and export the trace"
 def host_bound(profile: Profile, options: Options) -> pl.DataFrame:
     """One row per cause: time on the host, and how much of the device's idle time it explains.
 
-    Each moment of idle time goes to the first cause that fits: data loading, a call that blocks,
-    launching ops, calls that are mostly such time; the rest overlaps none of these. While the next
-    op waits on the device, no call is the cause.
+    Each moment of idle time is assigned to the first matching cause: data loading, blocking calls,
+    launching ops, calls that overlap mostly idle time; the rest overlaps none of these. While the
+    next op waits on the device, no host call is the cause.
     """
     if profile.kind == "cpu":
-        raise Impossible("ops of a device beside those of the host")
-    require(profile.host, "calls on the host (trace)", "start_ns", how=_HOW)
+        raise Impossible("ops on a device separate from the host")
+    require(profile.host, "host calls (trace)", "start_ns", how=_HOW)
     require(profile.ops, "ops with start times", "start_ns")
     windows = as_spans(step_windows(profile), start="begin_ns")
     if windows.is_empty():
@@ -56,7 +56,7 @@ def host_bound(profile: Profile, options: Options) -> pl.DataFrame:
 
 
 class _Times(NamedTuple):
-    """When a rank is in a step, idle, communicates uncovered, copies memory, has ops queued."""
+    """When a rank is in steps, idle, in uncovered communication, copying, or has ops queued."""
 
     windows: pl.DataFrame
     free: pl.DataFrame
@@ -115,10 +115,10 @@ def _row(rank: int, cause: str, free: int, total: int) -> dict[str, object]:
 
 
 def launches(profile: Profile, _: Options) -> pl.DataFrame:
-    """One row per rank: how far the host launches ahead of the device, and gaps between ops.
+    """One row per rank: how far the host runs ahead of the device, and the gaps between ops.
 
-    The queue depth at the start of an op is the number of ops launched but not started; near 0 the
-    device waits for the host.
+    The queue depth at the start of an op is the number of ops launched but not yet started; near 0
+    the device waits for the host.
     """
     ops = require(
         profile.ops, "when each op was launched (flows of the trace)", "launch_ns", how=_HOW
@@ -167,7 +167,7 @@ VIEWS.add(
             column("cause", "原因"),
             column("calls", "调用次数"),
             ms("host", "host 耗时", "on the host"),
-            ms("free", "设备空闲", "device free"),
+            ms("free", "设备空闲", "device idle"),
             percent("share_of_free", "占空闲时间"),
             ms("uncovered_communication", "未掩盖通信"),
         ),
@@ -178,7 +178,7 @@ VIEWS.add(
 VIEWS.add(
     View(
         name="launches",
-        title=Text(en="How far the host launches ahead", zh="host 下发的提前量"),
+        title=Text(en="How far the host runs ahead of the device", zh="host 下发的提前量"),
         question=Text(
             en="Does the host launch ops fast enough to keep the device busy?",
             zh="host 下发算子的速度能否喂满设备？",

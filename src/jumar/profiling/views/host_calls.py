@@ -1,4 +1,4 @@
-"""What the host does while the device is idle: blocking calls, data loading, launching."""
+"""What the host does while the device is idle: blocking calls, data loading, launching ops."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -31,15 +31,15 @@ BLOCKING = (
     ("aten::unique", r"^aten::_?unique\w*$"),
     ("aten::equal", r"^aten::equal$"),
 )
-"""Ops whose result the host waits for, and the names that mean them."""
+"""Ops for whose result the host waits, and patterns of their names."""
 
 SYNCHRONISATION = (
     r"(?i)aclrtSynchronize|(cuda|cu|hip)(Ctx|Stream|Device|Event)Synchronize|aten::(cpu|numpy)$"
 )
-"""Calls that wait for a stream or the device, or copy from it at once (`.cpu()`)."""
+"""Calls that wait for a stream or the device, or copy from it synchronously (`.cpu()`)."""
 
 _WAITING_COPIES = r"^((cuda|hip|aclrt)Memcpy(2D)?|hipMemcpyWithStream|(cu|hip)Memcpy(DtoH|HtoD).*)$"
-"""Copies that return when they are done, behind all that was launched before them."""
+"""Synchronous copies, which also wait for everything launched before them."""
 
 LOADING = r"(?i)dataloader|__next__|get_?next|^data[ _.:-]?(load|wait|next|batch)|^data$"
 """Calls that fetch the next batch."""
@@ -47,20 +47,20 @@ LOADING = r"(?i)dataloader|__next__|get_?next|^data[ _.:-]?(load|wait|next|batch
 _COLLECTING = r"(?i)^gc$|garbage"
 _CALLS = ("op", "cann", "runtime", "dequeue")
 STEP_MARK = r"^ProfilerStep#"
-"""The profiler's own mark of a step, which covers all of it and explains nothing."""
+"""The profiler's step marks, which cover whole steps and explain nothing."""
 
-_IDLE = 0.5
-"""A call explains idle time that fills at least this share of it."""
+_MIN_IDLE_SHARE = 0.5
+"""A call explains idle time if at least this share of the call is idle time."""
 
 _MOST_COVERING = 4
 
 
 class Cause(NamedTuple):
-    """One reason for a device without work.
+    """One reason for idle time of the device.
 
-    `calls` is how many calls each rank made, without those inside another one; `steady_calls` and
-    `longest_ns` are about its steady steps. `host` is when they ran, `alone` the part of it that no
-    earlier cause has.
+    `calls` is the number of calls of each rank, not counting calls inside others; `steady_calls`
+    and `longest_ns` are those in its steady steps. `host` is when the calls ran, and `alone` the
+    part of it that belongs to no earlier cause.
     """
 
     label: Text
@@ -73,7 +73,7 @@ class Cause(NamedTuple):
 
 
 def causes(profile: Profile) -> list[Cause]:
-    """What the host spent time in, most specific first; `alone` excludes the earlier causes."""
+    """The causes of idle time, most specific first."""
     if "causes" not in profile.memo:
         profile.memo["causes"] = _causes(profile)
     return profile.memo["causes"]
@@ -83,57 +83,63 @@ def _causes(profile: Profile) -> list[Cause]:
     host = profile.host.filter(pl.col("duration_ns") > 0)
     if host.is_empty():
         return []
-    known = host.filter(pl.col("layer").is_in(["op", "cann", "runtime", "mark"]))
+    host_calls = host.filter(pl.col("layer").is_in(["op", "cann", "runtime", "mark"]))
     windows = step_windows(profile)
     steps = steady(windows)
-    asked = [("data", _named(LOADING), Text(en="waiting for data", zh="等待数据"))]
-    asked += [("blocking", _named(pattern), Text(en=name, zh=name)) for name, pattern in BLOCKING]
-    asked += [
+    kinds = [("data", _name_matches(LOADING), Text(en="waiting for data", zh="等待数据"))]
+    kinds += [
+        ("blocking", _name_matches(pattern), Text(en=name, zh=name)) for name, pattern in BLOCKING
+    ]
+    kinds += [
         (
             "copy",
-            _copies_pageable(profile),
+            _is_pageable_copy(profile),
             Text(en="copies of pageable memory", zh="可分页内存拷贝"),
         ),
         (
             "copy",
-            (pl.col("layer") != "op") & _named(_WAITING_COPIES) & ~_named("Async"),
-            Text(en="copies that it waits for", zh="同步拷贝"),
+            (pl.col("layer") != "op") & _name_matches(_WAITING_COPIES) & ~_name_matches("Async"),
+            Text(en="synchronous copies", zh="同步拷贝"),
         ),
-        ("blocking", _named(SYNCHRONISATION), Text(en="stream synchronisation", zh="流同步")),
-        ("collector", _named(_COLLECTING), Text(en="garbage collection", zh="垃圾回收")),
+        (
+            "blocking",
+            _name_matches(SYNCHRONISATION),
+            Text(en="stream synchronisation", zh="流同步"),
+        ),
+        ("collector", _name_matches(_COLLECTING), Text(en="garbage collection", zh="垃圾回收")),
     ]
     result: list[Cause] = []
     before = pl.DataFrame(schema=SPAN)
-    for kind, is_cause, label in asked:
-        rows = known.filter(is_cause)
+    for kind, is_cause, label in kinds:
+        rows = host_calls.filter(is_cause)
         if rows.is_empty():
             continue
         result.append(_cause(label, kind, rows, steps, before))
         before = union(pl.concat([before, result[-1].host]))
-    # A call that lasts for half a step is not a launch: it runs a whole graph, or the training.
-    lasted = windows.select(pl.col("end_ns") - pl.col("begin_ns")).to_series()
-    long = float(str(lasted.median() or 0)) / 2
-    short = (pl.col("duration_ns") < long) | pl.lit(long == 0)
-    rest = host.filter(pl.col("layer").is_in(_CALLS) & short)
-    rest = rest.filter(~_computes_itself(profile, rest))
-    if rest.height:
+    # Calls as long as half a step are not launches: they run a whole graph, or the training loop.
+    step_times = windows.select(pl.col("end_ns") - pl.col("begin_ns")).to_series()
+    half_step = float(str(step_times.median() or 0)) / 2
+    is_short = (pl.col("duration_ns") < half_step) | pl.lit(half_step == 0)
+    launches = host.filter(pl.col("layer").is_in(_CALLS) & is_short)
+    launches = launches.filter(~_computes_on_host(profile, launches))
+    if launches.height:
         label = Text(en="launching ops", zh="下发算子")
-        result.append(_cause(label, "launching", rest, steps, before))
+        result.append(_cause(label, "launching", launches, steps, before))
         before = union(pl.concat([before, result[-1].host]))
     if profile.kind != "cpu":
         inside = as_spans(windows, start="begin_ns")
         left = difference(free_time(profile, inside), before)
-        longest = 0.9 * float(str(lasted.max() or 0))
+        longest = 0.9 * float(str(step_times.max() or 0))
         result += _covering(host, left, before, longest, steps)
     return result
 
 
-_WORKS_NS = 200_000
-"""An op that launches nothing in so long computes on the host, such as a picture's resizing."""
+_HOST_OP_NS = 200_000
+"""Ops at least this long that launch nothing compute on the host, such as resizing an image."""
 
 
-def _computes_itself(profile: Profile, calls: pl.DataFrame) -> pl.Series:
-    """Which calls are host ops: long ones that launched nothing."""
+def _computes_on_host(profile: Profile, calls: pl.DataFrame) -> pl.Series:
+    """Which calls compute on the host: long ops that launched nothing."""
     own = pl.Series("own", np.zeros(calls.height, dtype=bool))
     launched = profile.ops.select(pl.col("rank").fill_null(0), "launch_ns").drop_nulls()
     if launched.is_empty():
@@ -148,15 +154,15 @@ def _computes_itself(profile: Profile, calls: pl.DataFrame) -> pl.Series:
         ends = starts[here] + lasted[here]
         inside[here] = np.searchsorted(at, ends, "right") - np.searchsorted(at, starts[here])
     is_op = (calls["layer"] == "op").to_numpy()
-    return pl.Series("own", is_op & (lasted >= _WORKS_NS) & (inside == 0))
+    return pl.Series("own", is_op & (lasted >= _HOST_OP_NS) & (inside == 0))
 
 
-def _named(pattern: str) -> pl.Expr:
+def _name_matches(pattern: str) -> pl.Expr:
     return pl.col("name").str.contains(pattern)
 
 
-def _copies_pageable(profile: Profile) -> pl.Expr:
-    """Whether a call copies pageable memory, which the driver stages while the call blocks."""
+def _is_pageable_copy(profile: Profile) -> pl.Expr:
+    """Whether a call copies pageable memory, which blocks it while the driver stages the data."""
     copies = profile.ops.filter(
         pl.col("core").is_in(MEMORY_COPIES)
         & pl.col("kernel").str.contains("(?i)pageable")
@@ -175,8 +181,9 @@ def _covering(
 ) -> list[Cause]:
     """Calls, Python frames and annotations that overlap otherwise unexplained idle time.
 
-    Only calls that are mostly such time count, and none as long as a step: the training loop and
-    the step's own annotation lie over everything. Of nested calls the innermost is taken.
+    Only calls that consist mostly of such time count, and none as long as a step, since the
+    training loop and the step's own annotation cover everything. Of nested calls, the innermost
+    counts.
     """
     is_mark = pl.col("name").str.contains(STEP_MARK)
     calls = host.filter((pl.col("duration_ns") < longest) & ~is_mark).with_columns(
@@ -184,7 +191,9 @@ def _covering(
     )
     result: list[Cause] = []
     while len(result) < _MOST_COVERING and calls.height and left.height:
-        calls = _with_idle(calls, left).filter(pl.col("idle_ns") >= _IDLE * pl.col("duration_ns"))
+        calls = _with_idle(calls, left).filter(
+            pl.col("idle_ns") >= _MIN_IDLE_SHARE * pl.col("duration_ns")
+        )
         names = calls.group_by("name").agg(pl.col("idle_ns", "duration_ns").sum())
         most = names.filter(pl.col("idle_ns") >= 0.95 * pl.col("idle_ns").max())
         if not most["idle_ns"].sum():
@@ -210,7 +219,7 @@ def _with_idle(calls: pl.DataFrame, idle: pl.DataFrame) -> pl.DataFrame:
 
 
 def _until(idle: pl.DataFrame, moments: np.ndarray) -> np.ndarray:
-    """How much of some sorted intervals is before each moment."""
+    """How much of the sorted intervals lies before each moment."""
     starts, ends = idle["start_ns"].to_numpy(), idle["end_ns"].to_numpy()
     if not len(starts):
         return np.zeros(len(moments), dtype=np.int64)
@@ -223,11 +232,11 @@ def _until(idle: pl.DataFrame, moments: np.ndarray) -> np.ndarray:
 def _cause(
     label: Text, kind: str, calls: pl.DataFrame, steps: pl.DataFrame, before: pl.DataFrame
 ) -> Cause:
-    """A cause from its calls, the steady steps, and the time of the causes before it."""
+    """A cause, from its calls, the steady steps, and the time of earlier causes."""
     by_thread = ("rank", "thread")
     bounds = steps.group_by("rank").agg(pl.col("begin_ns").min(), pl.col("end_ns").max())
     until = pl.col("start_ns") + pl.col("duration_ns")
-    # `aten::item` calls `aten::_local_scalar_dense`: that is one call.
+    # `aten::item` calls `aten::_local_scalar_dense`, which counts as one call.
     is_outer = pl.col("until_ns") > pl.col("until_ns").cum_max().shift(1).over(by_thread)
     is_steady = (pl.col("until_ns") > pl.col("begin_ns")) & (pl.col("start_ns") < pl.col("end_ns"))
     counts = (
@@ -259,6 +268,6 @@ def _cause(
 
 
 def free_time(profile: Profile, windows: pl.DataFrame) -> pl.DataFrame:
-    """When the device neither computes nor communicates, within the given intervals."""
+    """When the device neither computes nor communicates, within the windows."""
     busy = pl.concat([union(computing_spans(profile)), communication_spans(profile)])
     return difference(windows, busy)

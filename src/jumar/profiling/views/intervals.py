@@ -1,7 +1,7 @@
-"""Unions and overlaps of intervals, for millions of ops at once.
+"""Unions, intersections and differences of intervals, for millions of ops at once.
 
-One sweep answers all questions: the edges of every set of intervals cut time into segments, and of
-each segment it is known how many intervals of each set cover it.
+A sweep over the edges of all sets of intervals splits time into segments, with the number of
+intervals of each set that cover them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 SPAN = {"rank": pl.Int32(), "start_ns": pl.Int64(), "end_ns": pl.Int64()}
-"""The columns of a table of intervals: `end_ns` is the first nanosecond after it."""
+"""The columns of a table of intervals; `end_ns` is exclusive."""
 
 
 def spans(table: pl.DataFrame, *, duration: str = "duration_ns") -> pl.DataFrame:
-    """The intervals of a table with `rank`, `start_ns` and a duration; empty ones are dropped."""
+    """The intervals of a table with `rank`, `start_ns` and a duration, without empty ones."""
     return table.select(
         pl.col("rank").fill_null(0).cast(pl.Int32),
         pl.col("start_ns"),
@@ -22,16 +22,18 @@ def spans(table: pl.DataFrame, *, duration: str = "duration_ns") -> pl.DataFrame
 
 
 def swept(sets: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """The edges of all sets in order of time: `rank`, `start_ns`, `which` set, `delta` +1 or -1.
+    """The edges of all sets by time: `rank`, `start_ns`, `which` set, `delta` +1 or -1, `end_ns`.
 
-    `end_ns` is the next edge; edges at one moment have no length until the last of them, and only
-    there the counts hold.
+    `end_ns` is the next edge. Of several edges at the same time only the last has a length, and
+    only there are the counts valid.
     """
-    # The types are set here, since a set without rows may come from anywhere.
-    taken = [table.select(pl.col(name).cast(kind) for name, kind in SPAN.items()) for table in sets]
-    ranks = pl.concat([table["rank"].unique() for table in taken]).unique()
-    # Most profiles are of one rank: without it sorting is several times as fast, and is the moment
-    # at which the views of a long profile need most memory.
+    # Cast, since empty sets may have other types.
+    tables = [
+        table.select(pl.col(name).cast(kind) for name, kind in SPAN.items()) for table in sets
+    ]
+    ranks = pl.concat([table["rank"].unique() for table in tables]).unique()
+    # Most profiles have one rank. Sorting without it is several times as fast, and is where the
+    # views of a long profile need the most memory.
     order = ["rank", "start_ns"] if ranks.len() > 1 else ["start_ns"]
     edges = [
         table.select(
@@ -40,10 +42,10 @@ def swept(sets: Sequence[pl.DataFrame]) -> pl.DataFrame:
             pl.lit(index, dtype=pl.Int16).alias("which"),
             pl.lit(delta, dtype=pl.Int8).alias("delta"),
         )
-        for index, table in enumerate(taken)
+        for index, table in enumerate(tables)
         for edge, delta in (("start_ns", 1), ("end_ns", -1))
     ]
-    del taken
+    del tables
     events = pl.concat(edges).sort(order)
     following = pl.col("start_ns").shift(-1)
     if ranks.len() > 1:
@@ -57,7 +59,7 @@ def swept(sets: Sequence[pl.DataFrame]) -> pl.DataFrame:
 def count_of(index: int) -> pl.Expr:
     """How many intervals of a set cover the time after each edge of `swept`.
 
-    The counts of a rank are 0 again at its end, so that one sum serves all ranks.
+    Counts return to 0 at the end of each rank, so one running sum serves all ranks.
     """
     return (
         pl.when(pl.col("which") == index)
@@ -68,13 +70,13 @@ def count_of(index: int) -> pl.Expr:
 
 
 def segments(sets: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """Time cut at every edge, with the number of intervals of each set over each segment.
+    """Time split at every edge, with the number of intervals of each set covering each segment.
 
     Args:
         sets: Tables of intervals by name.
 
     Returns:
-        `rank`, `start_ns`, `end_ns` and a column of counts for each set, in order of time.
+        `rank`, `start_ns`, `end_ns` and a column of counts for each set, by time.
     """
     events = swept(list(sets.values()))
     counted = events.with_columns(count_of(index).alias(name) for index, name in enumerate(sets))
@@ -107,7 +109,7 @@ def _union(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def merged(cut: pl.DataFrame) -> pl.DataFrame:
-    """Segments in order, merged where they touch."""
+    """Sorted segments, merged where they touch."""
     apart = (cut["start_ns"] != cut["end_ns"].shift(1)) | (cut["rank"] != cut["rank"].shift(1))
     begins = apart.fill_null(True)
     ends = begins.shift(-1, fill_value=True)
@@ -115,12 +117,12 @@ def merged(cut: pl.DataFrame) -> pl.DataFrame:
 
 
 def length(table: pl.DataFrame) -> int:
-    """The summed length of intervals that do not overlap."""
+    """The total length of intervals, which must not overlap."""
     return int((table["end_ns"] - table["start_ns"]).sum())
 
 
 def intersection(first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
-    """The intersection of two sets."""
+    """The intersection of two sets of intervals."""
     if first.is_empty() or second.is_empty():
         return first.clear().select(list(SPAN))
     cut = segments({"a": first, "b": second})
@@ -128,34 +130,34 @@ def intersection(first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
 
 
 def difference(first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
-    """The first set without the second."""
+    """The first set of intervals without the second."""
     if pl.concat([first["rank"], second["rank"]]).n_unique() == 1:
-        asked = union(first)
-        if asked.height <= _FEW:
-            return _gaps(asked, union(second))
-        second = _near(second, asked)
+        merged_first = union(first)
+        if merged_first.height <= _FEW:
+            return _uncovered_parts(merged_first, union(second))
+        second = _overlapping(second, merged_first)
     cut = segments({"a": first, "b": second})
     return cut.filter((pl.col("a") > 0) & (pl.col("b") <= 0)).select(list(SPAN))
 
 
 _FEW = 4
-"""So many intervals are clipped one after the other, which is faster than a sweep."""
+"""Up to this many intervals are clipped one by one, which is faster than a sweep."""
 
 
-def _gaps(asked: pl.DataFrame, taken: pl.DataFrame) -> pl.DataFrame:
-    """The gaps of `asked` between the intervals of `taken`; both are unions of one rank."""
-    frames = [asked.clear()]
-    for rank, start, end in asked.iter_rows():
-        begins = pl.concat([pl.Series([start]), taken["end_ns"]]).clip(lower_bound=start)
-        ends = pl.concat([taken["start_ns"], pl.Series([end])]).clip(upper_bound=end)
-        kept = ends > begins
-        gaps = pl.DataFrame({"start_ns": begins.filter(kept), "end_ns": ends.filter(kept)})
+def _uncovered_parts(first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
+    """The parts of `first` not covered by `second`; both are unions of one rank."""
+    frames = [first.clear()]
+    for rank, start, end in first.iter_rows():
+        begins = pl.concat([pl.Series([start]), second["end_ns"]]).clip(lower_bound=start)
+        ends = pl.concat([second["start_ns"], pl.Series([end])]).clip(upper_bound=end)
+        is_gap = ends > begins
+        gaps = pl.DataFrame({"start_ns": begins.filter(is_gap), "end_ns": ends.filter(is_gap)})
         frames.append(gaps.select(pl.lit(rank, pl.Int32()).alias("rank"), "start_ns", "end_ns"))
     return pl.concat(frames)
 
 
-def _near(table: pl.DataFrame, merged: pl.DataFrame) -> pl.DataFrame:
-    """The rows that overlap an interval of a union, both of one rank."""
+def _overlapping(table: pl.DataFrame, merged: pl.DataFrame) -> pl.DataFrame:
+    """The rows that overlap an interval of a union; both of one rank."""
     before = merged["start_ns"].search_sorted(table["end_ns"], side="left").cast(pl.Int64)
     last = merged["end_ns"].gather((before - 1).clip(lower_bound=0))
     return table.filter((before > 0) & (last > table["start_ns"]))

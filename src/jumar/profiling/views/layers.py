@@ -1,4 +1,4 @@
-"""Layers with everything inside them, and layers that repeat as one."""
+"""Time by layer, including sublayers, with repeated layers merged."""
 
 import re
 from collections.abc import Iterator
@@ -11,16 +11,13 @@ from jumar.profiling.columns import COUNT, SHARE, TOTAL, column, ms
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.view import VIEWS, Options, View, require
 
-_HOW: Final = (
-    "record by `jumar profile`, which notes the layer, or by torch.profiler or torch_npu with "
-    "with_stack=True"
-)
+_HOW: Final = "record with `jumar profile`, or with torch.profiler or torch_npu and with_stack=True"
 _NUMBER: Final = re.compile(r"(?<=.)_\d+$")
-"""The number of one of several equal layers: `layer_3`, `BertLayer_3`."""
+"""The number in names of repeated layers: `layer_3`, `BertLayer_3`."""
 
 
 def layers(profile: Profile, _: Options) -> pl.DataFrame:
-    """Time by layer, including all layers inside it; those that differ by their number are one."""
+    """Time by layer, including sublayers; layers that differ only by a number are merged."""
     ops = require(profile.ops, "ops with their layer", "module", how=_HOW)
     sums = (
         ops.filter(pl.col("module").str.len_chars() > 0)
@@ -48,7 +45,7 @@ def layers(profile: Profile, _: Options) -> pl.DataFrame:
 
 
 def _around(module: str) -> Iterator[tuple[str, str, bool]]:
-    """A layer and all around it: without numbers, with them, and whether it is the innermost."""
+    """A layer and all around it: name without numbers, full name, whether it is the innermost."""
     separator = "/" if "/" in module else "."
     names = module.split(separator)
     merged = ["*" if name.isdecimal() else _NUMBER.sub("", name) for name in names]
@@ -60,10 +57,10 @@ def _around(module: str) -> Iterator[tuple[str, str, bool]]:
 VIEWS.add(
     View(
         name="layers",
-        title=Text(en="Layers with everything inside them", zh="各层耗时（含其内部所有子层）"),
+        title=Text(en="Layers, including their sublayers", zh="各层耗时（含其内部所有子层）"),
         question=Text(
             en="What does each part of the network cost, forward and backward? Layers that differ "
-            "only by a number are added up; `own` is what runs in no layer inside.",
+            "only by a number are summed; `own` is the time outside sublayers.",
             zh="网络各部分前向加反向共耗时多少？仅编号不同的层合并统计；“自身”指不属于任何子层的部分。",
         ),
         columns=(

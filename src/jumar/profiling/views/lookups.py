@@ -1,4 +1,4 @@
-"""The part of the looked-up tensor that gathers and scatters touch: some of its rows."""
+"""Gathers and scatters: the part of the tensor that they read or write."""
 
 from typing import Final, NamedTuple
 
@@ -12,18 +12,18 @@ _BY_ROW: Final = (
     *("scatterupdate", "scatteradd", "scattersub", "scatterndupdate", "scatterndadd"),
     *("scatterndsub", "inplaceindexadd", "index_add", "index_add_", "index_copy", "index_copy_"),
 )
-"""Scatters whose third tensor holds the rows."""
+"""Scatters whose third input has the rows to write."""
 _BY_ELEMENT: Final = (
     *("scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_"),
     *("scatterelements", "scatterelementsv2"),
 )
-"""Scatters that write an element for each index."""
-_UNTOLD: Final = ("indexput", "indexputv2", "index_put", "index_put_", "_index_put_impl_")
+"""Scatters that write one element per index."""
+_UNKNOWN: Final = ("indexput", "indexputv2", "index_put", "index_put_", "_index_put_impl_")
 _ADDING: Final = ("add", "sub", "reduce")
 
 
 class Touched(NamedTuple):
-    """The tensors of a lookup, each as large as the part that the op touches."""
+    """The tensors of a lookup, with the sizes of the parts that it touches."""
 
     inputs: list[Shape]
     output: Shape
@@ -33,26 +33,26 @@ def touched(kind: str, inputs: list[Shape], outputs: list[Shape]) -> Touched | N
     """What a lookup touches; None if the shapes are insufficient.
 
     Args:
-        kind: The type of the op, in small letters, without `aten::`.
+        kind: The op type in lower case, without `aten::`.
         inputs: Shapes of its inputs.
-        outputs: Shapes of its outputs, of which Kineto gives none.
+        outputs: Shapes of its outputs, which Kineto does not record.
     """
-    known = [shape for shape in inputs if shape]
-    gathers = kind in _GATHERS
-    some = _gathered(kind, known, outputs) if gathers else _scattered(kind, known)
-    if not known or not some:
+    tensors = [shape for shape in inputs if shape]
+    is_gather = kind in _GATHERS
+    accessed = _gathered(kind, tensors, outputs) if is_gather else _scattered(kind, tensors)
+    if not tensors or not accessed:
         return None
-    # Rows that are asked for again come from a cache: no more than the tensor is touched.
-    part = min(some, known[0], key=volume)
-    reads = gathers or any(word in kind for word in _ADDING)
-    table = inputs.index(known[0])
-    read = [*inputs[:table], part if reads else (0,), *inputs[table + 1 :]]
-    return Touched(read, some if gathers else part)
+    # Repeated rows come from a cache, so at most the whole tensor is touched.
+    part = min(accessed, tensors[0], key=volume)
+    is_read = is_gather or any(word in kind for word in _ADDING)
+    table_index = inputs.index(tensors[0])
+    read = [*inputs[:table_index], part if is_read else (0,), *inputs[table_index + 1 :]]
+    return Touched(read, accessed if is_gather else part)
 
 
 def is_lookup(kind: str) -> bool:
-    """Whether an op of a type (lower case, without `aten::`) reads or writes some rows."""
-    return kind in (*_GATHERS, *_BY_ROW, *_BY_ELEMENT, *_UNTOLD)
+    """Whether an op type (lower case, without `aten::`) is a gather or scatter."""
+    return kind in (*_GATHERS, *_BY_ROW, *_BY_ELEMENT, *_UNKNOWN)
 
 
 def _gathered(kind: str, known: list[Shape], outputs: list[Shape]) -> Shape:
@@ -63,7 +63,7 @@ def _gathered(kind: str, known: list[Shape], outputs: list[Shape]) -> Shape:
         return ()
     if kind == "embedding":
         return (*known[1], *known[0][1:])
-    # For the others the axis counts, which is a number that no shape tells.
+    # For the others the result depends on the axis, which is not recorded.
     return known[1] if kind in ("gather", "take", "take_along_dim") else ()
 
 

@@ -1,4 +1,4 @@
-"""Device memory: the peak, who held it, and what was reserved but unused."""
+"""Device memory: peak, allocations at the peak, and reserved but unused memory."""
 
 import polars as pl
 
@@ -12,9 +12,9 @@ MIB = 1 << 20
 
 
 def memory_peak(profile: Profile, _: Options) -> pl.DataFrame:
-    """One row per component and device: peak allocated, peak reserved, and the largest gap.
+    """One row per component and device: peak allocated, peak reserved, and largest difference.
 
-    On a CPU nothing is reserved, and what was allocated before the recording is not counted.
+    On a CPU no memory is reserved, and allocations before the recording are not counted.
     """
     record = profile.statistics.get("memory_record")
     needed = {"component", "total_allocated_bytes", "total_reserved_bytes"}
@@ -46,10 +46,10 @@ def memory_peak(profile: Profile, _: Options) -> pl.DataFrame:
 
 
 def memory_holders(profile: Profile, _: Options) -> pl.DataFrame:
-    """What was allocated at the peak, by the op that requested it.
+    """Memory allocated at the peak, by the op that allocated it.
 
-    Only allocations that began during the capture are known; what was held before it, such as
-    parameters, is in the total of `memory` alone. One without a release lives until the end.
+    Only allocations during the capture are known; earlier ones, such as parameters, are only in the
+    total of `memory`. An allocation without a release lasts until the end.
     """
     table = profile.statistics.get("operator_memory")
     needed = {"name", "size_bytes", "allocation_time_ns", "release_time_ns"}
@@ -60,7 +60,7 @@ def memory_holders(profile: Profile, _: Options) -> pl.DataFrame:
     rows = table.filter(
         (pl.col("size_bytes") > 0) & pl.col("allocation_time_ns").is_not_null()
     ).with_columns(pl.col("rank").fill_null(0))
-    # Only our own recordings name the layer that requested it.
+    # Only jumar's own recordings have the layer.
     by = [name for name in ("name", "module") if name in rows.columns]
     rows_of_ranks: list[pl.DataFrame] = []
     for (rank,), own in rows.group_by("rank", maintain_order=True):
@@ -85,7 +85,7 @@ def memory_holders(profile: Profile, _: Options) -> pl.DataFrame:
 
 
 def _peak(rows: pl.DataFrame) -> int:
-    """When the total allocation is largest."""
+    """The time at which the most memory is allocated."""
     starts = rows.select(pl.col("allocation_time_ns").alias("at"), pl.col("size_bytes"))
     ends = rows.filter(pl.col("release_time_ns").is_not_null()).select(
         pl.col("release_time_ns").alias("at"), -pl.col("size_bytes")
@@ -99,7 +99,7 @@ def _peak(rows: pl.DataFrame) -> int:
 VIEWS.add(
     View(
         name="memory",
-        title=Text(en="Device memory: peak and gap", zh="设备内存：峰值与差额"),
+        title=Text(en="Device memory: peak and unused reserve", zh="设备内存：峰值与差额"),
         question=Text(
             en="How much memory is used at the peak, and how much is reserved but unused?",
             zh="内存峰值是多少，预留而未用的有多少？",
@@ -122,9 +122,9 @@ VIEWS.add(
 VIEWS.add(
     View(
         name="memory-by-op",
-        title=Text(en="Memory at the peak, by who allocated it", zh="峰值时刻的内存，按申请者统计"),
+        title=Text(en="Memory at the peak, by allocating op", zh="峰值时刻的内存，按申请者统计"),
         question=Text(
-            en="Which ops hold memory when it is at its peak?", zh="内存达到峰值时由哪些算子占用？"
+            en="Which ops' memory is in use at the peak?", zh="内存达到峰值时由哪些算子占用？"
         ),
         columns=(
             RANK,

@@ -40,15 +40,15 @@ _MATRIX = (
     "mv",
 )
 _ADDING = ("addmm", "baddbmm", "addmv")
-"""Products whose first input is what is added to them."""
+"""Matrix products whose first input is added to the result."""
 _CONVOLUTION = ("conv", "convolution", "depthwiseconv", "deconv")
 
 
 class Cost(NamedTuple):
-    """The least work an op has to do.
+    """The minimum work of an op.
 
-    `flops` is None if the shapes do not tell it, as for a convolution whose output is unknown;
-    `cube` says whether the matrix unit can do it.
+    `flops` is None if the shapes are insufficient, as for a convolution without outputs; `cube`
+    says whether the matrix unit can do the work.
     """
 
     flops: float | None
@@ -57,13 +57,13 @@ class Cost(NamedTuple):
     dtype: str
 
 
-def words_of(text: str | None) -> list[str]:
-    """`FLOAT;DT_BF16` as a list in msprof's terms."""
+def dtypes_of(text: str | None) -> list[str]:
+    """A list of dtypes such as `FLOAT;DT_BF16`, without `DT_`."""
     return [part.strip().upper().removeprefix("DT_") for part in (text or "").split(";")]
 
 
 def _bytes(shapes: list[Shape], types: list[str]) -> float:
-    """Bytes of tensors; a missing dtype is that of the preceding tensor."""
+    """Total bytes of tensors; a missing dtype is taken from the preceding tensor."""
     total, size = 0.0, 4
     for index, shape in enumerate(shapes):
         if index < len(types):
@@ -96,39 +96,39 @@ def cost(
 ) -> Cost:
     """Operations and bytes of one op."""
     inputs, outputs = shapes_of(input_shapes), shapes_of(output_shapes)
-    types = words_of(input_types)
-    known = [shape for shape in inputs if shape]
-    # What an op from a custom library does with its inputs is unknown: a lookup in a table of
-    # a gigabyte reads a few rows of it.
-    own = "::" in (kind or "").removeprefix("aten::")
-    if own or (not known and not any(outputs)):
+    types = dtypes_of(input_types)
+    tensors = [shape for shape in inputs if shape]
+    # What an op of a custom library does with its inputs is unknown: it may read only a few rows of
+    # a large table.
+    is_custom = "::" in (kind or "").removeprefix("aten::")
+    if is_custom or (not tensors and not any(outputs)):
         return Cost(None, None, False, types[0])
-    plain = (kind or "").lower().removeprefix("aten::")
-    if is_lookup(plain):
-        return _lookup(touched(plain, inputs, outputs), types, words_of(output_types))
+    bare_type = (kind or "").lower().removeprefix("aten::")
+    if is_lookup(bare_type):
+        return _lookup(touched(bare_type, inputs, outputs), types, dtypes_of(output_types))
     group = family(kind or "")
     flops: float | None
     if group == "matrix":
-        adds = (kind or "").lower().removeprefix("aten::") in _ADDING and len(known) > 2
-        flops = _matrix(known[1:] if adds else known, outputs, words_of(input_formats))
+        has_addend = (kind or "").lower().removeprefix("aten::") in _ADDING and len(tensors) > 2
+        flops = _matrix(tensors[1:] if has_addend else tensors, outputs, dtypes_of(input_formats))
     elif group == "convolution":
-        flops = _convolution((kind or "").lower(), known, outputs)
+        flops = _convolution((kind or "").lower(), tensors, outputs)
     elif group == "attention":
         flops = attention((kind or "").removeprefix("aten::"), inputs, outputs)
     else:
-        flops = float(max((volume(shape) for shape in [*known, *outputs]), default=0))
+        flops = float(max((volume(shape) for shape in [*tensors, *outputs]), default=0))
     moved = _bytes(inputs, types)
-    # Kineto gives no outputs; most ops write as much as their largest input.
+    # Kineto records no outputs; most ops write as much as their largest input has.
     moved += (
-        _bytes(outputs, words_of(output_types))
+        _bytes(outputs, dtypes_of(output_types))
         if any(outputs)
-        else max((_bytes([shape], types[:1]) for shape in known), default=0.0)
+        else max((_bytes([shape], types[:1]) for shape in tensors), default=0.0)
     )
     return Cost(flops, moved, bool(group), types[0])
 
 
 def _lookup(part: Touched | None, types: list[str], output_types: list[str]) -> Cost:
-    """A gather or scatter, which moves what it touches and computes as much."""
+    """The cost of a gather or scatter: it moves what it touches, with one operation per element."""
     if part is None:
         return Cost(None, None, False, types[0])
     written = output_types if output_types != [""] else types[:1]
@@ -137,7 +137,7 @@ def _lookup(part: Touched | None, types: list[str], output_types: list[str]) -> 
 
 
 def _matrix(inputs: list[Shape], outputs: list[Shape], formats: list[str]) -> float | None:
-    """2 m n k, from the three volumes: whatever is transposed, m k * k n * m n = (m n k)^2."""
+    """2 m n k, from the volumes of all three matrices: m k * k n * m n = (m n k)^2."""
     if len(inputs) < 2:
         return None
     first, second = inputs[0], inputs[1]
@@ -151,7 +151,7 @@ def _matrix(inputs: list[Shape], outputs: list[Shape], formats: list[str]) -> fl
 
 
 def _convolution(kind: str, inputs: list[Shape], outputs: list[Shape]) -> float | None:
-    """Each element of the larger map with each weight of one output channel, twice."""
+    """Twice the elements of the larger feature map, times the weights of an output channel."""
     shapes = [shape for shape in inputs if len(shape) >= 3]
     if not outputs or not outputs[0]:
         return None
@@ -172,7 +172,7 @@ def _convolution(kind: str, inputs: list[Shape], outputs: list[Shape]) -> float 
 
 
 def _per_channel(weight: Shape) -> float:
-    """Weights of one output channel: of OIHW, or of FRACTAL_Z, whose middle axes are channels."""
+    """Weights per output channel in OIHW, or in FRACTAL_Z, whose middle axes are channels."""
     blocked = len(weight) == 4 and weight[2] == 16 and weight[3] in (8, 16, 32)
     channels = weight[1] * weight[2] if blocked else weight[0]
     return volume(weight) / max(channels, 1)

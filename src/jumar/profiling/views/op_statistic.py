@@ -9,9 +9,9 @@ from jumar.profiling.views.windows import communicates
 def op_statistic(profile: Profile) -> pl.DataFrame:
     """One row per op type and core: count; total, min, average, max in ns; share in percent.
 
-    Collectives are left out, as msprof does; the average is rounded down to the nanosecond.
+    Collectives are excluded, as in msprof; averages are rounded down to the nanosecond.
     """
-    # Lazily, so that only four of some fifty columns are filtered.
+    # Lazy, so that only the columns used are filtered.
     ops = profile.ops.lazy().filter(
         ~communicates(profile.ops) & pl.col("duration_ns").is_not_null()
     )

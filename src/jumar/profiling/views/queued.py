@@ -1,4 +1,4 @@
-"""Idle time of a device whose next op was waiting in its queue, which is no fault of the host."""
+"""Idle time while the next op was already in the device's queue, so not caused by the host."""
 
 from typing import Final
 
@@ -9,18 +9,18 @@ from jumar.profiling.views.intervals import SPAN
 from jumar.profiling.views.windows import busy_union, computes, is_communication
 
 _AHEAD_NS: Final = 50_000
-"""How long before a gap an op has to be launched to count as waiting; a launch itself takes 5 to
-20 us from the call to the start."""
+"""How long before a gap an op must be launched to count as queued; from the call to the start of an
+op it takes 5 to 20 us."""
 _LAUNCH: Final = "(?:^|@)launch$"
-"""The call of CANN that puts an op in the device's queue, in databases and in traces."""
+"""Name of the CANN call that enqueues an op on the device, in databases and traces."""
 
 
 def queued_gaps(profile: Profile) -> pl.DataFrame:
-    """Gaps between ops of which the next one had been launched well before the gap began.
+    """Gaps before ops that had been launched well before the gap started.
 
-    The op waits for something on the device: for a memory copy, for another stream, for another
-    program. On CUDA and ROCm a launch is the runtime's call. What PyTorch launches on an NPU may
-    wait in a queue on the host, so that there the call of CANN counts, if it is recorded.
+    Such an op waits on the device, for a memory copy, another stream or another program. On CUDA
+    and ROCm the launch is the runtime call. On an NPU, ops launched by PyTorch may be queued on the
+    host, so the CANN call counts, if recorded.
     """
     if "queued" not in profile.memo:
         profile.memo["queued"] = _queued(profile)
@@ -37,7 +37,7 @@ def _queued(profile: Profile) -> pl.DataFrame:
         ops = _launched_by_cann(ops, profile.host)
     starting = (
         ops.group_by(pl.col("rank").fill_null(0).cast(pl.Int32), "start_ns")
-        # Where one of them has no known launch, or a late one, the host may have been the cause.
+        # If any of them has no known launch, or a late one, the host may be the cause.
         .agg(
             pl.when(pl.col("launch_ns").null_count() == 0)
             .then(pl.col("launch_ns").max())
@@ -55,7 +55,7 @@ def _queued(profile: Profile) -> pl.DataFrame:
 
 
 def _launched_by_cann(ops: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
-    """The ops with the time of the CANN call that launched each as `launch_ns`."""
+    """The ops with `launch_ns`, the start of the CANN call that launched each."""
     rank = pl.col("rank").fill_null(0)
     calls = (
         host.filter((pl.col("layer") == "cann") & pl.col("name").str.contains(_LAUNCH))

@@ -1,4 +1,4 @@
-"""How far each op is from the chip's limits, in milliseconds."""
+"""How far each op is from the chip's peak rates, in milliseconds."""
 
 import polars as pl
 
@@ -11,29 +11,29 @@ from jumar.profiling.views.op_costs import cost
 from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View, require
 
 MOST_COMBINATIONS = 20_000
-"""Different combinations whose cost is computed, the longest first; the rest gets no estimate."""
+"""Most combinations to estimate, by total time; the others get no estimate."""
 
 
-def the_chip(profile: Profile, options: Options) -> Chip:
-    """The chip, or `Impossible` if neither profile nor user names it."""
+def require_chip(profile: Profile, options: Options) -> Chip:
+    """The chip; raises `Impossible` if neither profile nor user names it."""
     chip = chip_of(profile, options.chip)
     if chip is None:
         name = profile.chip or "the accelerator"
-        raise Impossible(f"peak rates of {name}", "give --chip FILE with them")
+        raise Impossible(f"peak rates of {name}", "give them with --chip FILE")
     return chip
 
 
 def limits(profile: Profile, chip: Chip) -> pl.DataFrame:
-    """One row per combination of `KEY`: count, time, the least time for one op, its bound.
+    """One row per combination of `KEY`: count, time, minimum time of an op, and its bottleneck.
 
-    `least_ns` is the largest of compute, memory and launch, each at the chip's peak. Of more than
-    `MOST_COMBINATIONS` the longest are there.
+    `least_ns` is the longest of compute, memory and launch times at the chip's peak rates. Only the
+    `MOST_COMBINATIONS` longest combinations are included.
     """
     require(profile.ops, "shapes of the inputs", "input_shapes", how=LEVEL_1)
-    asked = f"limits {chip!r}"
-    if asked not in profile.memo:
-        profile.memo[asked] = _limits(profile, chip)
-    return profile.memo[asked]
+    memo_key = f"limits {chip!r}"
+    if memo_key not in profile.memo:
+        profile.memo[memo_key] = _limits(profile, chip)
+    return profile.memo[memo_key]
 
 
 def _limits(profile: Profile, chip: Chip) -> pl.DataFrame:
@@ -48,7 +48,7 @@ def _limits(profile: Profile, chip: Chip) -> pl.DataFrame:
         size = float(row[7]) if row[7] else needed.bytes
         peak = chip.cube_peak(needed.dtype) if needed.cube else chip.vector_tflops * 1e12
         names = ("cube" if needed.cube else "vector", "memory", "launch")
-        # An op of the matrix unit whose work is unknown may be at its peak already.
+        # An op of the matrix unit with unknown work may be at its peak already.
         unknown = size is None or (work is None and needed.cube)
         times = (
             (work or 0.0) / peak * 1e9,
@@ -69,7 +69,7 @@ def _limits(profile: Profile, chip: Chip) -> pl.DataFrame:
 
 
 def _longest(table: pl.DataFrame) -> pl.DataFrame:
-    """The kinds relevant to a roofline, grouped by `KEY`: the longest, in order."""
+    """The kinds relevant to a roofline, grouped by `KEY`, the longest first."""
     others = (COMMUNICATION, "AI_CPU", "CUDA_MEMCPY", "CUDA_MEMSET")
     rows = table.lazy().select("same", "core", "count", "total_ns").with_row_index("row")
     sums = (
@@ -79,7 +79,7 @@ def _longest(table: pl.DataFrame) -> pl.DataFrame:
         .filter(pl.col("total_ns") > 0)
         .collect()
     )
-    # Only what may be among the longest is sorted, by texts where times are equal.
+    # Sort only those that may be among the longest, by texts where times are equal.
     shortest = sums["total_ns"].top_k(MOST_COMBINATIONS).min()
     sums = sums.filter(pl.col("total_ns") >= shortest)
     texts = table.select(*KEY, "known_flops", "known_bytes")[sums["row"]]
@@ -91,7 +91,7 @@ def _longest(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _busiest_of(profile: Profile, same: pl.Series) -> pl.DataFrame:
-    """For kinds with the same `KEY`, the busiest pipe by the counters: `busiest_pipe`."""
+    """`busiest_pipe`, by the counters, for each value of `same`."""
     pipes = pipes_of(profile.ops)
     means = counters(profile, same).select("same", *(_mean(name) for name in pipes))
     return means.select("same", _busiest(pipes).alias("busiest_pipe"))
@@ -115,8 +115,8 @@ def _busiest(pipes: list[str]) -> pl.Expr:
 
 
 def roofline(profile: Profile, options: Options) -> pl.DataFrame:
-    """Ops by what could be saved if each ran at the chip's limit, an estimate."""
-    groups = limits(profile, the_chip(profile, options))
+    """Ops by the estimated time saved if each ran at the chip's peak rates."""
+    groups = limits(profile, require_chip(profile, options))
     least = pl.col("least_ns") * pl.col("count")
     room = pl.max_horizontal(pl.col("total_ns") - least, 0)
     seconds = pl.col("total_ns") / 1e9
@@ -137,19 +137,19 @@ VIEWS.add(
     View(
         name="roofline",
         title=Text(
-            en="Head-room by op against the chip's peak (estimate)",
+            en="Headroom of each op to the chip's peak (estimate)",
             zh="各算子相对芯片峰值的优化空间（估算）",
         ),
         question=Text(
-            en="Which ops are far from what the chip could do? (attention: counted without a mask)",
+            en="Which ops are far from the chip's peak? (attention is counted without a mask)",
             zh="哪些算子离芯片的理论性能还很远？（注意力按无掩码计算）",
         ),
         columns=(
             TYPE,
             COUNT,
             TOTAL,
-            ms("least", "理论最短耗时"),
-            ms("head_room", "优化空间"),
+            ms("least", "理论最短耗时", "theoretical minimum"),
+            ms("head_room", "优化空间", "headroom"),
             column("bound", "瓶颈", "bound by"),
             column("tflops", "实测算力", "reached", unit="TFLOPS"),
             column("gb_s", "实测带宽", "reached", unit="GB/s"),

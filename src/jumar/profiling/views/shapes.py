@@ -1,15 +1,15 @@
-"""Shapes of tensors, as written in profiles."""
+"""Parses tensor shapes in profiles."""
 
 import math
 
 Shape = tuple[int, ...]
 
 _LARGEST = 1 << 50
-"""No device holds so many elements; a file that says so is broken or hostile."""
+"""More elements than any device can hold; such shapes come from broken or hostile files."""
 
 
 def shapes_of(text: str | None) -> list[Shape]:
-    """`2,3;;4` as [(2, 3), (), (4,)]; anything but a number is unknown and gives no tensor."""
+    """`2,3;;4` as [(2, 3), (), (4,)]; shapes with anything but numbers are dropped."""
     if text is None:
         return []
     shapes: list[Shape] = []
@@ -22,7 +22,7 @@ def shapes_of(text: str | None) -> list[Shape]:
 
 
 def volume(shape: Shape) -> int:
-    """Elements of a tensor; 0 if a size is unknown (negative) or impossible."""
+    """Number of elements; 0 if a size is unknown (negative) or impossible."""
     if not all(0 <= size < _LARGEST for size in shape):
         return 0
     product = math.prod(shape)

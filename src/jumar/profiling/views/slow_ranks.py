@@ -1,4 +1,4 @@
-"""Ranks and links that hold up the others."""
+"""Stragglers among ranks, and slow links and transfers."""
 
 import polars as pl
 
@@ -19,18 +19,18 @@ from jumar.profiling.views.step_split import step_split
 from jumar.profiling.views.view import VIEWS, Impossible, Options, View
 
 SLOWER = 0.05
-"""Ranks and links within this share of the median count as equal."""
+"""Ranks and links count as slow if they differ from the median by more than this share."""
 
 _ALIGNED = ("SDMA", "HCCS")
 _TRANSFERS = column("transfers", "传输次数")
 _SMALL_PACKET = 0.5
-"""Share of large packets below which a transfer pays mostly for starting."""
+"""Below this share of large packets, a transfer is dominated by start-up costs."""
 
 
 def rank_times(profile: Profile) -> pl.DataFrame:
-    """One row per rank: its average step, and how much longer than the median rank it computes."""
+    """One row per rank: average times, and how much longer it computes than the median rank."""
     if len(profile.ranks) < 2:
-        raise Impossible("profiles of two ranks or more", "give the folders of all ranks")
+        raise Impossible("at least two ranks", "give the folders of all ranks")
     recorded = profile.steps.filter(pl.col("computing_ns").is_not_null())
     split = recorded if profile.ops.is_empty() else step_split(profile)
     parts = ("computing_ns", "communication_not_overlapped_ns", "free_ns")
@@ -51,12 +51,12 @@ def rank_times(profile: Profile) -> pl.DataFrame:
 
 
 def slow_ranks(profile: Profile, _: Options) -> pl.DataFrame:
-    """`rank_times` for the command line."""
+    """`rank_times` as a view."""
     return rank_times(profile)
 
 
 def slow_links(profile: Profile, _: Options) -> pl.DataFrame:
-    """Links by bandwidth against the median of their transport, slowest first."""
+    """Links by bandwidth, slowest first, compared with the median of their transport."""
     links = profile.links.filter(
         (pl.col("transit_ns") > 0) & (pl.col("size_bytes") > 0) & pl.col("source").is_not_null()
     )
@@ -69,7 +69,7 @@ def slow_links(profile: Profile, _: Options) -> pl.DataFrame:
     table = links.group_by("transport", "source", "destination").agg(
         pl.len().alias("transfers"), pl.col("size_bytes").sum(), pl.col("transit_ns").sum()
     )
-    # Bytes by nanoseconds are gigabytes by seconds.
+    # Bytes per nanosecond are gigabytes per second.
     table = table.with_columns((pl.col("size_bytes") / pl.col("transit_ns")).alias("gb_s"))
     middle = pl.col("gb_s").median().over("transport")
     below = (1 - pl.col("gb_s") / middle) * 100
@@ -90,7 +90,7 @@ def packets(profile: Profile, _: Options) -> pl.DataFrame:
             "transfers by transport (communication.json)",
             "record with profiler_level=Level1 on several devices",
         )
-    # HCCS transfers pay for starting below 32 MB, which the producer counts as large or not.
+    # HCCS needs packets of 32 MB for full speed; the producer classifies them as large or not.
     small = (pl.col("large_packet_ratio") < _SMALL_PACKET) & (pl.col("transport") != "SDMA")
     return links.sort("size_bytes", descending=True, maintain_order=True).with_columns(
         (pl.col("size_bytes") / 1e6).round(3).alias("size_mb"),
@@ -101,14 +101,14 @@ def packets(profile: Profile, _: Options) -> pl.DataFrame:
 
 
 def alignment(profile: Profile, _: Options) -> pl.DataFrame:
-    """Transfers by whether their size is a multiple of 512 bytes, which SDMA needs to be fast.
+    """Transfers by whether their size is a multiple of 512 bytes, which SDMA needs for full speed.
 
-    Files give the sum of a link's packets to the byte: where that is not a multiple, some packet
-    is not; where it is, all packets may be.
+    Files have only the total of a link's packets: if that is not a multiple, some packet is not; if
+    it is, all packets may be.
     """
     links = profile.links.filter((pl.col("size_bytes") > 0) & pl.col("transport").is_in(_ALIGNED))
     if links["source"].null_count() < links.height:
-        # The same bytes are also in the table of transports, summed over links.
+        # Rows without a link repeat the same bytes, summed over links.
         links = links.filter(pl.col("source").is_not_null())
     if links.is_empty():
         raise Impossible(
@@ -140,8 +140,8 @@ VIEWS.add(
             RANK,
             column("steps", "迭代数"),
             ms("computing", "计算"),
-            ms("communication_not_overlapped", "未掩盖通信", "communication, uncovered"),
-            ms("free", "空闲"),
+            ms("communication_not_overlapped", "未掩盖通信", "uncovered communication"),
+            ms("free", "空闲", "idle"),
             percent("computes_longer", "比中位卡多计算", "above the median rank"),
             VERDICT,
         ),
@@ -155,7 +155,8 @@ VIEWS.add(
         name="links",
         title=Text(en="Links by bandwidth", zh="各链路带宽"),
         question=Text(
-            en="Is a link slower than others of its kind?", zh="是否有链路慢于同类链路？"
+            en="Is any link slower than others of the same transport?",
+            zh="是否有链路慢于同类链路？",
         ),
         columns=(
             TRANSPORT,
@@ -177,7 +178,7 @@ VIEWS.add(
         name="packets",
         title=Text(en="Transfers by size and packets", zh="按大小和通信包统计传输"),
         question=Text(
-            en="Do collectives send packets that are too small for the bandwidth?",
+            en="Do collectives send packets too small to use the bandwidth?",
             zh="集合通信的包是否过小而无法用满带宽？",
         ),
         columns=(
@@ -199,7 +200,7 @@ VIEWS.add(
         name="alignment",
         title=Text(en="Transfers by multiples of 512 bytes", zh="按是否为 512 字节整数倍统计传输"),
         question=Text(
-            en="Are transfers aligned as SDMA needs for full speed?",
+            en="Are transfers aligned to 512 bytes, as SDMA needs for full speed?",
             zh="传输大小是否按 SDMA 全速所需的 512 字节对齐？",
         ),
         columns=(

@@ -1,4 +1,4 @@
-"""Where the time of a step goes: computing, communication, both at once, neither."""
+"""Step time breakdown: computing, communication, memory copies, idle."""
 
 import polars as pl
 
@@ -20,19 +20,22 @@ from jumar.profiling.views.windows import (
 def step_split(profile: Profile) -> pl.DataFrame:
     """One row per step in the form of `STEPS_SCHEMA`, computed from the ops by unions of intervals.
 
-    `preparing_ns` is the time between the last op of the step before and the first of this one,
-    where it is known; the parts computing, communication (not overlapped), free and, where memory
-    copies are recorded, `copying_ns` (those beside nothing else) add up to `end_ns - start_ns`.
+    `preparing_ns` is the time from the last op of the previous step to the first one of this step,
+    if known. Computing, communication (not overlapped), free and, if memory copies are recorded,
+    `copying_ns` (copies that overlap nothing else) add up to `end_ns - start_ns`.
     """
     windows = step_windows(profile)
-    works, talks = computing_union(profile), communication_spans(profile)
-    computing, communication = within(windows, works), within(windows, talks)
+    computing_spans, communication_times = computing_union(profile), communication_spans(profile)
+    computing, communication = (
+        within(windows, computing_spans),
+        within(windows, communication_times),
+    )
     either = within(windows, busy_union(profile))
     size = windows["end_ns"] - windows["start_ns"]
     copies, copying = copying_union(profile), pl.lit(None, pl.Int64)
     if copies.height:
-        beside = difference(copies, busy_union(profile))
-        copying = within(windows, beside)
+        uncovered_copies = difference(copies, busy_union(profile))
+        copying = within(windows, uncovered_copies)
     return (
         windows.with_columns(
             computing.alias("computing_ns"),
@@ -50,67 +53,71 @@ def step_split(profile: Profile) -> pl.DataFrame:
     )
 
 
-_FAR = 0.1
-"""Share of the steps by which computed figures may differ from the capture's own."""
+_TOLERANCE = 0.1
+"""Share of the step time by which computed figures may differ from the capture's own."""
 
-_HELD = 0.001
-"""Share of the ops' time that marked steps hold at least, if both are of one clock."""
+_MIN_INSIDE = 0.001
+"""The steps must contain at least this share of the ops' time; else their clocks differ."""
 
 _COMPARED = (
     ("computing", Text(en="computing", zh="计算")),
     ("uncovered", Text(en="uncovered communication", zh="未掩盖通信")),
-    ("free", Text(en="free", zh="空闲")),
+    ("free", Text(en="idle time", zh="空闲")),
 )
 
 
 def contradictions(profile: Profile) -> list[Text]:
-    """Contradictions: steps without ops, figures unlike the capture's own."""
+    """Contradictions: steps without ops, and figures that differ from the capture's own."""
     if "contradictions" not in profile.memo:
-        found = [*_steps_without_ops(profile), *_unlike_own(profile)] if _timed(profile) else []
-        profile.memo["contradictions"] = found
+        lines = (
+            [*_steps_without_ops(profile), *_differences_from_own(profile)]
+            if _timed(profile)
+            else []
+        )
+        profile.memo["contradictions"] = lines
     return profile.memo["contradictions"]
 
 
 def _steps_without_ops(profile: Profile) -> list[Text]:
-    """Steps that contain next to nothing of the device's work."""
+    """A contradiction if the steps contain almost none of the device's work."""
     works = busy_union(profile)
-    held, whole = int(within(step_windows(profile), works).sum()), length(works)
-    if held >= _HELD * whole:
+    inside_ns, total_ns = int(within(step_windows(profile), works).sum()), length(works)
+    if inside_ns >= _MIN_INSIDE * total_ns:
         return []
-    times = (f"{held / 1e6:.3f} ms", f"{whole / 1e6:.3f} ms")
+    times = (f"{inside_ns / 1e6:.3f} ms", f"{total_ns / 1e6:.3f} ms")
     return [
         Text(
-            en=f"the steps hold {times[0]} of the {times[1]} in which ops run; their marks are "
-            "on another clock, or of another time",
+            en=f"the steps contain {times[0]} of the {times[1]} in which ops run; their marks are "
+            "on another clock or from another time",
             zh=f"算子共执行 {times[1]}，其中只有 {times[0]} 落在迭代内；"
             "迭代标记属于其他时钟或其他时段",
         )
     ]
 
 
-def _unlike_own(profile: Profile) -> list[Text]:
-    """How the split computed from the ops contradicts the capture's own figures."""
+def _differences_from_own(profile: Profile) -> list[Text]:
+    """Contradictions between the breakdown computed from the ops and the capture's own."""
     if profile.steps["computing_ns"].null_count() == profile.steps.height:
         return []
     table = split_view(profile, Options())
-    found: list[Text] = []
+    lines: list[Text] = []
     for name, what in _COMPARED:
         known = table.drop_nulls(f"{name}-file")
-        lasted = max(float(known["step_ns"].sum()) / 1e6, 1e-6)
-        apart = float(known[f"{name}-file"].sum())
-        if abs(apart) <= _FAR * lasted:
+        step_time = max(float(known["step_ns"].sum()) / 1e6, 1e-6)
+        difference = float(known[f"{name}-file"].sum())
+        if abs(difference) <= _TOLERANCE * step_time:
             continue
         ours = float(known[f"{name}_ns"].sum()) / 1e6
-        figures = (f"{ours:.3f} ms", f"{ours - apart:.3f} ms")
-        found.append(
+        figures = (f"{ours:.3f} ms", f"{ours - difference:.3f} ms")
+        lines.append(
             Text(
-                en=f"{what.en} is {figures[0]} by the ops and {figures[1]} by the capture's own "
-                "step_trace_time; ops are missing or on another clock",
+                en=f"{what.en} is {figures[0]} according to the ops, but {figures[1]} in the "
+                "capture's own step_trace_time; ops are missing or on another clock",
                 zh=f"{what.zh}按算子为 {figures[0]}，按采集自带的 step_trace_time 为 {figures[1]}；"
                 "算子有缺失或时钟不同",
             )
         )
-    return found
+    return lines
 
 
 def _timed(profile: Profile) -> bool:
@@ -119,7 +126,7 @@ def _timed(profile: Profile) -> bool:
 
 
 def split_view(profile: Profile, _: Options) -> pl.DataFrame:
-    """The step split in milliseconds, with the producer's own figures if it has any."""
+    """The step time breakdown, with differences from the producer's own figures, if any."""
     if profile.ops.is_empty() and profile.steps["computing_ns"].null_count() < profile.steps.height:
         recorded_steps = profile.steps.rename({"communication_not_overlapped_ns": "uncovered_ns"})
         return recorded_steps.sort("rank", "step")
@@ -146,9 +153,9 @@ def split_view(profile: Profile, _: Options) -> pl.DataFrame:
 VIEWS.add(
     View(
         name="steps",
-        title=Text(en="Where each step goes (ms)", zh="每个迭代的时间去向（ms）"),
+        title=Text(en="Where each step's time goes (ms)", zh="每个迭代的时间去向（ms）"),
         question=Text(
-            en="How long does each step compute, communicate and copy uncovered, and stay idle?",
+            en="How long is each step computing, in uncovered communication and copies, and idle?",
             zh="每个迭代中，计算、未被掩盖的通信和内存拷贝以及空闲各占多长时间？",
         ),
         columns=(
@@ -156,16 +163,16 @@ VIEWS.add(
             STEP,
             ms("step", "迭代耗时"),
             ms("computing", "计算"),
-            ms("uncovered", "未掩盖通信", "communication, uncovered"),
-            ms("overlapped", "被掩盖通信", "communication, covered"),
-            ms("copying", "未掩盖内存拷贝", "memory copies, uncovered"),
-            ms("free", "空闲"),
+            ms("uncovered", "未掩盖通信", "uncovered communication"),
+            ms("overlapped", "被掩盖通信", "overlapped communication"),
+            ms("copying", "未掩盖内存拷贝", "uncovered memory copies"),
+            ms("free", "空闲", "idle"),
             ms("preparing", "首算子前准备", "before the first op"),
-            column("computing-file", "计算与文件之差", "computing less the file's", unit="ms"),
+            column("computing-file", "计算与文件之差", "computing minus the file's", unit="ms"),
             column(
-                "uncovered-file", "未掩盖通信与文件之差", "uncovered less the file's", unit="ms"
+                "uncovered-file", "未掩盖通信与文件之差", "uncovered minus the file's", unit="ms"
             ),
-            column("free-file", "空闲与文件之差", "free less the file's", unit="ms"),
+            column("free-file", "空闲与文件之差", "idle minus the file's", unit="ms"),
         ),
         compute=split_view,
         place=10,

@@ -1,4 +1,4 @@
-"""What each tensor costs over all types of ops that read or write it."""
+"""The time of all ops that read or write a tensor, by tensor."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -15,14 +15,14 @@ from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View
 
 _Key = TypeVar("_Key", str, Shape)
 _SHOWN: Final = 3
-"""Shapes and types of ops that are named, those with the most time."""
+"""How many shapes and op types to list, those with the most time."""
 
 
 def by_tensor(profile: Profile, _: Options) -> pl.DataFrame:
     """Time of ops by the size of the largest tensor they read or write.
 
-    A tensor is known by its number of elements: a view of it has another shape. So different
-    tensors of one size are one row.
+    Tensors are identified by their number of elements, since views have other shapes. So different
+    tensors of the same size are in one row.
     """
     require(profile.ops, "ops with their shapes", "input_shapes", "type", how=LEVEL_1)
     columns = ("type", "input_shapes", "output_shapes", "count", "total_ns")
@@ -65,10 +65,10 @@ def _longest(times: Mapping[_Key, int]) -> list[_Key]:
 VIEWS.add(
     View(
         name="by-tensor",
-        title=Text(en="Ops by the largest tensor they touch", zh="按所涉最大张量统计算子"),
+        title=Text(en="Ops by the largest tensor they access", zh="按所涉最大张量统计算子"),
         question=Text(
-            en="What does a tensor cost over all op types that read or write it? Tensors with the "
-            "same number of elements are one row.",
+            en="How much time do ops of all types take that read or write a tensor? Tensors with "
+            "the same number of elements are in one row.",
             zh="一个张量在所有读写它的算子类型中共耗时多少？元素个数相同的张量合并为一行。",
         ),
         columns=(

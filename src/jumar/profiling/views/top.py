@@ -1,4 +1,4 @@
-"""Rankings: ops, types, AI CPU ops, and groups of ops with something in common."""
+"""Rankings of ops, op types, AI CPU ops, and groups of ops."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -35,19 +35,19 @@ _GROUPS: Mapping[str, tuple[tuple[Column, ...], Text]] = {
     "core": ((CORE,), Text(en="Ops by core", zh="按计算核统计算子")),
     "shape": (
         (TYPE, SHAPES),
-        Text(en="Ops by type and input_shapes", zh="按类型和输入形状统计算子"),
+        Text(en="Ops by type and input shapes", zh="按类型和输入形状统计算子"),
     ),
     "dtype": (
         (TYPE, DTYPES),
-        Text(en="Ops by type and input_types", zh="按类型和输入数据类型统计算子"),
+        Text(en="Ops by type and input dtypes", zh="按类型和输入数据类型统计算子"),
     ),
     "module": ((MODULE,), Text(en="Ops by module", zh="按网络层统计算子")),
 }
-"""What `by-...` groups by, and its title."""
+"""The columns by which each view `by-...` groups, and its title."""
 
 
 def _cumulated(table: pl.DataFrame, time: str) -> pl.DataFrame:
-    # Polars adds floats in an order that depends on its threads.
+    # Polars sums floats in an order that depends on its threads.
     total = max(fsum(table[time]), 1e-12)
     share = pl.col(time) * 100 / total
     return table.with_columns(
@@ -56,10 +56,10 @@ def _cumulated(table: pl.DataFrame, time: str) -> pl.DataFrame:
 
 
 def ops_by_duration(profile: Profile, options: Options) -> pl.DataFrame:
-    """Single ops by their duration, with their share of the time of all ops."""
+    """Single ops by duration, with their share of the time of all ops."""
     ops = require(profile.ops, "ops with durations", "duration_ns")
     total = max(int(ops["duration_ns"].sum()), 1)
-    # Only what is shown is sorted: a million rows need no full sort for the first ten.
+    # Sort only the rows to display: the top ten of a million rows need no full sort.
     keys = ops.select("duration_ns", "start_ns", "rank").with_row_index()
     if options.top:
         shortest = keys["duration_ns"].top_k(options.top).min()
@@ -81,7 +81,7 @@ def types_by_total(profile: Profile, _: Options) -> pl.DataFrame:
 
 
 def ai_cpu_by_compute_time(profile: Profile, _: Options) -> pl.DataFrame:
-    """AI CPU work by compute time: the producer's table, else the AI CPU ops of the op table."""
+    """AI CPU ops by compute time, from the producer's table or else from the op table."""
     recorded = profile.statistics.get("aicpu")
     if recorded is not None and {"node", "compute_time_ns"} <= set(recorded.columns):
         table = (
@@ -110,7 +110,7 @@ def ai_cpu_by_compute_time(profile: Profile, _: Options) -> pl.DataFrame:
 def grouped(by: str, profile: Profile, _: Options) -> pl.DataFrame:
     """Ops grouped by core, shape, dtype or module, the largest group first."""
     columns = [column.name for column in _GROUPS[by][0]]
-    how = "record by `jumar profile`, which notes the layer" if by == "module" else LEVEL_1
+    how = "record with `jumar profile`, which records layers" if by == "module" else LEVEL_1
     ops = require(profile.ops, f"ops with their {by}", columns[-1], how=how)
     table = (
         ops.lazy()
@@ -153,7 +153,7 @@ VIEWS.add(
     View(
         name="ops",
         title=Text(en="Ops by duration (op_summary)", zh="算子按单次耗时排序（op_summary）"),
-        question=Text(en="Which single ops take longest?", zh="哪些算子单次执行耗时最长？"),
+        question=Text(en="Which single ops take the longest?", zh="哪些算子单次执行耗时最长？"),
         columns=(
             RANK,
             STEP,
@@ -198,7 +198,7 @@ for _number, (_by, (_columns, _title)) in enumerate(_GROUPS.items()):
             name=f"by-{_by}",
             title=_title,
             question=Text(
-                en="How much time do ops take that have this in common?",
+                en="How much time does each group of ops take?",
                 zh="具有相同属性的算子合计耗时多少？",
             ),
             columns=(*_columns, COUNT, TOTAL, AVERAGE, SHARE, CUMULATIVE),

@@ -1,4 +1,4 @@
-"""Steps and ops whose times vary, and the worst cases."""
+"""Steps and ops whose times vary."""
 
 import polars as pl
 
@@ -25,8 +25,8 @@ from jumar.profiling.views.windows import computing, steady, step_windows
 def step_variability(profile: Profile, _: Options) -> pl.DataFrame:
     """One row per step: its time, whether it is warm-up, and whether it is an outlier.
 
-    A step lasts from the end of the one before to its own end, so that waiting for data counts. An
-    outlier takes more than the median plus three robust standard deviations, and 5 % at least.
+    A step lasts from the end of the previous one to its own end, so that waiting for data counts.
+    Outliers exceed the median by three robust standard deviations and by at least 5 %.
     """
     windows = step_windows(profile)
     if windows.group_by("rank").len()["len"].max() in (None, 1):
@@ -59,11 +59,11 @@ def step_variability(profile: Profile, _: Options) -> pl.DataFrame:
 
 
 _USED = ("rank", "step", "name", "type", "core", "input_shapes", "input_types", "duration_ns")
-"""Filtering all fifty columns of a million ops takes most of a gigabyte."""
+"""The columns used; filtering all fifty of a million ops would take most of a gigabyte."""
 
 
 def op_variability(profile: Profile, _: Options) -> pl.DataFrame:
-    """Ops of one type and shape by their total time above their median."""
+    """Ops by type and shape, ranked by total time above their median."""
     ops = require(computing(profile.ops.select(_USED)), "ops with durations", "duration_ns")
     windows = steady(step_windows(profile))
     if windows.height and ops["step"].null_count() < ops.height:
@@ -102,7 +102,8 @@ VIEWS.add(
             en="Steps: median, p95, outliers, warm-up", zh="迭代耗时：中位数、95 分位、离群与预热"
         ),
         question=Text(
-            en="Do steps take equally long, and which do not?", zh="各迭代耗时是否稳定，哪些异常？"
+            en="Do all steps take equally long, and which do not?",
+            zh="各迭代耗时是否稳定，哪些异常？",
         ),
         columns=(RANK, STEP, ms("step", "迭代耗时"), VERDICT, P50, P95, LONGEST),
         compute=step_variability,
@@ -115,7 +116,7 @@ VIEWS.add(
         name="op-variability",
         title=Text(en="Ops by time above their median", zh="算子按超出中位数的耗时排序"),
         question=Text(
-            en="Which ops lose time because they do not always take equally long?",
+            en="Which ops lose time because their duration varies?",
             zh="哪些算子因耗时波动而损失时间？",
         ),
         columns=(

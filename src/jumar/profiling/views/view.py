@@ -1,4 +1,4 @@
-"""Views: their definition, their registry, and the error if a profile cannot answer."""
+"""The definition and registry of views, and the error for missing data."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,10 +16,10 @@ from jumar.profiling.registry import Registry
 
 
 class Impossible(Exception):
-    """The profile lacks what a view needs.
+    """The profile lacks data that a view needs.
 
     Args:
-        needs: What is missing, as a user would look for it.
+        needs: The missing data.
         how: How to record it.
     """
 
@@ -34,12 +34,12 @@ class Impossible(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the user can set for views.
+    """The user's options for views.
 
     Args:
         top: Number of rows of a ranking; 0 for all.
-        chip: A chip table that replaces ours where names are equal.
-        language: Of titles, heads and advice.
+        chip: A chip table that takes precedence over the built-in one.
+        language: The language of titles, headings and advice.
     """
 
     top: int = 10
@@ -55,14 +55,14 @@ class View:
         name: The name that `--view` takes.
         title: The table's heading.
         question: The question it answers.
-        columns: Every column that it may have, in order; what is not here is not shown.
-        compute: Profile and options to table; raises `Impossible`.
-        place: Its position among the views, the lowest first.
-        usual: Whether it is shown when no view is requested.
-        ranking: Whether the rows are a ranking that may be cut after `Options.top` rows.
-        uses_rates: Whether it compares ops with the chip's peak rates.
-        slow: Whether a million ops take it seconds; pages of long profiles leave it out and say so.
-        advice: Whether its rows are the advice of the to-do list, printed as a list.
+        columns: All columns that it may have, in order.
+        compute: Computes the table from profile and options; may raise `Impossible`.
+        place: Position among the views, lowest first.
+        usual: Whether it is shown if no view is requested.
+        ranking: Whether the table is a ranking, which may be cut after `Options.top` rows.
+        uses_rates: Whether it uses the chip's peak rates.
+        slow: Whether it takes seconds for a million ops; pages of long profiles omit it.
+        advice: Whether it is the to-do list, which is printed as a list.
     """
 
     name: str
@@ -78,22 +78,22 @@ class View:
     advice: bool = False
 
     def make(self, profile: Profile, options: Options) -> pl.DataFrame:
-        """All rows of the table, in the declared columns."""
+        """The table with all rows, in the declared columns."""
         table = self.compute(profile, options)
         chosen = [column.expression(table) for column in self.columns]
         return table.select(expression for expression in chosen if expression is not None)
 
     def listing(self, table: pl.DataFrame) -> Listing:
-        """A table that the view made, for display."""
+        """A table of this view, for display."""
         return Listing(title=self.title, columns=self.columns, table=table, note=self.question)
 
 
 VIEWS: Final = Registry[View]("jumar.profiling.views", "jumar.profiling.advice")
-"""Every view by its name; what is added here is on the terminal, in JSON and CSV, on the page."""
+"""All views by name, for terminal, JSON, CSV and page."""
 
 
 def find_view(name: str) -> View:
-    """The view of a name; a `UserError` with the nearest one if there is none."""
+    """The view with a name; raises a `UserError` that suggests the nearest if there is none."""
     if name not in VIEWS:
         raise unknown_name("view", name, VIEWS, where="--view")
     return VIEWS[name]
@@ -101,12 +101,12 @@ def find_view(name: str) -> View:
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """Views of one profile.
+    """The tables of some views of a profile.
 
     Args:
-        tables: The answers by the view's name, cut to the rows that are shown.
-        impossible: Why the others have none.
-        whole: How many rows the rankings have that were cut.
+        tables: Tables by view name, cut to the rows to display.
+        impossible: Why other views have no table, by name.
+        whole: Total number of rows of tables that were cut, by name.
     """
 
     tables: dict[str, pl.DataFrame]
@@ -115,7 +115,7 @@ class Answers:
 
 
 def answers(profile: Profile, views: Sequence[View], options: Options) -> Answers:
-    """The tables of views, and why some are impossible with this profile."""
+    """Compute the tables of views, or why there is none."""
     tables: dict[str, pl.DataFrame] = {}
     impossible: dict[str, str] = {}
     whole: dict[str, int] = {}
@@ -136,7 +136,7 @@ LEVEL_1 = "record with profiler_level=Level1 and record_shapes=True"
 
 
 def require(table: pl.DataFrame, needs: str, *columns: str, how: str = "") -> pl.DataFrame:
-    """The table, if it has rows and the columns have values; else `Impossible`."""
+    """The table; raises `Impossible` if it has no rows or a column has no values."""
     if table.is_empty():
         raise Impossible(needs, how)
     for name in columns:

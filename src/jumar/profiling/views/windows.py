@@ -1,4 +1,4 @@
-"""Which ops are compute and communication, and when each step starts and ends."""
+"""Classifies ops as computing or communicating, and finds the time window of each step."""
 
 import polars as pl
 
@@ -7,7 +7,7 @@ from jumar.profiling.views.intervals import SPAN, spans, union
 
 _COMMUNICATES = ("hcom_", "nccl", "gloo:", "c10d::")
 MEMORY_COPIES = ("CUDA_MEMCPY", "CUDA_MEMSET")
-"""The cores of copies between host and device, which compute nothing."""
+"""The cores of memory copies and memsets, which are not compute."""
 
 WINDOWS = {
     "rank": pl.Int32(),
@@ -16,11 +16,11 @@ WINDOWS = {
     "start_ns": pl.Int64(),
     "end_ns": pl.Int64(),
 }
-"""One row per step: `start_ns` is its first op, `begin_ns` where the step before ended."""
+"""One row per step: `start_ns` is the start of its first op, `begin_ns` the last step's end."""
 
 
 def is_communication() -> pl.Expr:
-    """Whether an op is a collective; in a Level 0 file only the name says so."""
+    """Whether an op is a collective, which at Level 0 only its name shows."""
     named = pl.any_horizontal(
         pl.col("name").str.to_lowercase().str.starts_with(prefix) for prefix in _COMMUNICATES
     )
@@ -30,19 +30,19 @@ def is_communication() -> pl.Expr:
 
 
 def communicates(ops: pl.DataFrame) -> pl.Expr:
-    """`is_communication`, without checking names if every op has a core."""
+    """`is_communication`, skipping the check of names if every op has a core."""
     if ops["core"].null_count():
         return is_communication()
     return pl.col("core") == COMMUNICATION
 
 
 def computing(ops: pl.DataFrame) -> pl.DataFrame:
-    """The ops that compute: all but collectives and copies between host and device."""
+    """The ops that compute: all but collectives and memory copies."""
     return ops.filter(computes(ops))
 
 
 def computes(ops: pl.DataFrame) -> pl.Expr:
-    """Whether an op computes, for use in larger filters."""
+    """Whether an op computes: all but collectives and memory copies."""
     return ~communicates(ops) & ~pl.col("core").is_in(MEMORY_COPIES).fill_null(False)
 
 
@@ -52,7 +52,7 @@ def communicating(ops: pl.DataFrame) -> pl.DataFrame:
 
 
 _TIMED = ("rank", "name", "core", "start_ns", "duration_ns")
-"""What intervals need of ops; filtering all fifty columns of a million ops takes seconds."""
+"""The columns used for intervals; filtering all fifty of a million ops would take seconds."""
 
 
 def computing_spans(profile: Profile) -> pl.DataFrame:
@@ -70,8 +70,8 @@ def computing_union(profile: Profile) -> pl.DataFrame:
 def step_windows(profile: Profile) -> pl.DataFrame:
     """Start and end of each step of each rank (`WINDOWS`), in order.
 
-    The device's own time counts where ops know their step, since the device runs behind the host;
-    else what the producer gives; else everything is one step, 0.
+    If ops have a step, the window is that of the step's ops, since the device runs behind the host;
+    else that of the step mark. Without either, all ops are step 0.
     """
     ops = (
         profile.ops.select("rank", "step", "core", "start_ns", "duration_ns")
@@ -85,7 +85,7 @@ def step_windows(profile: Profile) -> pl.DataFrame:
     )
     if known.height and profile.kind != "cpu":
         copies = pl.col("core").is_in(MEMORY_COPIES).fill_null(False)
-        windows = _apart_from_copies_ahead(
+        windows = _without_copies_ahead(
             known.group_by("rank", "step").agg(
                 pl.col("start_ns").min(),
                 end.max().alias("end_ns"),
@@ -107,14 +107,14 @@ def step_windows(profile: Profile) -> pl.DataFrame:
     return _in_order(windows, marks, ops.filter(pl.col("step").is_null()))
 
 
-def _apart_from_copies_ahead(windows: pl.DataFrame) -> pl.DataFrame:
-    """Windows that do not start with a copy made during the step before.
+def _without_copies_ahead(windows: pl.DataFrame) -> pl.DataFrame:
+    """Windows that do not start with a copy made during the previous step.
 
-    Loaders copy the next batch on a stream of its own while the device computes; a step that began
-    there would cut the one before by as much.
+    Loaders copy the next batch on a separate stream while the device computes; a step that started
+    there would shorten the previous one.
 
     Args:
-        windows: Steps, with `work_ns`, when the first op that is no copy starts.
+        windows: Windows with `work_ns`, the start of the first op that is not a copy.
     """
     before = pl.col("end_ns").cum_max().shift(1).over("rank")
     ahead = pl.col("start_ns") < before
@@ -122,21 +122,21 @@ def _apart_from_copies_ahead(windows: pl.DataFrame) -> pl.DataFrame:
     return windows.sort("rank", "start_ns", "step").with_columns(start.alias("start_ns"))
 
 
-def names_steps(profile: Profile) -> bool:
-    """Whether ops or marks say which step they are in; else `step_windows` gives one of all ops."""
+def has_steps(profile: Profile) -> bool:
+    """Whether the profile has steps; if not, `step_windows` treats all ops as one."""
     marked = profile.steps.drop_nulls(["start_ns", "end_ns"]).height > 0
     return marked or profile.ops["step"].null_count() < profile.ops.height
 
 
 def _in_order(windows: pl.DataFrame, marks: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    """Windows that do not overlap: a step ends at the latest where the next one starts.
+    """Sorted windows that do not overlap: a step ends at the latest when the next one starts.
 
-    What precedes the first step of a rank is known only if the producer marked its start; what the
-    device still did of a step before is not part of it.
+    The time before the first step of a rank is known only if the producer marked its start, and
+    excludes ops of an earlier step.
 
     Args:
         windows: Start and end of each step.
-        marks: The producer's.
+        marks: The producer's step marks.
         others: The ops without a step.
     """
     first = marks.select("rank", "step", pl.col("start_ns").alias("mark_ns"))
@@ -170,11 +170,11 @@ def _in_order(windows: pl.DataFrame, marks: pl.DataFrame, others: pl.DataFrame) 
 
 
 def steady(windows: pl.DataFrame) -> pl.DataFrame:
-    """The windows without warm-up, and without a truncated last step.
+    """The windows without warm-up steps and without a truncated last step.
 
-    Warm-up is what comes at the beginning and takes more than 1.5 times the median of the later
-    half; cut is a last step that takes less than half of it. With fewer than three steps nothing is
-    left out, and never more than half of them as warm-up.
+    Warm-up steps are those at the beginning that take more than 1.5 times the median of the later
+    half, at most half of all steps. The last step is truncated if it takes less than half that
+    median. If there are fewer than three steps, all are kept.
     """
     kept: list[pl.DataFrame] = []
     for _, of_rank in windows.group_by("rank", maintain_order=True):
@@ -190,7 +190,7 @@ def steady(windows: pl.DataFrame) -> pl.DataFrame:
 
 
 def within(windows: pl.DataFrame, merged: pl.DataFrame, *, start: str = "start_ns") -> pl.Series:
-    """How many nanoseconds of each window are filled by disjoint intervals."""
+    """How many nanoseconds of each window disjoint intervals cover."""
     size = pl.col("end_ns") - pl.col("start_ns")
     filled = merged.with_columns(size.cum_sum().over("rank").alias("so_far")).sort("start_ns")
     until = [
@@ -198,7 +198,7 @@ def within(windows: pl.DataFrame, merged: pl.DataFrame, *, start: str = "start_n
         .with_row_index("row")
         .sort("at_ns")
         .join_asof(filled, left_on="at_ns", right_on="start_ns", by="rank", check_sortedness=False)
-        # The part of an interval beyond the window's edge does not count.
+        # The part of an interval after the edge does not count.
         .select("row", pl.col("so_far") - (pl.col("end_ns") - pl.col("at_ns")).clip(lower_bound=0))
         .sort("row")["so_far"]
         .fill_null(0)
@@ -215,7 +215,7 @@ def as_spans(windows: pl.DataFrame, *, start: str = "start_ns") -> pl.DataFrame:
 
 
 def communication_spans(profile: Profile) -> pl.DataFrame:
-    """When collectives ran; from the table of collectives if the ops lack them."""
+    """When collectives ran, from the table of collectives if the ops include none."""
     if "communicating" not in profile.memo:
         communication = spans(communicating(profile.ops.select(_TIMED)))
         if communication.is_empty() and profile.collectives.height:
@@ -225,7 +225,7 @@ def communication_spans(profile: Profile) -> pl.DataFrame:
 
 
 def copying_union(profile: Profile) -> pl.DataFrame:
-    """When memory is copied between host and device, or set."""
+    """When memory is copied or set."""
     if "copying" not in profile.memo:
         copies = pl.col("core").is_in(MEMORY_COPIES).fill_null(False)
         profile.memo["copying"] = union(spans(profile.ops.select(_TIMED).filter(copies)))

@@ -51,21 +51,23 @@ def test_newest_capture_of_a_worker_is_kept_and_the_others_named() -> None:
     }
 
 
-def _recording(file: str, *, ops: int = 8, late: int = 0, longer: int = 0, **more: Any) -> Part:
+def _recording(
+    file: str, *, ops: int = 8, late: int = 0, longer: int = 0, **more: Any
+) -> FileContent:
     starts = [1_736_408_883_704_643_212 + 1000 * place for place in range(ops)]
     table = pl.DataFrame({"start_ns": starts, "duration_ns": [500] * ops})
     table[0, "start_ns"] += late
     table[0, "duration_ns"] += longer
-    return Part(file=file, kind="kineto", ops=table, **more)
+    return FileContent(file=file, kind="kineto", ops=table, **more)
 
 
 def test_copy_of_a_recording_is_no_rank() -> None:
     copied = {name: [_recording(name)] for name in ("a", "b", "c")}
-    kept = one_of_each_worker(copied)
+    kept = newest_of_each_worker(copied)
     assert list(kept) == ["a"]
     assert [one.file for one in kept["a"]] == ["a", "b", "c"]
     assert [gap.what for one in kept["a"] for gap in one.missing] == [
-        "not read: a copy of a, with the same ops; name this one alone to see it"
+        "not read: a copy of a, with the same ops; to see this one, give it alone"
     ] * 2
 
 
@@ -76,9 +78,9 @@ def test_recordings_that_differ_or_name_their_ranks_are_no_copies() -> None:
         _recording("b", ops=9),
         _recording("b", rank=1),
     ):
-        assert list(one_of_each_worker({"a": [_recording("a")], "b": [other]})) == ["a", "b"]
+        assert list(newest_of_each_worker({"a": [_recording("a")], "b": [other]})) == ["a", "b"]
     few = {name: [_recording(name, ops=7)] for name in ("a", "b")}
-    assert list(one_of_each_worker(few)) == ["a", "b"]
+    assert list(newest_of_each_worker(few)) == ["a", "b"]
 
 
 def test_worker_is_named_by_rank_or_capture_name() -> None:

@@ -121,14 +121,14 @@ _EQUAL = 0.98
 """Ranks in lockstep have step times within this share of each other."""
 
 
-def _pace(profile: Profile, averages: pl.DataFrame) -> int:
+def _slowest_rank(profile: Profile, averages: pl.DataFrame) -> int:
     """The rank to report on, from a table of average step times."""
     if averages.height < 2:
         return int(averages["rank"][0]) if averages.height else 0
     longest = averages.filter(pl.col("mean") >= _EQUAL * pl.col("mean").max())["rank"].to_list()
-    bare = difference(communication_spans(profile), computing_union(profile))
+    uncovered = difference(communication_spans(profile), computing_union(profile))
     size = pl.col("end_ns") - pl.col("start_ns")
-    waits = dict(bare.group_by("rank").agg(size.sum()).iter_rows())
+    waits = dict(uncovered.group_by("rank").agg(size.sum()).iter_rows())
     return int(max(longest, key=lambda rank: (waits.get(rank, 0), -rank)))
 
 
@@ -150,8 +150,8 @@ class Case:
         self.profile = profile
         self.options = options
         windows = steady(step_windows(profile))
-        lasted = (pl.col("end_ns") - pl.col("begin_ns")).mean().alias("mean")
-        self.rank = _pace(profile, windows.group_by("rank").agg(lasted).sort("rank"))
+        step_time = (pl.col("end_ns") - pl.col("begin_ns")).mean().alias("mean")
+        self.rank = _slowest_rank(profile, windows.group_by("rank").agg(step_time).sort("rank"))
         self.windows = windows.filter(pl.col("rank") == self.rank)
         self.steps = max(self.windows.height, 1)
 
@@ -174,13 +174,13 @@ class Case:
     @cached_property
     def ops(self) -> pl.DataFrame:
         """The computing ops of this rank: `rank`, `start_ns`, `duration_ns`, `kind`."""
-        wanted = pl.lit(False) if self.windows.is_empty() else computes(self.profile.ops)
+        is_selected = pl.lit(False) if self.windows.is_empty() else computes(self.profile.ops)
         if not self.windows.is_empty():
-            wanted &= self._is_own()
+            is_selected &= self._is_own()
         return (
             self.profile.ops.lazy()
             .with_columns(kinds(self.profile).of_op)
-            .filter(wanted)
+            .filter(is_selected)
             .select("rank", "start_ns", "duration_ns", "kind")
             .collect()
         )
@@ -188,8 +188,8 @@ class Case:
     @cached_property
     def kinds(self) -> pl.DataFrame:
         """The kinds of these ops, with their `count` and total `duration_ns`."""
-        here = self.ops.group_by("kind").agg(pl.len().alias("count"), pl.col("duration_ns").sum())
-        return kinds(self.profile).table.drop("count", "total_ns").join(here, on="kind")
+        sums = self.ops.group_by("kind").agg(pl.len().alias("count"), pl.col("duration_ns").sum())
+        return kinds(self.profile).table.drop("count", "total_ns").join(sums, on="kind")
 
     def of(self, chosen: pl.DataFrame) -> pl.DataFrame:
         """The ops of the chosen kinds."""
@@ -215,11 +215,11 @@ class Case:
         """When several ops compute at once; there, saving one op saves no time."""
         # Most ops run alone and need no sweep.
         ops = spans(self.ops).sort("start_ns")
-        reached = ops["end_ns"].cum_max()
-        behind = (ops["start_ns"] < reached.shift(1)).fill_null(False)
-        ahead = (ops["start_ns"].shift(-1) < ops["end_ns"]).fill_null(False)
-        cut = segments({"compute": ops.filter(behind | ahead)})
-        return merged(cut.filter(pl.col("compute") > 1))
+        ends_so_far = ops["end_ns"].cum_max()
+        overlaps_earlier = (ops["start_ns"] < ends_so_far.shift(1)).fill_null(False)
+        overlaps_next = (ops["start_ns"].shift(-1) < ops["end_ns"]).fill_null(False)
+        pieces = segments({"compute": ops.filter(overlaps_earlier | overlaps_next)})
+        return merged(pieces.filter(pl.col("compute") > 1))
 
     @cached_property
     def causes(self) -> list[Cause]:

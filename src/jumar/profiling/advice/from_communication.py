@@ -11,7 +11,7 @@ from jumar.profiling.views.collectives import collective_rows, collectives
 from jumar.profiling.views.intervals import intersection, length
 from jumar.profiling.views.view import Impossible
 
-_SHOWN: Final = 3
+_MOST_LINES: Final = 3
 _LATE_NS: Final = 50_000
 
 
@@ -21,13 +21,13 @@ def waiting(case: Case) -> Iterator[Claim]:
         rows = case.own(collective_rows(case.profile, uncovered=False))
     except Impossible:
         return
-    still = pl.col("wait_ns").fill_null(0) + pl.col("idle_ns").fill_null(0)
-    rows = rows.with_columns(still.alias("still_ns")).filter(pl.col("still_ns") > 0)
+    untransferred = pl.col("wait_ns").fill_null(0) + pl.col("idle_ns").fill_null(0)
+    rows = rows.with_columns(untransferred.alias("still_ns")).filter(pl.col("still_ns") > 0)
     if rows.is_empty() or case.uncovered.is_empty():
         return
     share = pl.col("still_ns") / pl.col("elapse_ns")
     # Collectives on several streams may overlap; the share of the last one started counts.
-    begun = rows.sort("start_ns", maintain_order=True).select(
+    starts = rows.sort("start_ns", maintain_order=True).select(
         pl.col("rank").cast(pl.Int32), pl.col("start_ns").alias("from_ns"), share.alias("share")
     )
     parts = intersection(
@@ -39,7 +39,7 @@ def waiting(case: Case) -> Iterator[Claim]:
         ),
     ).sort("start_ns")
     shared = parts.join_asof(
-        begun, left_on="start_ns", right_on="from_ns", by="rank", check_sortedness=False
+        starts, left_on="start_ns", right_on="from_ns", by="rank", check_sortedness=False
     )
     longest = rows.sort("elapse_ns", descending=True, maintain_order=True)
     first = longest.row(0, named=True)
@@ -51,7 +51,7 @@ def waiting(case: Case) -> Iterator[Claim]:
         },
         spans=carved(shared, pl.col("share").fill_null(0.0)),
         evidence=(
-            *(_spent(row) for row in longest.head(_SHOWN).iter_rows(named=True)),
+            *(_spent(row) for row in longest.head(_MOST_LINES).iter_rows(named=True)),
             *_late(case),
             *_meanwhile(case),
         ),
@@ -66,17 +66,17 @@ _PARTS: Final = {
 
 
 def _spent(row: dict[str, object]) -> Text:
-    known = {
+    times = {
         part: ms(float(str(row[f"{name}_ns"])))
         for name, part in _PARTS.items()
         if row[f"{name}_ns"] is not None
     }
-    lasted = ms(float(str(row["elapse_ns"])))
-    en = ", ".join(f"{time} {part.en}" for part, time in known.items())
-    zh = "，".join(f"{part.zh} {time}" for part, time in known.items())
+    elapsed = ms(float(str(row["elapse_ns"])))
+    en = ", ".join(f"{time} {part.en}" for part, time in times.items())
+    zh = "，".join(f"{part.zh} {time}" for part, time in times.items())
     return Text(
-        en=f"rank {row['rank']}: {row['name']} {lasted}: {en}",
-        zh=f"卡 {row['rank']}：{row['name']} {lasted}：{zh}",
+        en=f"rank {row['rank']}: {row['name']} {elapsed}: {en}",
+        zh=f"卡 {row['rank']}：{row['name']} {elapsed}：{zh}",
     )
 
 
@@ -97,11 +97,11 @@ def _late(case: Case) -> Iterator[Text]:
     ends = pl.concat([links["source"], links["destination"]]).drop_nulls().unique()
     absent = sorted(set(ends.to_list()) - set(case.profile.ranks))
     if absent:
-        named = ", ".join(map(str, absent))
+        ranks = ", ".join(map(str, absent))
         yield Text(
-            en=f"ranks {named} also take part but are not in this profile; where all its ranks are "
+            en=f"ranks {ranks} also take part but are not in this profile; where all its ranks are "
             "idle at once, the late rank is one of those",
-            zh=f"卡 {named} 也参与通信，但不在此性能数据中；若这里的所有卡同时空闲，"
+            zh=f"卡 {ranks} 也参与通信，但不在此性能数据中；若这里的所有卡同时空闲，"
             "迟到的卡就在其中",
         )
 
@@ -110,13 +110,13 @@ def _meanwhile(case: Case) -> list[Text]:
     """What the host did during uncovered communication."""
     lines: list[Text] = []
     for cause in case.causes:
-        both = length(intersection(cause.alone, case.uncovered))
-        if cause.kind in ("blocking", "copy") and both > 0.05 * length(case.uncovered):
-            stood = ms(both / case.steps)
+        overlap_ns = length(intersection(cause.alone, case.uncovered))
+        if cause.kind in ("blocking", "copy") and overlap_ns > 0.05 * length(case.uncovered):
+            blocked = ms(overlap_ns / case.steps)
             lines.append(
                 Text(
-                    en=f"meanwhile the host spent {stood} per step in {cause.label.en}",
-                    zh=f"其间 host 每迭代在 {cause.label.zh} 中阻塞 {stood}",
+                    en=f"meanwhile the host spent {blocked} per step in {cause.label.en}",
+                    zh=f"其间 host 每迭代在 {cause.label.zh} 中阻塞 {blocked}",
                 )
             )
     return lines[:2]
@@ -126,16 +126,16 @@ def transfers(case: Case) -> Iterator[Claim]:
     """Uncovered communication of any kind."""
     if case.uncovered.is_empty():
         return
-    bare = ms(length(intersection(case.uncovered, case.inside)) / case.steps)
-    whole = ms(length(intersection(case.communicating, case.inside)) / case.steps)
+    uncovered = ms(length(intersection(case.uncovered, case.inside)) / case.steps)
+    total = ms(length(intersection(case.communicating, case.inside)) / case.steps)
     yield Claim(
-        values={"bare": bare},
+        values={"bare": uncovered},
         spans=case.uncovered,
         evidence=(
             Text(
-                en=f"{whole} of communication per step, of which {bare} uncovered (waiting is "
+                en=f"{total} of communication per step, of which {uncovered} uncovered (waiting is "
                 "counted separately)",
-                zh=f"每迭代通信 {whole}，其中未掩盖 {bare}（等待另行统计）",
+                zh=f"每迭代通信 {total}，其中未掩盖 {uncovered}（等待另行统计）",
             ),
         ),
     )

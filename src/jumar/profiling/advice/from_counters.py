@@ -40,7 +40,7 @@ def scalar_bound(case: Case) -> Iterator[Claim]:
     if not scalars or not others:
         return
     # A ratio above 1 is a broken counter.
-    held = (
+    is_scalar_bound = (
         (pl.col("duration_ns") >= _SHORTEST_NS)
         & pl.col("core").is_in(_CORES)
         & pl.col("scalar").is_between(_BUSY, 1)
@@ -48,13 +48,15 @@ def scalar_bound(case: Case) -> Iterator[Claim]:
     )
     busiest = (pl.max_horizontal(scalars), pl.max_horizontal(others))
     columns = (busiest[0].alias("scalar"), busiest[1].alias("next"))
-    ops = case.own(case.profile.ops.lazy().select(*_USED, *columns).filter(held).collect())
+    ops = case.own(
+        case.profile.ops.lazy().select(*_USED, *columns).filter(is_scalar_bound).collect()
+    )
     if ops.is_empty():
         return
     end = (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns")
-    lasted = int(ops["duration_ns"].sum())
+    total_ns = int(ops["duration_ns"].sum())
     yield Claim(
-        values={"lasts": ms(lasted / case.steps), "types": _types(ops)},
+        values={"lasts": ms(total_ns / case.steps), "types": _types(ops)},
         spans=carved(ops.with_columns(end), pl.col("scalar") - pl.col("next")),
         evidence=tuple(_lines(case, ops)),
     )
@@ -63,23 +65,23 @@ def scalar_bound(case: Case) -> Iterator[Claim]:
 def _types(ops: pl.DataFrame) -> str:
     """The types of ops with the most time, as text."""
     types = types_by_time(ops)
-    named = ", ".join(shown(str(kind or "-"), 40) for kind in types[:_SHOWN])
-    return f"{named}, ..." if len(types) > _SHOWN else named
+    names = ", ".join(shown(str(kind or "-"), 40) for kind in types[:_SHOWN])
+    return f"{names}, ..." if len(types) > _SHOWN else names
 
 
 def _lines(case: Case, ops: pl.DataFrame) -> Iterator[Text]:
     """Lines for the largest groups, with how busy both pipes are."""
-    lasted = pl.col("duration_ns").sum()
+    total_ns = pl.col("duration_ns").sum()
     shares = [
         # Weighted by time, in integers: sums of floats would depend on the order of threads.
-        ((pl.col(name) * pl.col("duration_ns")).round().cast(pl.Int64).sum() * 100 / lasted).alias(
-            name
-        )
+        (
+            (pl.col(name) * pl.col("duration_ns")).round().cast(pl.Int64).sum() * 100 / total_ns
+        ).alias(name)
         for name in ("scalar", "next")
     ]
     groups = (
         ops.group_by("type", "input_shapes")
-        .agg(pl.len().alias("count"), lasted, *shares)
+        .agg(pl.len().alias("count"), total_ns, *shares)
         .sort("duration_ns", "type", "input_shapes", descending=[True, False, False])
     )
     for row in groups.head(_SHOWN).iter_rows(named=True):

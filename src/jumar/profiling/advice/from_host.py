@@ -19,18 +19,18 @@ def _claims(case: Case, kind: str) -> Iterator[Claim]:
 
 def _claim(case: Case, blame: Blame) -> Claim:
     cause, steps = blame.cause, case.steps
-    stood, free = ms(length(blame.host) / steps), ms(length(blame.free) / steps)
+    blocked, free = ms(length(blame.host) / steps), ms(length(blame.free) / steps)
     evidence = [_gaps(case, blame.free) if cause.kind == "launching" else _calls(case, blame)]
     if blame.beside_ns and cause.kind != "launching":
-        beside = ms(blame.beside_ns / steps)
+        overlap = ms(blame.beside_ns / steps)
         evidence.append(
             Text(
-                en=f"{beside} of it overlaps uncovered communication and is counted there",
-                zh=f"其中 {beside} 与未掩盖的通信重叠，已计入通信",
+                en=f"{overlap} of it overlaps uncovered communication and is counted there",
+                zh=f"其中 {overlap} 与未掩盖的通信重叠，已计入通信",
             )
         )
     return Claim(
-        values={"stood": stood, "free": free, "call": cause.label},
+        values={"stood": blocked, "free": free, "call": cause.label},
         spans=blame.free,
         evidence=tuple(evidence),
         host_ns=length(blame.host) if cause.kind in ("blocking", "copy") else 0,
@@ -53,12 +53,12 @@ def _gaps(case: Case, free: pl.DataFrame) -> Text:
     """A line with its time in each gap, which distinguishes a slow host from one long wait."""
     gap = union(case.free)["start_ns"].search_sorted(free["start_ns"], "right")
     size = (pl.col("end_ns") - pl.col("start_ns")).sum()
-    parts = free.with_columns(gap.alias("gap")).group_by("gap").agg(size.alias("part"))["part"]
-    count = parts.len() / case.steps
-    half, longest = ms(float(str(parts.median() or 0))), ms(float(str(parts.max() or 0)))
+    shares = free.with_columns(gap.alias("gap")).group_by("gap").agg(size.alias("part"))["part"]
+    count = shares.len() / case.steps
+    median, longest = ms(float(str(shares.median() or 0))), ms(float(str(shares.max() or 0)))
     return Text(
-        en=f"{counted(count, 'gap')} per step: median {half} of it in each, at most {longest}",
-        zh=f"每迭代 {count:g} 个间隙：各占其中的中位数 {half}，最多 {longest}",
+        en=f"{counted(count, 'gap')} per step: median {median} of it in each, at most {longest}",
+        zh=f"每迭代 {count:g} 个间隙：各占其中的中位数 {median}，最多 {longest}",
     )
 
 
@@ -109,13 +109,14 @@ def memory_copies(case: Case) -> Iterator[Claim]:
     """Uncovered memory copies that no host call explains."""
     left = intersection(case.blames[1], case.copying)
     if length(left):
-        whole = ms(length(intersection(case.copying, case.inside)) / case.steps)
-        bare = ms(length(left) / case.steps)
+        total = ms(length(intersection(case.copying, case.inside)) / case.steps)
+        uncovered = ms(length(left) / case.steps)
         line = Text(
-            en=f"{whole} of memory copies per step, of which {bare} with the device otherwise idle",
-            zh=f"每迭代内存拷贝 {whole}，其中 {bare} 期间设备没有其他工作",
+            en=f"{total} of memory copies per step, of which {uncovered} with the device otherwise "
+            "idle",
+            zh=f"每迭代内存拷贝 {total}，其中 {uncovered} 期间设备没有其他工作",
         )
-        yield Claim(values={"bare": bare}, spans=left, evidence=(line,))
+        yield Claim(values={"bare": uncovered}, spans=left, evidence=(line,))
 
 
 def unexplained(case: Case) -> Iterator[Claim]:
@@ -125,11 +126,11 @@ def unexplained(case: Case) -> Iterator[Claim]:
         yield Claim(
             values={"free": ms(length(left) / case.steps), "record": _not_recorded(case)},
             spans=left,
-            evidence=tuple(_where(case, left)),
+            evidence=tuple(_evidence(case, left)),
         )
 
 
-def _where(case: Case, left: pl.DataFrame) -> Iterator[Text]:
+def _evidence(case: Case, left: pl.DataFrame) -> Iterator[Text]:
     """Lines with what is known about unexplained idle time."""
     waits = intersection(left, case.queued)
     if waits.height:
@@ -141,7 +142,7 @@ def _where(case: Case, left: pl.DataFrame) -> Iterator[Text]:
         )
         left = difference(left, waits)
     if length(left):
-        yield _beside(case, left)
+        yield _host_activity(case, left)
 
 
 def _not_recorded(case: Case) -> Text:
@@ -161,7 +162,7 @@ def _not_recorded(case: Case) -> Text:
     return Text(en="", zh="")
 
 
-def _beside(case: Case, left: pl.DataFrame) -> Text:
+def _host_activity(case: Case, left: pl.DataFrame) -> Text:
     """A line with what the host did meanwhile, if recorded."""
     host = case.profile.host.filter(
         (pl.col("rank").fill_null(0) == case.rank) & ~pl.col("name").str.contains(STEP_MARK)

@@ -42,10 +42,11 @@ def _largest(case: Case, kinds: pl.DataFrame, *columns: str) -> tuple[Text, ...]
     lines: list[Text] = []
     for row in table.iter_rows(named=True):
         group = " ".join(str(row[name] or "-") for name in columns)
-        count, lasted = f"{row['count'] / case.steps:g}", ms(row["duration_ns"] / case.steps)
+        count, duration = f"{row['count'] / case.steps:g}", ms(row["duration_ns"] / case.steps)
         lines.append(
             Text(
-                en=f"{count} x {group}: {lasted} per step", zh=f"{count} x {group}：每迭代 {lasted}"
+                en=f"{count} x {group}: {duration} per step",
+                zh=f"{count} x {group}：每迭代 {duration}",
             )
         )
     return tuple(lines)

@@ -13,13 +13,13 @@ from jumar.profiling.views.windows import computes
 
 _MARK = r"^Optimizer\.step#"
 """Names of the ranges in which torch's optimizers run their step."""
-_TOGETHER = r"(?i)foreach|multi_?tensor|fused|^apply"
+_FUSED = r"(?i)foreach|multi_?tensor|fused|^apply"
 """Ops that update many parameters at once, or a parameter in a single pass."""
-_LEAST = 20
+_MIN_OPS = 20
 """With fewer ops per update, a fused optimizer would make no visible difference."""
-_TIMES = 4
+_MIN_REPEATS = 4
 """The most frequent op must occur at least this often per step, as it does once per parameter."""
-_SAVED = 0.5
+_SAVED_SHARE = 0.5
 """Share of the ops' time that a single pass over the parameters saves. An unfused Adam update reads
 and writes about 24 tensors per parameter, a fused one 7; one half allows for slower kernels."""
 
@@ -39,21 +39,21 @@ def unfused_updates(case: Case) -> Iterator[Claim]:
         return
     ends = (pl.col("start_ns") + pl.col("duration_ns")).alias("mark_end_ns")
     updates = marks.select(pl.col("start_ns").alias("mark_ns"), ends, pl.col("name").alias("mark"))
-    inside = ops.join_asof(
+    update_ops = ops.join_asof(
         updates.sort("mark_ns"), left_on="launch_ns", right_on="mark_ns", check_sortedness=False
     ).filter(pl.col("launch_ns") < pl.col("mark_end_ns"))
     kind = pl.struct("type", "name").map_elements(
         lambda row: type_or_name(row["type"], row["name"]), return_dtype=pl.String
     )
-    inside = inside.with_columns(kind.alias("kind"))
-    together = pl.col("kind").str.contains(_TOGETHER) | pl.col("name").str.contains(_TOGETHER)
-    apart = inside.filter(~together.fill_null(False))
-    counts = apart.group_by("kind").len().sort("len", "kind", descending=[True, False])
-    count = apart.height / case.steps
-    if count < _LEAST or counts["len"][0] < _TIMES * case.steps:
+    update_ops = update_ops.with_columns(kind.alias("kind"))
+    is_fused = pl.col("kind").str.contains(_FUSED) | pl.col("name").str.contains(_FUSED)
+    single_ops = update_ops.filter(~is_fused.fill_null(False))
+    counts = single_ops.group_by("kind").len().sort("len", "kind", descending=[True, False])
+    count = single_ops.height / case.steps
+    if count < _MIN_OPS or counts["len"][0] < _MIN_REPEATS * case.steps:
         return
     update = (
-        apart.group_by("rank", "mark_ns")
+        single_ops.group_by("rank", "mark_ns")
         .agg(
             pl.col("start_ns").min(),
             (pl.col("start_ns") + pl.col("duration_ns")).max().alias("end_ns"),
@@ -61,13 +61,16 @@ def unfused_updates(case: Case) -> Iterator[Claim]:
         .select("rank", "start_ns", "end_ns")
     )
     idle = intersection(case.free, union(update))
-    busy = union(spans(apart))
-    named = ", ".join(
+    busy = union(spans(single_ops))
+    op_list = ", ".join(
         f"{shown(name, 40)} x {size / case.steps:g}" for name, size in counts.rows()[:6]
     )
     yield Claim(
-        values={"count": f"{count:g}", "call": shown(str(apart["mark"][0]).partition("#")[2], 60)},
-        spans=union(pl.concat([idle, carved(busy, _SAVED)])),
+        values={
+            "count": f"{count:g}",
+            "call": shown(str(single_ops["mark"][0]).partition("#")[2], 60),
+        },
+        spans=union(pl.concat([idle, carved(busy, _SAVED_SHARE)])),
         evidence=(
             Text(
                 en=f"{counted(count, 'op')} per step, {ms(length(busy) / case.steps)} of ops and "
@@ -75,7 +78,7 @@ def unfused_updates(case: Case) -> Iterator[Claim]:
                 zh=f"每迭代 {count:g} 个算子：执行 {ms(length(busy) / case.steps)}，"
                 f"设备等待下一个算子 {ms(length(idle) / case.steps)}",
             ),
-            Text(en=named, zh=named),
+            Text(en=op_list, zh=op_list),
         ),
     )
 

@@ -36,7 +36,7 @@ _LETTERS: Final = {
 """Letters for the op types of sequences; any other op is a dot."""
 
 _LETTER_OF: Final = {kind: letter for letter, kinds in _LETTERS.items() for kind in kinds}
-_SHOWN: Final = 3
+_MOST_LINES: Final = 3
 _USED: Final = (
     *("rank", "stream", "type", "start_ns", "duration_ns"),
     *("input_shapes", "output_shapes"),
@@ -80,46 +80,51 @@ def _is_gelu(ops: Sequence[_Op]) -> bool:
 
 def _is_rms_norm(ops: Sequence[_Op]) -> bool:
     """The mean is over the last axis, and the input is multiplied by its inverse square root."""
-    at = {op.letter: number for number, op in enumerate(ops)}
-    first, mean, root = ops[0], ops[at["r"]], ops[at["q"]]
-    whole = first.largest
-    small = (whole[:-1], (*whole[:-1], 1))
-    if len(whole) < 2 or whole[-1] < 2 or mean.largest != whole or root.largest not in small:
+    positions = {op.letter: number for number, op in enumerate(ops)}
+    first, mean, root = ops[0], ops[positions["r"]], ops[positions["q"]]
+    full_shape = first.largest
+    reduced_shapes = (full_shape[:-1], (*full_shape[:-1], 1))
+    if (
+        len(full_shape) < 2
+        or full_shape[-1] < 2
+        or mean.largest != full_shape
+        or root.largest not in reduced_shapes
+    ):
         return False
-    if first.letter == "m" and first.inputs != [whole, whole]:
+    if first.letter == "m" and first.inputs != [full_shape, full_shape]:
         return False
-    scaled, *weighted = ops[at["q"] + 1 :]
+    scaled, *weighted = ops[positions["q"] + 1 :]
     return (
-        scaled.inputs in ([whole, root.largest], [root.largest, whole])
-        and all(op.largest == whole for op in weighted)
-        and (not weighted or whole[-1:] in weighted[-1].inputs)
+        scaled.inputs in ([full_shape, root.largest], [root.largest, full_shape])
+        and all(op.largest == full_shape for op in weighted)
+        and (not weighted or full_shape[-1:] in weighted[-1].inputs)
     )
 
 
 def _is_swiglu(ops: Sequence[_Op]) -> bool:
     """Both halves have the same shape; a product or slice in between yields the second."""
-    whole = ops[0].largest
-    if len(whole) < 2 or ops[-1].inputs != [whole, whole]:
+    half_shape = ops[0].largest
+    if len(half_shape) < 2 or ops[-1].inputs != [half_shape, half_shape]:
         return False
-    given = [shape for op in ops[1:-1] for shape in op.outputs]
-    return all(_alike(shape, whole) for shape in given) and len(given) == len(ops) - 2
+    outputs = [shape for op in ops[1:-1] for shape in op.outputs]
+    return all(_alike(shape, half_shape) for shape in outputs) and len(outputs) == len(ops) - 2
 
 
 def _is_rotary(ops: Sequence[_Op]) -> bool:
     """One half is negated and swapped with the other; the result is multiplied and added."""
     letters = "".join(op.letter for op in ops)
     joined, negated = ops[letters.index("k")], ops[letters.index("n")].largest
-    whole = ops[-1].largest
+    full_shape = ops[-1].largest
     halves = [shape for shape in joined.inputs if len(shape) > 1]
     return (
-        len(whole) > 2
-        and len(negated) == len(whole)
-        and whole[-1] == 2 * negated[-1]
-        and negated[:-1] == whole[:-1]
+        len(full_shape) > 2
+        and len(negated) == len(full_shape)
+        and full_shape[-1] == 2 * negated[-1]
+        and negated[:-1] == full_shape[:-1]
         and halves == [negated, negated]
-        and ops[0].largest == whole
-        and ops[-2].largest == whole
-        and ops[-1].inputs == [whole, whole]
+        and ops[0].largest == full_shape
+        and ops[-2].largest == full_shape
+        and ops[-1].inputs == [full_shape, full_shape]
     )
 
 
@@ -184,11 +189,11 @@ def fusible_sequences(case: Case) -> Iterator[Claim]:
         .replace_strict(_LETTER_OF, default=".", return_dtype=pl.String)
     )
     line = "".join(letters.fill_null(".").to_list())
-    taken: set[int] = set()
+    claimed_rows: set[int] = set()
     for fused in _FUSED:
-        matches = [rows for rows in _matches(fused, ops, line) if taken.isdisjoint(rows)]
+        matches = [rows for rows in _matches(fused, ops, line) if claimed_rows.isdisjoint(rows)]
         if matches:
-            taken.update(row for rows in matches for row in rows)
+            claimed_rows.update(row for rows in matches for row in rows)
             yield _claim(case, fused, ops, [_small(fused, line, rows) for rows in matches])
 
 
@@ -228,10 +233,10 @@ def _small(fused: _Fused, line: str, rows: range) -> list[int]:
 
 def _claim(case: Case, fused: _Fused, ops: pl.DataFrame, sequences: Sequence[list[int]]) -> Claim:
     """The claim for all sequences of a kind; the longest op of each estimates the fused one."""
-    lasted = ops["duration_ns"]
+    durations = ops["duration_ns"]
     rows = [row for one in sequences for row in one]
-    longest = {max(one, key=lambda row: int(lasted[row] or 0)) for one in sequences}
-    total = int(lasted[rows].sum())
+    longest = {max(one, key=lambda row: int(durations[row] or 0)) for one in sequences}
+    total = int(durations[rows].sum())
     count = len(sequences) / case.steps
     kinds = Counter(
         (" > ".join(str(kind) for kind in ops["type"][one]), str(ops["input_shapes"][one[0]]))
@@ -247,7 +252,7 @@ def _claim(case: Case, fused: _Fused, ops: pl.DataFrame, sequences: Sequence[lis
         spans=spans(ops[[row for row in rows if row not in longest]]),
         evidence=tuple(
             alike(f"{number / case.steps:g} x {shown(what, 120)}: {shown(shapes, 80)}")
-            for (what, shapes), number in kinds.most_common(_SHOWN)
+            for (what, shapes), number in kinds.most_common(_MOST_LINES)
         ),
     )
 

@@ -14,7 +14,7 @@ from jumar.profiling.views.roofline import require_chip
 from jumar.profiling.views.shapes import Shape, shapes_of, volume
 from jumar.profiling.views.view import Impossible
 
-_LEAST: Final = 8192
+_MIN_VOCABULARY: Final = 8192
 """Smaller numbers of classes are not a vocabulary, and their logits are small."""
 
 _LOSSES: Final = re.compile(r"(?i)nll_?loss|cross_?entropy")
@@ -24,9 +24,9 @@ _SOFTMAX: Final = re.compile(r"(?i)softmax|logsumexp|^(aten::)?exp$")
 _PASSES: Final = 2
 """A fused loss reads the logits once and writes their gradient once."""
 _REACHABLE: Final = 0.7
-_SHOWN: Final = 5
+_MOST_LINES: Final = 5
 _USED: Final = ("kind", "type", "input_shapes", "output_shapes")
-_COUNTS: Final = 0.01
+_MIN_SHARE: Final = 0.01
 """Op types below this share of the time are ignored."""
 
 
@@ -74,7 +74,7 @@ def _logits_of(kinds: pl.DataFrame) -> list[_Logits]:
         is_loss = _LOSSES.search(str(row["type"]))
         for shape in _shapes(row):
             height, width = shape[-2], shape[-1]
-            wide = width >= _LEAST and height > 1 and len(shape) < 4
+            wide = width >= _MIN_VOCABULARY and height > 1 and len(shape) < 4
             if wide and (is_loss or (width in weighted and width != height)):
                 rows.setdefault(width, set()).add(volume(shape) // width)
     return [_Logits(frozenset(tokens), size) for size, tokens in sorted(rows.items())]
@@ -83,44 +83,48 @@ def _logits_of(kinds: pl.DataFrame) -> list[_Logits]:
 def whole_logits(case: Case) -> Iterator[Claim]:
     """Ops between the projection to the vocabulary and its gradient, which a fused loss avoids."""
     for logits in _logits_of(case.kinds):
-        wide = pl.concat_str("input_shapes", "output_shapes", separator=";", ignore_nulls=True)
-        maybe = case.kinds.filter(wide.str.contains(str(logits.vocabulary), literal=True))
-        held = [
+        all_shapes = pl.concat_str(
+            "input_shapes", "output_shapes", separator=";", ignore_nulls=True
+        )
+        candidates = case.kinds.filter(
+            all_shapes.str.contains(str(logits.vocabulary), literal=True)
+        )
+        logit_kinds = [
             row["kind"]
-            for row in maybe.select(_USED).iter_rows(named=True)
+            for row in candidates.select(_USED).iter_rows(named=True)
             if family(str(row["type"])) not in ("matrix", "attention")
             and any(logits.holds(shape) for shape in _shapes(row))
         ]
-        kinds = case.kinds.filter(pl.col("kind").is_in(held))
-        lasted = int(kinds["duration_ns"].sum())
+        kinds = case.kinds.filter(pl.col("kind").is_in(logit_kinds))
+        total_ns = int(kinds["duration_ns"].sum())
         by_type = (
             kinds.group_by("type")
             .agg(pl.col("duration_ns").sum(), pl.col("count").sum())
             .sort("duration_ns", "type", descending=[True, False])
-            .filter(pl.col("duration_ns") >= _COUNTS * lasted)
+            .filter(pl.col("duration_ns") >= _MIN_SHARE * total_ns)
         )
         if by_type.height < 2:
             continue  # Already fused.
-        kept = min(_kept_ns(case, logits) / max(lasted, 1), 1.0)
+        remaining = min(_remaining_ns(case, logits) / max(total_ns, 1), 1.0)
         yield Claim(
             values={
-                "lasts": ms(lasted / case.steps),
+                "lasts": ms(total_ns / case.steps),
                 "tokens": max(logits.rows),
                 "vocabulary": logits.vocabulary,
                 "types": by_type.height,
             },
-            spans=carved(spans(case.of(kinds)), 1 - kept),
+            spans=carved(spans(case.of(kinds)), 1 - remaining),
             evidence=(
                 *(
                     alike(f"{count / case.steps:g} x {kind}: {ms(size / case.steps)}")
-                    for kind, size, count in by_type.head(_SHOWN).iter_rows()
+                    for kind, size, count in by_type.head(_MOST_LINES).iter_rows()
                 ),
-                _assumed(kept),
+                _assumption(remaining),
             ),
         )
 
 
-def _kept_ns(case: Case, logits: _Logits) -> float:
+def _remaining_ns(case: Case, logits: _Logits) -> float:
     """The time to read and write the logits once in 16 bits, over all steps; 0 if unknown."""
     try:
         chip = require_chip(case.profile, case.options)
@@ -130,8 +134,8 @@ def _kept_ns(case: Case, logits: _Logits) -> float:
     return case.steps * _PASSES * 2 * numbers / (_REACHABLE * chip.hbm_gb_s)
 
 
-def _assumed(kept: float) -> Text:
-    if not kept:
+def _assumption(remaining: float) -> Text:
+    if not remaining:
         return Text(
             en="counted in full, since the chip's bandwidth is unknown",
             zh="因芯片带宽未知，全部计入",

@@ -65,8 +65,8 @@ def step_ms(profile: Profile) -> float:
     windows = steady(step_windows(profile))
     if windows.is_empty():
         raise Impossible("ops with start times, or steps")
-    lasted = (pl.col("end_ns") - pl.col("begin_ns")).mean().alias("mean")
-    return float(windows.group_by("rank").agg(lasted)["mean"].max()) / 1e6  # pyright: ignore
+    step_time = (pl.col("end_ns") - pl.col("begin_ns")).mean().alias("mean")
+    return float(windows.group_by("rank").agg(step_time)["mean"].max()) / 1e6  # pyright: ignore
 
 
 def _share(
@@ -104,8 +104,8 @@ def _of_step(profile: Profile, column: str) -> float:
         raise Impossible("ops with start times")
     _require_whole_steps(profile)
     split = step_split(profile)
-    lasted = float((split["end_ns"] - split["start_ns"]).sum())
-    return 100 * float(split[column].sum()) / max(lasted, 1.0)
+    total_ns = float((split["end_ns"] - split["start_ns"]).sum())
+    return 100 * float(split[column].sum()) / max(total_ns, 1.0)
 
 
 def free_share(profile: Profile) -> float:

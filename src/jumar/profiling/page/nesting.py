@@ -68,8 +68,8 @@ def call_tree(calls: pl.DataFrame, threads: Sequence[str]) -> list[list[Any]]:
     # One limit for all threads: shorter nodes would be narrower than a pixel.
     totals = sorted(_totals(roots), reverse=True)
     shortest = totals[MOST_NODES - 1] if len(totals) > MOST_NODES else 0
-    named = zip(threads, roots, strict=True)
-    trees = [[name, *_as_lists(root, shortest)[1:]] for name, root in named if root.total]
+    named_roots = zip(threads, roots, strict=True)
+    trees = [[name, *_as_lists(root, shortest)[1:]] for name, root in named_roots if root.total]
     return sorted(trees, key=lambda tree: -int(tree[1]))
 
 

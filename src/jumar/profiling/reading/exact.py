@@ -30,14 +30,14 @@ def nanoseconds(column: pl.Expr, unit: str) -> pl.Expr:
     """
     digits = DIGITS[unit]
     parts = column.str.split_exact(".", 1)
-    whole = parts.struct.field("field_0")
+    integer = parts.struct.field("field_0")
     decimals = parts.struct.field("field_1").fill_null("")
     fraction = decimals.str.pad_end(digits + 1, "0").str.slice(0, digits + 1)
-    number = whole.cast(pl.Int64, strict=False)
+    number = integer.cast(pl.Int64, strict=False)
     fits = number.is_between(-(_MAX_INT64 // 10**digits) + 1, _MAX_INT64 // 10**digits - 1)
     magnitude = number.abs() * 10**digits + (fraction.cast(pl.Int64, strict=False) + 5) // 10
     exact = pl.when(fits).then(
-        pl.when(whole.str.starts_with("-")).then(-magnitude).otherwise(magnitude)
+        pl.when(integer.str.starts_with("-")).then(-magnitude).otherwise(magnitude)
     )
     has_exponent = column.str.contains_any(["e", "E"])
     return pl.when(has_exponent).then(_scientific(column, digits)).otherwise(exact)
@@ -58,13 +58,15 @@ def nanoseconds_of(value: object, unit: str = "us") -> int | None:
     text = value.strip() if isinstance(value, str) else str(value)
     if value is None or isinstance(value, bool) or not text or len(text) > 400:
         return None
-    whole, point, fraction = text.partition(".")
-    if not (whole.lstrip("+-").isascii() and whole.lstrip("+-").isdigit()) or (
+    integer, point, fraction = text.partition(".")
+    if not (integer.lstrip("+-").isascii() and integer.lstrip("+-").isdigit()) or (
         point and not (fraction.isascii() and fraction.isdigit())
     ):
         return _scientific_of(text, digits)
-    magnitude = (int(whole.lstrip("+-") + (fraction + "0" * (digits + 1))[: digits + 1]) + 5) // 10
-    result = -magnitude if whole.startswith("-") else magnitude
+    magnitude = (
+        int(integer.lstrip("+-") + (fraction + "0" * (digits + 1))[: digits + 1]) + 5
+    ) // 10
+    result = -magnitude if integer.startswith("-") else magnitude
     return result if abs(result) <= _MAX_INT64 else None
 
 
@@ -80,7 +82,7 @@ def decimal_text(column: pl.Expr, unit: str = "us") -> pl.Expr:
     """Integer nanoseconds as decimal text in `unit`, the inverse of `nanoseconds`."""
     digits = DIGITS[unit]
     magnitude = column.abs()
-    whole = (magnitude // 10**digits).cast(pl.String)
+    integer = (magnitude // 10**digits).cast(pl.String)
     fraction = (magnitude % 10**digits).cast(pl.String).str.zfill(digits)
     sign = pl.when(column < 0).then(pl.lit("-")).otherwise(pl.lit(""))
-    return sign + whole + "." + fraction
+    return sign + integer + "." + fraction

@@ -127,8 +127,8 @@ def _advice(language: Language) -> tuple[pl.Expr, pl.Expr]:
         .then(text(_SHORTER))
         .otherwise(text(_OTHERWISE))
     )
-    known = {name: advice.in_language(language) for name, advice in INSTEAD.items()}
-    by_type = pl.col("type").replace_strict(known, default=None, return_dtype=pl.String)
+    replacements = {name: advice.in_language(language) for name, advice in INSTEAD.items()}
+    by_type = pl.col("type").replace_strict(replacements, default=None, return_dtype=pl.String)
     return reason, pl.coalesce(pl.when(wide).then(None).otherwise(by_type), general)
 
 

@@ -71,30 +71,34 @@ def _kinds(ops: pl.DataFrame) -> Kinds:
         )
         .collect()
     )
-    known = (pl.col("flops").alias("known_flops"), pl.col("bytes").alias("known_bytes"))
-    texts = ops.select(*_ALIKE, *known)[groups["row"]]
+    recorded_work = (pl.col("flops").alias("known_flops"), pl.col("bytes").alias("known_bytes"))
+    texts = ops.select(*_ALIKE, *recorded_work)[groups["row"]]
     same = texts.select(pl.struct(KEY).hash(seed=0).alias("same"))
     return Kinds(of_op, pl.concat([groups.drop("row"), texts, same], how="horizontal"))
 
 
-def counters(profile: Profile, wanted: pl.Series) -> pl.DataFrame:
+def counters(profile: Profile, same_values: pl.Series) -> pl.DataFrame:
     """The summed counters of ops with the same `KEY`.
 
     Args:
         profile: The profile.
-        wanted: The values of `same` to include.
+        same_values: The values of `same` to include.
 
     Returns:
         A row for each `same`, with the sum of each pipe's ratios in units of 1 / `PARTS`, and as
         `..._count` the number of ops that have it.
     """
     pipes = pipes_of(profile.ops)
-    known = kinds(profile)
-    own = known.table.lazy().select("kind", "same").filter(pl.col("same").is_in(wanted.implode()))
+    profile_kinds = kinds(profile)
+    wanted_kinds = (
+        profile_kinds.table.lazy()
+        .select("kind", "same")
+        .filter(pl.col("same").is_in(same_values.implode()))
+    )
     return (
         profile.ops.lazy()
-        .select(*pipes, known.of_op)
-        .join(own, on="kind")
+        .select(*pipes, profile_kinds.of_op)
+        .join(wanted_kinds, on="kind")
         .group_by("same")
         .agg(
             # Sums of floats would depend on the order in which threads add them.

@@ -31,14 +31,14 @@ def attention(kind: str, inputs: list[Shape], outputs: list[Shape]) -> float | N
         inputs: Shapes of all inputs in order, empty ones included.
         outputs: Shapes of the outputs, if known.
     """
-    plain = kind.lower().lstrip("_")
-    if any(word in plain for word in _CACHED):
+    bare_type = kind.lower().lstrip("_")
+    if any(word in bare_type for word in _CACHED):
         return None
-    backward = "backward" in plain or plain.endswith("grad")
-    if "_" in plain:
+    backward = "backward" in bare_type or bare_type.endswith("grad")
+    if "_" in bare_type:
         # The gradient of the output is the first input in torch, and follows the values on Ascend.
         inputs = inputs[1:] if backward else inputs
-        keys = _keys_of_torch(plain, inputs)
+        keys = _keys_of_torch(bare_type, inputs)
         share = 1.0
     else:
         keys = _keys_of_ascend(inputs, [*outputs, *inputs[3:]])
@@ -49,11 +49,11 @@ def attention(kind: str, inputs: list[Shape], outputs: list[Shape]) -> float | N
     return share * (_BACKWARD if backward else _FORWARD) * math.prod(inputs[0]) * keys
 
 
-def _keys_of_torch(plain: str, inputs: list[Shape]) -> int | None:
+def _keys_of_torch(bare_type: str, inputs: list[Shape]) -> int | None:
     """The number of keys: axis 2 in functions (batch, head, length, size), axis 1 in kernels."""
     if len(inputs) < 2 or len(inputs[0]) != 4 or len(inputs[1]) != 4:
         return None
-    return inputs[1][2] if plain.startswith("scaled_dot_product") else inputs[1][1]
+    return inputs[1][2] if bare_type.startswith("scaled_dot_product") else inputs[1][1]
 
 
 def _keys_of_ascend(inputs: list[Shape], others: list[Shape]) -> int | None:

@@ -38,10 +38,10 @@ FORMATS: Final = (
 _BY: Final = ("type", "input_types", "output_types", "input_formats", "output_formats")
 
 
-def _of_types(ops: pl.DataFrame, wanted: tuple[str, ...]) -> pl.Expr:
+def _of_types(ops: pl.DataFrame, lower_types: tuple[str, ...]) -> pl.Expr:
     """Whether an op has one of the types; checked once per type, not per op."""
     kinds = [str(kind) for kind in ops["type"].drop_nulls().unique()]
-    chosen = [kind for kind in kinds if kind.lower().removeprefix("aten::") in wanted]
+    chosen = [kind for kind in kinds if kind.lower().removeprefix("aten::") in lower_types]
     return pl.col("type").is_in(chosen).fill_null(False)
 
 

@@ -52,8 +52,8 @@ class Chip:
 
     def cube_peak(self, dtype: str) -> float:
         """Peak operations per second of the matrix unit; unknown dtypes count as FLOAT."""
-        known = self.cube_tflops
-        return 1e12 * known.get(dtype, known.get("FLOAT", max(known.values())))
+        rates = self.cube_tflops
+        return 1e12 * rates.get(dtype, rates.get("FLOAT", max(rates.values())))
 
     @property
     def summary(self) -> str:
@@ -128,16 +128,16 @@ def chip_of(profile: Profile, override: Path | None = None) -> Chip | None:
     If the user's file has a single chip, that chip is used whatever the capture says, and so are
     the measured rates of a CPU capture.
     """
-    own = read_chips(override) if override is not None else _measured(profile)
-    if len(own) == 1:
-        return own[0]
-    chips = (*own, *read_chips())
-    wanted = "".join(profile.chip.lower().split())
+    given_chips = read_chips(override) if override is not None else _measured(profile)
+    if len(given_chips) == 1:
+        return given_chips[0]
+    chips = (*given_chips, *read_chips())
+    chip_name = "".join(profile.chip.lower().split())
     for chip in chips:
-        if any("".join(part.split()) in wanted for part in chip.matches if wanted):
+        if any("".join(part.split()) in chip_name for part in chip.matches if chip_name):
             return chip
-    if own:
-        names = ", ".join(chip.name for chip in own)
+    if given_chips:
+        names = ", ".join(chip.name for chip in given_chips)
         raise UserError(
             f"the profile's chip '{profile.chip or 'unknown'}' matches none of: {names}",
             where=str(override),

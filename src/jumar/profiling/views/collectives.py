@@ -44,11 +44,11 @@ def collective_rows(profile: Profile, *, uncovered: bool = True) -> pl.DataFrame
         "rank", "start_ns", maintain_order=True
     )
     # Names repeat outside numbered steps; the n-th occurrences of all ranks belong together.
-    turn = pl.int_range(pl.len()).over("rank", *_KEY)
-    shared = pl.col("elapse_ns").min().over(*_KEY, "turn")
+    occurrence = pl.int_range(pl.len()).over("rank", *_KEY)
+    shortest = pl.col("elapse_ns").min().over(*_KEY, "turn")
     several = pl.col("rank").n_unique().over(*_KEY, "turn") > 1
-    wait = pl.when(several & pl.col("transit_ns").is_null()).then(pl.col("elapse_ns") - shared)
-    rows = rows.with_columns(turn.alias("turn")).with_columns(
+    wait = pl.when(several & pl.col("transit_ns").is_null()).then(pl.col("elapse_ns") - shortest)
+    rows = rows.with_columns(occurrence.alias("turn")).with_columns(
         pl.coalesce("wait_ns", wait).alias("wait_ns")
     )
     if not uncovered or profile.ops.is_empty():
@@ -68,10 +68,10 @@ def _uncovered(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
     """How much of each collective is not covered by computation."""
     own = spans(rows, duration="elapse_ns").unique()
     cut = segments({"own": own, "compute": computing_spans(profile)})
-    bare = cut.filter((pl.col("own") > 0) & (pl.col("compute") <= 0)).select(list(SPAN))
-    bare = bare.sort("start_ns")
+    uncovered = cut.filter((pl.col("own") > 0) & (pl.col("compute") <= 0)).select(list(SPAN))
+    uncovered = uncovered.sort("start_ns")
     # Running sums give the uncovered time before any moment; a collective's is a difference.
-    bare = bare.with_columns(
+    uncovered = uncovered.with_columns(
         (pl.col("end_ns") - pl.col("start_ns")).cum_sum().over("rank").alias("until")
     )
     result = rows.select("rank", "start_ns", "elapse_ns").unique()
@@ -79,9 +79,11 @@ def _uncovered(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
         ("before", pl.col("start_ns")),
         ("after", pl.col("start_ns") + pl.col("elapse_ns")),
     ):
-        asked = result.select("rank", "start_ns", "elapse_ns", moment.alias("at")).sort("at")
-        until = asked.join_asof(
-            bare.rename({"start_ns": "from"}),
+        edges_of_rows = result.select("rank", "start_ns", "elapse_ns", moment.alias("at")).sort(
+            "at"
+        )
+        until = edges_of_rows.join_asof(
+            uncovered.rename({"start_ns": "from"}),
             left_on="at",
             right_on="from",
             by="rank",
@@ -110,8 +112,8 @@ def collectives(profile: Profile, options: Options) -> pl.DataFrame:
     left = (pl.col("start_ns") + pl.col("elapse_ns")).min().over(*over)
     by_start = pl.col("elapse_ns").sort_by("start_ns", "rank")
     waited = by_start.first().over(*over) - by_start.last().over(*over)
-    known = (late == 0) | (last <= left) & (waited >= _WAITED * late)
-    several = (pl.col("rank").n_unique().over(*over) > 1) & known
+    is_certain = (late == 0) | (last <= left) & (waited >= _WAITED * late)
+    several = (pl.col("rank").n_unique().over(*over) > 1) & is_certain
     table = rows.with_columns(
         pl.when(several & (late > 0)).then(latest).alias("late_rank"),
         pl.when(several).then(late).alias("late_ns"),
@@ -151,7 +153,7 @@ def _doing(
             en=f"started the step {entered / 1e6:.3f} ms late",
             zh=f"晚 {entered / 1e6:.3f} ms 进入该迭代",
         )
-    candidates = _beside_delay(profile, rank, start, late)
+    candidates = _activities_during_delay(profile, rank, start, late)
     if not candidates:
         return Text(en="no ops or calls recorded", zh="没有记录到算子和调用")
     length, activity = max(candidates, key=lambda one: one[0])
@@ -159,13 +161,17 @@ def _doing(
     return Text(en=f"{part} of it {activity.en}", zh=f"其中 {part} {activity.zh}")
 
 
-def _beside_delay(profile: Profile, rank: int, start: int, late: int) -> list[tuple[int, Text]]:
+def _activities_during_delay(
+    profile: Profile, rank: int, start: int, late: int
+) -> list[tuple[int, Text]]:
     """The op type and the host call in which a rank spent most of its delay, with the times."""
     end = start + late
     of_rank = pl.col("rank").fill_null(0) == rank
     size = pl.min_horizontal(pl.col("start_ns") + pl.col("duration_ns"), end)
     size = size - pl.max_horizontal("start_ns", start)
-    beside = (pl.col("start_ns") < end) & (pl.col("start_ns") + pl.col("duration_ns") > start)
+    overlaps_delay = (pl.col("start_ns") < end) & (
+        pl.col("start_ns") + pl.col("duration_ns") > start
+    )
     # Calls that span many steps, such as the training loop, explain nothing.
     short = (pl.col("duration_ns") < 20 * late) & ~pl.col("name").str.contains(STEP_MARK)
     candidates: list[tuple[int, Text]] = []
@@ -173,7 +179,7 @@ def _beside_delay(profile: Profile, rank: int, start: int, late: int) -> list[tu
         (computing(profile.ops), "type", Text(en="computing", zh="计算")),
         (profile.host.filter(short), "name", Text(en="in host call", zh="host 执行")),
     ):
-        inside = table.filter(of_rank & beside).group_by(pl.col(label).fill_null("?"))
+        inside = table.filter(of_rank & overlaps_delay).group_by(pl.col(label).fill_null("?"))
         sums = inside.agg(size.sum().alias("inside"))
         sums = sums.sort("inside", label, descending=[True, False])
         candidates += [

@@ -32,7 +32,7 @@ def core_use(profile: Profile, options: Options) -> pl.DataFrame:
     if profile.kind == "cpu":
         raise Impossible("ops on an NPU or GPU")
     ops = require(profile.ops, "the number of blocks of each op", "block_num", "core", how=LEVEL_1)
-    some = pl.col("block_num") > 0
+    has_blocks = pl.col("block_num") > 0
     chip = chip_of(profile, options.chip)
     most = {
         str(core): int(blocks)
@@ -41,18 +41,18 @@ def core_use(profile: Profile, options: Options) -> pl.DataFrame:
     }
     cores: dict[str, int] = {}
     for core, blocks in most.items():
-        own = 0
+        chip_cores = 0
         if chip is not None and core in (*_CUBE, "CUDA"):
-            own = chip.cube_cores
+            chip_cores = chip.cube_cores
         elif chip is not None and core in _VECTOR:
-            own = chip.vector_cores
-        cores[core] = own or blocks
-    have = pl.col("core").replace_strict(cores, default=None, return_dtype=pl.Int64)
+            chip_cores = chip.vector_cores
+        cores[core] = chip_cores or blocks
+    core_count = pl.col("core").replace_strict(cores, default=None, return_dtype=pl.Int64)
     use = pl.min_horizontal(pl.col("block_num") / pl.col("cores"), pl.lit(1.0))
     return (
         ops.lazy()
-        .select(*_BY, "duration_ns", have.alias("cores"))
-        .filter(some & pl.col("core").is_in(list(cores)) & (pl.col("core") != "AI_CPU"))
+        .select(*_BY, "duration_ns", core_count.alias("cores"))
+        .filter(has_blocks & pl.col("core").is_in(list(cores)) & (pl.col("core") != "AI_CPU"))
         .with_columns((use * 100).round(1).alias("use_%"))
         .filter(pl.col("use_%") < 100)
         .group_by(*_BY, "cores", "use_%")

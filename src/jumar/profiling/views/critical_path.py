@@ -38,13 +38,13 @@ def paths(profile: Profile, rank: int, windows: pl.DataFrame) -> pl.DataFrame:
     is_op = chain >= 0
     low = np.where(is_op, np.maximum(np.append(starts, 0)[chain], begins[step]), ends[step])
     high = np.where(is_op, stops[chain], ends[step])
-    works = _works(ops, chain[is_op], low[is_op], high[is_op])
+    op_segments = _op_segments(ops, chain[is_op], low[is_op], high[is_op])
     before = np.append(high[1:], 0)
     before = np.where(np.append(step[1:] == step[:-1], False), before, begins[step])
-    apart = np.flatnonzero(low > before)
-    apart = apart[np.argsort(before[apart])]
-    gaps = _gaps(profile, rank, before[apart], low[apart])
-    return pl.concat([works, gaps]).sort("start_ns")
+    gap_rows = np.flatnonzero(low > before)
+    gap_rows = gap_rows[np.argsort(before[gap_rows])]
+    gaps = _gap_segments(profile, rank, before[gap_rows], low[gap_rows])
+    return pl.concat([op_segments, gaps]).sort("start_ns")
 
 
 def _timed_ops(profile: Profile, rank: int) -> pl.DataFrame:
@@ -67,33 +67,37 @@ def _chains(
 ) -> tuple[np.ndarray, np.ndarray]:
     """For each step -1 and the ops on its path, from its end backwards; and the step of each."""
     ended = stops[:-1]
-    before = (np.searchsorted(ended, starts, side="right") - 1).tolist()
-    last = (np.searchsorted(ended, ends, side="right") - 1).tolist()
+    predecessor = (np.searchsorted(ended, starts, side="right") - 1).tolist()
+    last_op = (np.searchsorted(ended, ends, side="right") - 1).tolist()
     stopped = ended.tolist()
     chain: list[int] = []
     lengths: list[int] = []
-    for at, begin in zip(last, begins.tolist(), strict=True):
-        known = len(chain)
+    for at, begin in zip(last_op, begins.tolist(), strict=True):
+        start_length = len(chain)
         chain.append(-1)
         while at >= 0 and stopped[at] > begin:
             chain.append(at)
-            at = before[at]
-        lengths.append(len(chain) - known)
+            at = predecessor[at]
+        lengths.append(len(chain) - start_length)
     return np.asarray(chain, np.int64), np.repeat(np.arange(len(lengths)), lengths)
 
 
-def _works(ops: pl.DataFrame, chain: np.ndarray, low: np.ndarray, high: np.ndarray) -> pl.DataFrame:
+def _op_segments(
+    ops: pl.DataFrame, chain: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> pl.DataFrame:
     """The segments in which an op ran."""
-    talks = pl.when(communicates(ops)).then(pl.lit("communication")).otherwise(pl.lit("device"))
-    named = ops.select(
-        talks.alias("place"), pl.coalesce("type", "name").fill_null("?").alias("what")
+    place = pl.when(communicates(ops)).then(pl.lit("communication")).otherwise(pl.lit("device"))
+    names = ops.select(
+        place.alias("place"), pl.coalesce("type", "name").fill_null("?").alias("what")
     )
-    return named[chain].with_columns(
+    return names[chain].with_columns(
         pl.Series("start_ns", low, pl.Int64), pl.Series("end_ns", high, pl.Int64)
     )
 
 
-def _gaps(profile: Profile, rank: int, starts: np.ndarray, ends: np.ndarray) -> pl.DataFrame:
+def _gap_segments(
+    profile: Profile, rank: int, starts: np.ndarray, ends: np.ndarray
+) -> pl.DataFrame:
     """The segments in which no op ran, with the host call that covers most of each."""
     calls = (
         profile.host.filter(
@@ -129,8 +133,8 @@ def critical_path(profile: Profile, _: Options) -> pl.DataFrame:
     windows = steady(step_windows(profile))
     if windows.is_empty() or profile.ops["start_ns"].null_count() == profile.ops.height:
         raise Impossible("ops with start times")
-    lasted = (pl.col("end_ns") - pl.col("begin_ns")).mean()
-    rank = int(windows.group_by("rank").agg(lasted).sort("end_ns", "rank")["rank"][-1])
+    step_time = (pl.col("end_ns") - pl.col("begin_ns")).mean()
+    rank = int(windows.group_by("rank").agg(step_time).sort("end_ns", "rank")["rank"][-1])
     table = paths(profile, rank, windows.filter(pl.col("rank") == rank))
     size = pl.col("end_ns") - pl.col("start_ns")
     total = max(int((table["end_ns"] - table["start_ns"]).sum()), 1)

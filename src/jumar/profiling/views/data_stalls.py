@@ -25,7 +25,11 @@ def data_stalls(profile: Profile, _: Options) -> pl.DataFrame:
     which is an upper limit because it includes everything before the first op.
     """
     windows = steady(step_windows(profile))
-    rows = [*_loader(profile, windows), *_given(profile), *_reads(profile, windows)]
+    rows = [
+        *_loader_calls(profile, windows),
+        *_recorded_waits(profile),
+        *_get_next_ops(profile, windows),
+    ]
     rows += _queues(profile)
     if not rows:
         raise Impossible(
@@ -50,12 +54,12 @@ def _row(
 
 def _steps(windows: pl.DataFrame) -> dict[int, tuple[int, float]]:
     """Number of steps and average step time of each rank."""
-    lasted = (pl.col("end_ns") - pl.col("begin_ns")).mean()
-    table = windows.group_by("rank").agg(pl.len(), lasted.alias("mean"))
+    step_time = (pl.col("end_ns") - pl.col("begin_ns")).mean()
+    table = windows.group_by("rank").agg(pl.len(), step_time.alias("mean"))
     return {int(rank): (int(count), float(mean)) for rank, count, mean in table.iter_rows()}
 
 
-def _loader(profile: Profile, windows: pl.DataFrame) -> list[dict[str, object]]:
+def _loader_calls(profile: Profile, windows: pl.DataFrame) -> list[dict[str, object]]:
     calls = profile.host.filter(
         pl.col("layer").is_in(["op", "mark"]) & pl.col("name").str.contains(LOADING)
     )
@@ -73,16 +77,16 @@ def _loader(profile: Profile, windows: pl.DataFrame) -> list[dict[str, object]]:
     return rows
 
 
-def _given(profile: Profile) -> list[dict[str, object]]:
+def _recorded_waits(profile: Profile) -> list[dict[str, object]]:
     parts = ("computing_ns", "communication_not_overlapped_ns", "free_ns", "preparing_ns")
-    whole = pl.sum_horizontal(parts)
-    lasted = pl.coalesce(pl.col("end_ns") - pl.col("start_ns"), whole)
+    sum_of_parts = pl.sum_horizontal(parts)
+    step_time = pl.coalesce(pl.col("end_ns") - pl.col("start_ns"), sum_of_parts)
     rows: list[dict[str, object]] = []
     for part, source in (("data_ns", "Data Aug Bound"), ("preparing_ns", "Preparing")):
         table = (
             profile.steps.filter(pl.col(part).is_not_null())
             .group_by(pl.col("rank").fill_null(0))
-            .agg(pl.col(part).mean(), lasted.mean().alias("step"))
+            .agg(pl.col(part).mean(), step_time.mean().alias("step"))
             .sort("rank")
         )
         for rank, waited, step in table.iter_rows():
@@ -94,7 +98,7 @@ def _given(profile: Profile) -> list[dict[str, object]]:
     return rows
 
 
-def _reads(profile: Profile, windows: pl.DataFrame) -> list[dict[str, object]]:
+def _get_next_ops(profile: Profile, windows: pl.DataFrame) -> list[dict[str, object]]:
     ops = profile.ops.filter(pl.col("type").str.contains(_READS))
     steps = _steps(windows)
     rows: list[dict[str, object]] = []

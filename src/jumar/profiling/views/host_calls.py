@@ -140,21 +140,23 @@ _HOST_OP_NS = 200_000
 
 def _computes_on_host(profile: Profile, calls: pl.DataFrame) -> pl.Series:
     """Which calls compute on the host: long ops that launched nothing."""
-    own = pl.Series("own", np.zeros(calls.height, dtype=bool))
+    no_calls = pl.Series("own", np.zeros(calls.height, dtype=bool))
     launched = profile.ops.select(pl.col("rank").fill_null(0), "launch_ns").drop_nulls()
     if launched.is_empty():
-        return own
+        return no_calls
     ranks = calls["rank"].fill_null(0).to_numpy()
     starts = calls["start_ns"].to_numpy()
-    lasted = calls["duration_ns"].to_numpy()
-    inside = np.zeros(calls.height, dtype=np.int64)
+    durations = calls["duration_ns"].to_numpy()
+    launch_counts = np.zeros(calls.height, dtype=np.int64)
     for rank, moments in launched.group_by("rank"):
-        at = np.sort(moments["launch_ns"].to_numpy())
-        here = np.flatnonzero(ranks == rank[0])
-        ends = starts[here] + lasted[here]
-        inside[here] = np.searchsorted(at, ends, "right") - np.searchsorted(at, starts[here])
+        launch_times = np.sort(moments["launch_ns"].to_numpy())
+        of_rank = np.flatnonzero(ranks == rank[0])
+        ends = starts[of_rank] + durations[of_rank]
+        launch_counts[of_rank] = np.searchsorted(launch_times, ends, "right") - np.searchsorted(
+            launch_times, starts[of_rank]
+        )
     is_op = (calls["layer"] == "op").to_numpy()
-    return pl.Series("own", is_op & (lasted >= _HOST_OP_NS) & (inside == 0))
+    return pl.Series("own", is_op & (durations >= _HOST_OP_NS) & (launch_counts == 0))
 
 
 def _name_matches(pattern: str) -> pl.Expr:
@@ -210,11 +212,13 @@ def _covering(
 def _with_idle(calls: pl.DataFrame, idle: pl.DataFrame) -> pl.DataFrame:
     """The calls with `idle_ns`, their overlap with idle time."""
     frames: list[pl.DataFrame] = []
-    for (rank,), own in calls.group_by("rank", maintain_order=True):
+    for (rank,), rank_calls in calls.group_by("rank", maintain_order=True):
         of_rank = idle.filter(pl.col("rank") == rank).sort("start_ns")
-        starts = own["start_ns"].to_numpy()
-        inside = _until(of_rank, starts + own["duration_ns"].to_numpy()) - _until(of_rank, starts)
-        frames.append(own.with_columns(pl.Series("idle_ns", inside)))
+        starts = rank_calls["start_ns"].to_numpy()
+        idle_ns = _until(of_rank, starts + rank_calls["duration_ns"].to_numpy()) - _until(
+            of_rank, starts
+        )
+        frames.append(rank_calls.with_columns(pl.Series("idle_ns", idle_ns)))
     return pl.concat(frames)
 
 

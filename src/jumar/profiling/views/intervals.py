@@ -87,13 +87,13 @@ def segments(sets: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
 
 def union(table: pl.DataFrame) -> pl.DataFrame:
     """The intervals of a table, merged where they touch or overlap."""
-    taken = table.select(pl.col(name).cast(kind) for name, kind in SPAN.items())
-    if taken["rank"].n_unique() < 2:
-        return _union(taken)
+    table_of_spans = table.select(pl.col(name).cast(kind) for name, kind in SPAN.items())
+    if table_of_spans["rank"].n_unique() < 2:
+        return _union(table_of_spans)
     return pl.concat(
         [
             _union(intervals)
-            for _, intervals in taken.sort("rank").group_by("rank", maintain_order=True)
+            for _, intervals in table_of_spans.sort("rank").group_by("rank", maintain_order=True)
         ]
     )
 
@@ -110,8 +110,10 @@ def _union(table: pl.DataFrame) -> pl.DataFrame:
 
 def merged(cut: pl.DataFrame) -> pl.DataFrame:
     """Sorted segments, merged where they touch."""
-    apart = (cut["start_ns"] != cut["end_ns"].shift(1)) | (cut["rank"] != cut["rank"].shift(1))
-    begins = apart.fill_null(True)
+    is_separate = (cut["start_ns"] != cut["end_ns"].shift(1)) | (
+        cut["rank"] != cut["rank"].shift(1)
+    )
+    begins = is_separate.fill_null(True)
     ends = begins.shift(-1, fill_value=True)
     return cut.filter(begins).select("rank", "start_ns").with_columns(cut.filter(ends)["end_ns"])
 

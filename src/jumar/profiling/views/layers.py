@@ -25,13 +25,13 @@ def layers(profile: Profile, _: Options) -> pl.DataFrame:
         .agg(pl.len().alias("count"), pl.col("duration_ns").sum())
     )
     rows = [
-        (layer, instance, count, lasted, lasted if is_own else 0)
-        for module, count, lasted in sums.iter_rows()
+        (layer, instance, count, duration, duration if is_own else 0)
+        for module, count, duration in sums.iter_rows()
         for layer, instance, is_own in _around(module)
     ]
     schema = {"layer": pl.String, "instance": pl.String}
     schema |= dict.fromkeys(("count", "total_ns", "own_ns"), pl.Int64)
-    whole = max(int(ops["duration_ns"].sum()), 1)
+    total = max(int(ops["duration_ns"].sum()), 1)
     return (
         pl.DataFrame(rows, schema=schema, orient="row")
         .group_by("layer")
@@ -39,7 +39,7 @@ def layers(profile: Profile, _: Options) -> pl.DataFrame:
             pl.col("instance").n_unique().alias("layers"),
             pl.col("count", "total_ns", "own_ns").sum(),
         )
-        .with_columns((pl.col("total_ns") * 100 / whole).round(2).alias("share_%"))
+        .with_columns((pl.col("total_ns") * 100 / total).round(2).alias("share_%"))
         .sort("total_ns", pl.col("layer").str.len_chars(), "layer", descending=[True, False, False])
     )
 
@@ -50,7 +50,7 @@ def _around(module: str) -> Iterator[tuple[str, str, bool]]:
     names = module.split(separator)
     merged = ["*" if name.isdecimal() else _NUMBER.sub("", name) for name in names]
     for length in range(1, len(names) + 1):
-        layer, instance = (separator.join(some[:length]) for some in (merged, names))
+        layer, instance = (separator.join(parts[:length]) for parts in (merged, names))
         yield layer, instance, length == len(names)
 
 

@@ -55,20 +55,20 @@ def is_lookup(kind: str) -> bool:
     return kind in (*_GATHERS, *_BY_ROW, *_BY_ELEMENT, *_UNKNOWN)
 
 
-def _gathered(kind: str, known: list[Shape], outputs: list[Shape]) -> Shape:
+def _gathered(kind: str, tensors: list[Shape], outputs: list[Shape]) -> Shape:
     """The shape of the gathered tensor; empty if unknown."""
     if outputs and outputs[0]:
         return outputs[0]
-    if len(known) < 2:
+    if len(tensors) < 2:
         return ()
     if kind == "embedding":
-        return (*known[1], *known[0][1:])
+        return (*tensors[1], *tensors[0][1:])
     # For the others the result depends on the axis, which is not recorded.
-    return known[1] if kind in ("gather", "take", "take_along_dim") else ()
+    return tensors[1] if kind in ("gather", "take", "take_along_dim") else ()
 
 
-def _scattered(kind: str, known: list[Shape]) -> Shape:
+def _scattered(kind: str, tensors: list[Shape]) -> Shape:
     """The shape of the written tensor; empty if unknown."""
-    if kind in _BY_ELEMENT and len(known) > 1:
-        return known[1]
-    return known[2] if kind in _BY_ROW and len(known) > 2 else ()
+    if kind in _BY_ELEMENT and len(tensors) > 1:
+        return tensors[1]
+    return tensors[2] if kind in _BY_ROW and len(tensors) > 2 else ()

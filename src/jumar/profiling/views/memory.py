@@ -21,7 +21,7 @@ def memory_peak(profile: Profile, _: Options) -> pl.DataFrame:
     if record is None or not needed <= set(record.columns):
         raise Impossible("memory over time (memory_record.csv)", _HOW)
     by = [name for name in ("rank", "component", "device_type") if name in record.columns]
-    held, taken = pl.col("total_allocated_bytes"), pl.col("total_reserved_bytes")
+    allocated, reserved = pl.col("total_allocated_bytes"), pl.col("total_reserved_bytes")
 
     def mib(of: pl.Expr) -> pl.Expr:
         return (of / MIB).round(2)
@@ -29,10 +29,12 @@ def memory_peak(profile: Profile, _: Options) -> pl.DataFrame:
     return (
         record.group_by(by)
         .agg(
-            mib(held.max()).alias("peak_allocated_mib"),
-            mib(taken.max()).alias("peak_reserved_mib"),
-            mib((taken - held).max()).alias("largest_gap_mib"),
-            mib((taken - held).sort_by(held, taken).last()).alias("gap_at_peak_mib"),
+            mib(allocated.max()).alias("peak_allocated_mib"),
+            mib(reserved.max()).alias("peak_reserved_mib"),
+            mib((reserved - allocated).max()).alias("largest_gap_mib"),
+            mib((reserved - allocated).sort_by(allocated, reserved).last()).alias(
+                "gap_at_peak_mib"
+            ),
             pl.len().alias("samples"),
         )
         .sort(

@@ -74,14 +74,14 @@ def _bytes(shapes: list[Shape], types: list[str]) -> float:
 
 def family(kind: str) -> str:
     """`matrix`, `convolution`, `attention`, or an empty string, by the type of the op."""
-    plain = kind.lower().removeprefix("aten::").lstrip("_")
-    if "::" in plain:
+    bare_type = kind.lower().removeprefix("aten::").lstrip("_")
+    if "::" in bare_type:
         return ""
-    if any(word in plain for word in NAMES):
+    if any(word in bare_type for word in NAMES):
         return "attention"
-    if any(plain.startswith(word) for word in _CONVOLUTION) or "convolution" in plain:
+    if any(bare_type.startswith(word) for word in _CONVOLUTION) or "convolution" in bare_type:
         return "convolution"
-    if plain in _MATRIX or "matmul" in plain or "gemm" in plain:
+    if bare_type in _MATRIX or "matmul" in bare_type or "gemm" in bare_type:
         return "matrix"
     return ""
 

@@ -29,8 +29,8 @@ def queued_gaps(profile: Profile) -> pl.DataFrame:
 
 def _queued(profile: Profile) -> pl.DataFrame:
     is_npu = profile.kind == "npu"
-    known = profile.host["correlation"] if is_npu else profile.ops["launch_ns"]
-    if profile.kind == "cpu" or known.null_count() == len(known):
+    links = profile.host["correlation"] if is_npu else profile.ops["launch_ns"]
+    if profile.kind == "cpu" or links.null_count() == len(links):
         return pl.DataFrame(schema=SPAN)
     ops = profile.ops.filter(computes(profile.ops) | is_communication())
     if is_npu:
@@ -63,5 +63,5 @@ def _launched_by_cann(ops: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
         .agg(pl.col("start_ns").max().alias("launch_ns"))
         .drop_nulls()
     )
-    own = ops.select(rank, "correlation", "start_ns", "duration_ns", "core")
-    return own.join(calls, on=["rank", "correlation"], how="left")
+    ops_of_ranks = ops.select(rank, "correlation", "start_ns", "duration_ns", "core")
+    return ops_of_ranks.join(calls, on=["rank", "correlation"], how="left")

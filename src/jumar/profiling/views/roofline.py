@@ -98,8 +98,8 @@ def _busiest_of(profile: Profile, same: pl.Series) -> pl.DataFrame:
 
 
 def _mean(pipe: str) -> pl.Expr:
-    known = pl.col(f"{pipe}_count")
-    return pl.when(known > 0).then(pl.col(pipe) / known / PARTS).alias(pipe)
+    count = pl.col(f"{pipe}_count")
+    return pl.when(count > 0).then(pl.col(pipe) / count / PARTS).alias(pipe)
 
 
 def _busiest(pipes: list[str]) -> pl.Expr:

@@ -80,8 +80,8 @@ def contradictions(profile: Profile) -> list[Text]:
 
 def _steps_without_ops(profile: Profile) -> list[Text]:
     """A contradiction if the steps contain almost none of the device's work."""
-    works = busy_union(profile)
-    inside_ns, total_ns = int(within(step_windows(profile), works).sum()), length(works)
+    busy = busy_union(profile)
+    inside_ns, total_ns = int(within(step_windows(profile), busy).sum()), length(busy)
     if inside_ns >= _MIN_INSIDE * total_ns:
         return []
     times = (f"{inside_ns / 1e6:.3f} ms", f"{total_ns / 1e6:.3f} ms")
@@ -102,12 +102,12 @@ def _differences_from_own(profile: Profile) -> list[Text]:
     table = split_view(profile, Options())
     lines: list[Text] = []
     for name, what in _COMPARED:
-        known = table.drop_nulls(f"{name}-file")
-        step_time = max(float(known["step_ns"].sum()) / 1e6, 1e-6)
-        difference = float(known[f"{name}-file"].sum())
+        compared = table.drop_nulls(f"{name}-file")
+        step_time = max(float(compared["step_ns"].sum()) / 1e6, 1e-6)
+        difference = float(compared[f"{name}-file"].sum())
         if abs(difference) <= _TOLERANCE * step_time:
             continue
-        ours = float(known[f"{name}_ns"].sum()) / 1e6
+        ours = float(compared[f"{name}_ns"].sum()) / 1e6
         figures = (f"{ours:.3f} ms", f"{ours - difference:.3f} ms")
         lines.append(
             Text(

@@ -29,17 +29,17 @@ def by_tensor(profile: Profile, _: Options) -> pl.DataFrame:
     sums: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])
     by_shape: defaultdict[int, defaultdict[Shape, int]] = defaultdict(lambda: defaultdict(int))
     by_type: defaultdict[int, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for kind, inputs, outputs, count, lasted in kinds(profile).table.select(columns).iter_rows():
+    for kind, inputs, outputs, count, duration in kinds(profile).table.select(columns).iter_rows():
         largest = max((*shapes_of(inputs), *shapes_of(outputs)), key=volume, default=())
         elements = volume(largest)
         if elements > 1:
             sums[elements][0] += count
-            sums[elements][1] += lasted
-            by_shape[elements][largest] += lasted
-            by_type[elements][str(kind or "-")] += lasted
+            sums[elements][1] += duration
+            by_shape[elements][largest] += duration
+            by_type[elements][str(kind or "-")] += duration
     if not sums:
         raise Impossible("ops with tensors of known shape", LEVEL_1)
-    whole = max(int(profile.ops["duration_ns"].sum()), 1)
+    total = max(int(profile.ops["duration_ns"].sum()), 1)
     rows = [
         {
             "elements": elements,
@@ -49,10 +49,10 @@ def by_tensor(profile: Profile, _: Options) -> pl.DataFrame:
             "types": len(by_type[elements]),
             "op_types": ", ".join(_longest(by_type[elements])),
             "count": count,
-            "total_ns": lasted,
-            "share_%": round(100 * lasted / whole, 2),
+            "total_ns": duration,
+            "share_%": round(100 * duration / total, 2),
         }
-        for elements, (count, lasted) in sums.items()
+        for elements, (count, duration) in sums.items()
     ]
     return pl.DataFrame(rows).sort("total_ns", "elements", descending=True)
 
@@ -67,8 +67,8 @@ VIEWS.add(
         name="by-tensor",
         title=Text(en="Ops by the largest tensor they access", zh="按所涉最大张量统计算子"),
         question=Text(
-            en="How much time do ops of all types take that read or write a tensor? Tensors with "
-            "the same number of elements are in one row.",
+            en="How much time do all ops that read or write a tensor take? Tensors with the same "
+            "number of elements are in one row.",
             zh="一个张量在所有读写它的算子类型中共耗时多少？元素个数相同的张量合并为一行。",
         ),
         columns=(

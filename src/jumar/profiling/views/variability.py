@@ -31,14 +31,16 @@ def step_variability(profile: Profile, _: Options) -> pl.DataFrame:
     windows = step_windows(profile)
     if windows.group_by("rank").len()["len"].max() in (None, 1):
         raise Impossible("more than one step", "record several steps (active=3 or more)")
-    kept = steady(windows).select("rank", "step", "begin_ns", pl.lit(False).alias("warm_up"))
-    lasted = pl.col("end_ns") - pl.col("begin_ns")
-    table = windows.join(kept, on=["rank", "step", "begin_ns"], how="left").with_columns(
-        lasted.alias("lasted_ns"), pl.col("warm_up").fill_null(True)
+    steady_steps = steady(windows).select(
+        "rank", "step", "begin_ns", pl.lit(False).alias("warm_up")
     )
-    only = pl.col("lasted_ns").filter(~pl.col("warm_up"))
-    middle = only.median().over("rank")
-    spread = (only - only.median()).abs().median().over("rank") * 1.4826
+    step_time = pl.col("end_ns") - pl.col("begin_ns")
+    table = windows.join(steady_steps, on=["rank", "step", "begin_ns"], how="left").with_columns(
+        step_time.alias("lasted_ns"), pl.col("warm_up").fill_null(True)
+    )
+    steady_time = pl.col("lasted_ns").filter(~pl.col("warm_up"))
+    middle = steady_time.median().over("rank")
+    spread = (steady_time - steady_time.median()).abs().median().over("rank") * 1.4826
     limit = pl.max_horizontal(middle + 3 * spread, middle * 1.05)
     outlier = ~pl.col("warm_up") & (pl.col("lasted_ns") > limit)
     return table.sort("rank", "begin_ns").select(
@@ -52,7 +54,7 @@ def step_variability(profile: Profile, _: Options) -> pl.DataFrame:
         .otherwise(pl.lit(""))
         .alias("verdict"),
         *(
-            milliseconds(only.quantile(at, interpolation="lower").over("rank")).alias(name)
+            milliseconds(steady_time.quantile(at, interpolation="lower").over("rank")).alias(name)
             for name, at in (("p50_ms", 0.5), ("p95_ms", 0.95), ("max_ms", 1.0))
         ),
     )

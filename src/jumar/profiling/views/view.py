@@ -118,7 +118,7 @@ def answers(profile: Profile, views: Sequence[View], options: Options) -> Answer
     """Compute the tables of views, or why there is none."""
     tables: dict[str, pl.DataFrame] = {}
     impossible: dict[str, str] = {}
-    whole: dict[str, int] = {}
+    row_counts: dict[str, int] = {}
     for view in views:
         try:
             table = view.make(profile, options)
@@ -126,10 +126,10 @@ def answers(profile: Profile, views: Sequence[View], options: Options) -> Answer
             impossible[view.name] = str(missing)
             continue
         if view.ranking and 0 < options.top < table.height:
-            whole[view.name] = table.height
+            row_counts[view.name] = table.height
             table = table.head(options.top)
         tables[view.name] = table
-    return Answers(tables=tables, impossible=impossible, whole=whole)
+    return Answers(tables=tables, impossible=impossible, whole=row_counts)
 
 
 LEVEL_1 = "record with profiler_level=Level1 and record_shapes=True"

@@ -21,11 +21,11 @@ WINDOWS = {
 
 def is_communication() -> pl.Expr:
     """Whether an op is a collective, which at Level 0 only its name shows."""
-    named = pl.any_horizontal(
+    has_prefix = pl.any_horizontal(
         pl.col("name").str.to_lowercase().str.starts_with(prefix) for prefix in _COMMUNICATES
     )
     return pl.col("core").eq_missing(COMMUNICATION) | (
-        pl.col("core").is_null() & named.fill_null(False)
+        pl.col("core").is_null() & has_prefix.fill_null(False)
     )
 
 
@@ -79,14 +79,14 @@ def step_windows(profile: Profile) -> pl.DataFrame:
         .filter(pl.col("start_ns").is_not_null())
     )
     end = pl.col("start_ns") + pl.col("duration_ns").fill_null(0)
-    known = ops.filter(pl.col("step").is_not_null())
+    ops_in_steps = ops.filter(pl.col("step").is_not_null())
     marks = profile.steps.drop_nulls(["start_ns", "end_ns"]).with_columns(
         pl.col("rank").fill_null(0)
     )
-    if known.height and profile.kind != "cpu":
+    if ops_in_steps.height and profile.kind != "cpu":
         copies = pl.col("core").is_in(MEMORY_COPIES).fill_null(False)
         windows = _without_copies_ahead(
-            known.group_by("rank", "step").agg(
+            ops_in_steps.group_by("rank", "step").agg(
                 pl.col("start_ns").min(),
                 end.max().alias("end_ns"),
                 pl.col("start_ns").filter(~copies).min().alias("work_ns"),
@@ -94,8 +94,8 @@ def step_windows(profile: Profile) -> pl.DataFrame:
         )
     elif marks.height:
         windows = marks.select("rank", "step", "start_ns", "end_ns")
-    elif known.height:
-        windows = known.group_by("rank", "step").agg(
+    elif ops_in_steps.height:
+        windows = ops_in_steps.group_by("rank", "step").agg(
             pl.col("start_ns").min(), end.max().alias("end_ns")
         )
     else:
@@ -178,14 +178,14 @@ def steady(windows: pl.DataFrame) -> pl.DataFrame:
     """
     kept: list[pl.DataFrame] = []
     for _, of_rank in windows.group_by("rank", maintain_order=True):
-        lasted = (of_rank["end_ns"] - of_rank["begin_ns"]).to_list()
-        later = sorted(lasted[len(lasted) // 2 :])
+        step_times = (of_rank["end_ns"] - of_rank["begin_ns"]).to_list()
+        later = sorted(step_times[len(step_times) // 2 :])
         limit = 1.5 * later[len(later) // 2]
         first = 0
-        while len(lasted) >= 3 and first < len(lasted) // 2 and lasted[first] > limit:
+        while len(step_times) >= 3 and first < len(step_times) // 2 and step_times[first] > limit:
             first += 1
-        cut = len(lasted) >= 3 and lasted[-1] < limit / 3
-        kept.append(of_rank[first : len(lasted) - cut])
+        cut = len(step_times) >= 3 and step_times[-1] < limit / 3
+        kept.append(of_rank[first : len(step_times) - cut])
     return pl.concat(kept) if kept else windows
 
 

@@ -32,12 +32,12 @@ def read_ops(path: Path, display_name: str, kind: str) -> FileContent:
     """Read the op rows of a CSV file."""
     with scanned(path, display_name) as text:
         names = text.names
-        wanted, counters = _columns(names)
+        op_columns, counters = _columns(names)
         # The columns are not assigned to a name, so that each is freed once it is converted.
         ops = _op_table(
-            text.columns([*wanted.values(), *counters.values()], _column_type),
+            text.columns([*op_columns.values(), *counters.values()], _column_type),
             text,
-            wanted,
+            op_columns,
             counters,
         )
     complete = ops
@@ -73,7 +73,7 @@ def _column_type(name: str) -> pl.DataType | None:
 
 def _columns(names: list[str]) -> tuple[dict[str, str], dict[str, str]]:
     """The column names in the file by op table column, and those of the counters by counter."""
-    wanted: dict[str, str] = {}
+    op_columns: dict[str, str] = {}
     counters: dict[str, str] = {}
     bases = {headers.column(name).base for name in names}
     for name in names:
@@ -82,20 +82,23 @@ def _columns(names: list[str]) -> tuple[dict[str, str], dict[str, str]]:
         if column.base == "infer id" and "step id" in bases:
             continue
         if target is not None:
-            wanted.setdefault(target, name)
+            op_columns.setdefault(target, name)
         elif column.base not in headers.IGNORED_COLUMNS:
             counters[column.name.strip()] = name
-    return wanted, {name: header for name, header in counters.items() if name not in wanted}
+    return op_columns, {name: header for name, header in counters.items() if name not in op_columns}
 
 
 def _op_table(
-    fields: list[pl.Series], text: CsvText, wanted: Mapping[str, str], counters: Mapping[str, str]
+    fields: list[pl.Series],
+    text: CsvText,
+    op_columns: Mapping[str, str],
+    counters: Mapping[str, str],
 ) -> pl.DataFrame:
     """The op table from the columns of a file; empties the list to free memory."""
     columns = {column.name: column for column in fields}
     fields.clear()
     converted: dict[str, pl.Series] = {}
-    for target, name in wanted.items():
+    for target, name in op_columns.items():
         field = columns.pop(name).rechunk()
         converted[target] = _value(field, target, headers.column(name).unit)
         if target == "duration_ns":

@@ -90,15 +90,15 @@ def is_regular(path: Path, expected: int) -> bool:
     Only commas, quotes and zero bytes matter. The lines of a million ops have only a few hundred
     different sequences of these, and each sequence is checked once.
     """
-    known: set[bytes] = set()
+    seen: set[bytes] = set()
     last_byte, partial = b"\n", b""
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
             *patterns, partial = (partial + chunk.translate(None, _IRRELEVANT_BYTES)).split(b"\n")
-            new = set(patterns) - known
+            new = set(patterns) - seen
             if not all(_has_fields(line, expected) for line in new):
                 return False
-            known = known | new if len(known) < _MOST_PATTERNS else new
+            seen = seen | new if len(seen) < _MOST_PATTERNS else new
             last_byte = chunk[-1:]
     return last_byte == b"\n" or _has_fields(partial, expected)
 

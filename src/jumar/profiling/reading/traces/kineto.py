@@ -157,11 +157,11 @@ def _unread_categories(trace: Trace, display_name: str) -> Iterator[Missing]:
     """A note on the categories that are not read, most frequent first."""
     counts = Counter[str](trace.unread_events)
     # "Trace" is the span of the recording itself.
-    known = {*LAYERS, *DEVICE_CATEGORIES, "Trace"}
+    read_categories = {*LAYERS, *DEVICE_CATEGORIES, "Trace"}
     for rows in chain(trace.host_calls("category"), _on_device(trace)):
         for number, count in rows["category"].value_counts().iter_rows():
             category = "(no category)" if number is None else trace.texts.column[number]
-            if category not in known:
+            if category not in read_categories:
                 counts[category] += count
     by_count = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     if by_count:

@@ -62,7 +62,7 @@ def ai_cpu_ops(case: Case) -> Iterator[Claim]:
     except Impossible:
         return
     for op_type in types_by_time(kinds)[:_TYPES]:
-        own = kinds.filter(pl.col("type").eq_missing(op_type))
+        type_kinds = kinds.filter(pl.col("type").eq_missing(op_type))
         row = table.filter(pl.col("type").eq_missing(op_type)).row(0, named=True)
         instead = row["use_instead"]
         yield Claim(
@@ -71,8 +71,8 @@ def ai_cpu_ops(case: Case) -> Iterator[Claim]:
                 "reason": row["reason"],
                 "instead": instead[0].upper() + instead[1:],
             },
-            spans=spans(case.of(own)),
-            evidence=_largest(case, own, "type", "input_types", "input_shapes"),
+            spans=spans(case.of(type_kinds)),
+            evidence=_largest(case, type_kinds, "type", "input_types", "input_shapes"),
         )
 
 
@@ -193,21 +193,25 @@ def head_room(case: Case) -> Iterator[Claim]:
     kinds = kinds.drop("count", "duration_ns").join(sums, on="kind")
     by_type = kinds.group_by("type").agg(pl.col("room_ns").sum(), pl.col("duration_ns").sum())
     largest = by_type.sort("room_ns", "type", descending=[True, False]).head(_TYPES)
-    for kind, room_ns, lasted_ns in largest.iter_rows():
-        own = kinds.filter(pl.col("type") == kind)
+    for kind, room_ns, total_ns in largest.iter_rows():
+        type_kinds = kinds.filter(pl.col("type") == kind)
         bounds = (
-            own.group_by("bound").agg(pl.col("room_ns").sum()).sort("room_ns", "bound")["bound"]
+            type_kinds.group_by("bound")
+            .agg(pl.col("room_ns").sum())
+            .sort("room_ns", "bound")["bound"]
         )
         yield Claim(
             values={
                 "type": kind,
-                "lasts": ms(lasted_ns / case.steps),
-                "times": f"{lasted_ns / max(lasted_ns - room_ns, 1):.1f}",
-                "change": _change(own, str(bounds[-1])),
+                "lasts": ms(total_ns / case.steps),
+                "times": f"{total_ns / max(total_ns - room_ns, 1):.1f}",
+                "change": _change(type_kinds, str(bounds[-1])),
             },
-            spans=spans(ops.join(own.select("kind"), on="kind", how="semi"), duration="room_ns"),
+            spans=spans(
+                ops.join(type_kinds.select("kind"), on="kind", how="semi"), duration="room_ns"
+            ),
             evidence=(
-                *_largest(case, own, "input_shapes", "input_types", "bound"),
+                *_largest(case, type_kinds, "input_shapes", "input_types", "bound"),
                 Text(en=f"peak rates: {chip.label}", zh=f"峰值性能：{chip.label}"),
                 *([_UNMASKED] if family(str(kind)) == "attention" else []),
             ),

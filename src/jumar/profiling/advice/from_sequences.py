@@ -234,13 +234,16 @@ def _small(fused: _Fused, line: str, rows: range) -> list[int]:
 def _claim(case: Case, fused: _Fused, ops: pl.DataFrame, sequences: Sequence[list[int]]) -> Claim:
     """The claim for all sequences of a kind; the longest op of each estimates the fused one."""
     durations = ops["duration_ns"]
-    rows = [row for one in sequences for row in one]
-    longest = {max(one, key=lambda row: int(durations[row] or 0)) for one in sequences}
+    rows = [row for sequence in sequences for row in sequence]
+    longest = {max(sequence, key=lambda row: int(durations[row] or 0)) for sequence in sequences}
     total = int(durations[rows].sum())
     count = len(sequences) / case.steps
     kinds = Counter(
-        (" > ".join(str(kind) for kind in ops["type"][one]), str(ops["input_shapes"][one[0]]))
-        for one in sequences
+        (
+            " > ".join(str(kind) for kind in ops["type"][sequence]),
+            str(ops["input_shapes"][sequence[0]]),
+        )
+        for sequence in sequences
     )
     return Claim(
         values={

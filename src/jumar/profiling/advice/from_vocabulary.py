@@ -49,8 +49,8 @@ def _shapes(row: Mapping[str, object]) -> list[Shape]:
 
 def _shapes_by_type(kinds: pl.DataFrame, types: list[str]) -> Iterator[dict[str, object]]:
     """The distinct shapes of ops of some types; all kinds may be a million."""
-    own = kinds.filter(pl.col("type").is_in(types))
-    return own.select("type", "input_shapes", "output_shapes").unique().iter_rows(named=True)
+    selected = kinds.filter(pl.col("type").is_in(types))
+    return selected.select("type", "input_shapes", "output_shapes").unique().iter_rows(named=True)
 
 
 def _logits_of(kinds: pl.DataFrame) -> list[_Logits]:

@@ -49,8 +49,8 @@ def _require_whole_steps(profile: Profile) -> None:
     """Raise `Impossible` for steps without bounds or ops, mixed ranks and truncated files."""
     kinds = dict(profile.files)
     for gap in profile.missing:
-        cut = gap.what.startswith("the end:") and not gap.what.startswith(_WITHOUT_BREAK)
-        if cut and kinds.get(gap.file) in _TIMED:
+        is_truncated = gap.what.startswith("the end:") and not gap.what.startswith(_WITHOUT_BREAK)
+        if is_truncated and kinds.get(gap.file) in _TIMED:
             raise Impossible(f"all of {gap.file}")
         if "gate" in gap.needed_for:
             mixed = "ranks" in gap.needed_for

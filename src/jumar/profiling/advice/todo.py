@@ -95,8 +95,8 @@ def _unique_savings(case: Case, claimed: Sequence[tuple[Finding, Claim]]) -> lis
     savings = [0] * len(claimed)
     if not claimed:
         return savings
-    own = pl.col("rank") == case.rank
-    claims = [claim.spans.filter(own).select(list(SPAN)) for _, claim in claimed]
+    is_rank = pl.col("rank") == case.rank
+    claims = [claim.spans.filter(is_rank).select(list(SPAN)) for _, claim in claimed]
     edges = swept([case.inside, case.together, *claims])
     state = edges.select(
         (pl.col("end_ns") - pl.col("start_ns")).alias("size"),

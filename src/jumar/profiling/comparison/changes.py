@@ -237,5 +237,5 @@ def _type_list(types: tuple[str, ...]) -> str:
     """A list of op types with their counts, the most frequent first."""
     counts = Counter(types)
     names = [f"{count} x {kind}" if count > 1 else kind for kind, count in counts.most_common()]
-    rest = f" + {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
-    return " + ".join(names[:_MOST_LISTED]) + rest
+    more = f" + {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
+    return " + ".join(names[:_MOST_LISTED]) + more

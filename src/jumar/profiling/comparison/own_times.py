@@ -236,7 +236,7 @@ def _steps(ops: pl.DataFrame, distinct_ops: Sequence[Op], windows: pl.DataFrame)
     step_ends = windows["end_ns"].to_numpy().astype(np.int64)
     group_of = {kind: index for index, kinds in enumerate(_PRECEDENCE) for kind in kinds}
     groups = np.array([group_of[op.kind] for op in distinct_ops], np.int64)[op_numbers]
-    op_of, window_of, own, busy = _own_times(starts, ends, groups, step_starts, step_ends)
+    op_of, window_of, own_ns, busy = _own_times(starts, ends, groups, step_starts, step_ends)
     step_ops = op_numbers[op_of]
     types = [op.type for op in distinct_ops]
     waits = _waits(starts, (types, op_numbers), busy, step_starts, step_ends)
@@ -246,7 +246,7 @@ def _steps(ops: pl.DataFrame, distinct_ops: Sequence[Op], windows: pl.DataFrame)
             duration_ns=int(step_ends[index] - step_starts[index]),
             ops=distinct_ops,
             op_numbers=step_ops[low:high],
-            own_ns=own[low:high],
+            own_ns=own_ns[low:high],
             waits=waits[index],
         )
 
@@ -269,15 +269,15 @@ def _own_times(
         is_hidden = free_from >= high
         low, high = np.where(is_hidden, low, free_from), np.where(is_hidden, low, high)
         op, window, low, high = _split_at_steps(selected, low, high, step_starts, step_ends)
-        own = (high - low) - (_covered_before(busy, high) - _covered_before(busy, low))
-        owned_by_group.append((op, window, own))
+        own_ns = (high - low) - (_covered_before(busy, high) - _covered_before(busy, low))
+        owned_by_group.append((op, window, own_ns))
         busy = _union(busy, (low, high))
     if not owned_by_group:
         nothing = np.zeros(0, np.int64)
         return nothing, nothing, nothing, busy
-    op, window, own = (np.concatenate(parts) for parts in zip(*owned_by_group, strict=True))
+    op, window, own_ns = (np.concatenate(parts) for parts in zip(*owned_by_group, strict=True))
     order = np.lexsort((op, window))
-    return op[order], window[order], own[order], busy
+    return op[order], window[order], own_ns[order], busy
 
 
 def _split_at_steps(

@@ -116,8 +116,8 @@ def comparison_tables(
 ) -> list[Listing]:
     """The tables of a comparison, except its parts, which are drawn as bars."""
     options = Options(top=MOST_CHANGES, language=language)
-    _, *rest = tables(comparison, options, chains=False)
-    return [edit_table(comparison, edits, language), *rest] if edits else rest
+    _, *other_tables = tables(comparison, options, chains=False)
+    return [edit_table(comparison, edits, language), *other_tables] if edits else other_tables
 
 
 def part_bars(comparison: Comparison, language: Language) -> list[PartBar]:

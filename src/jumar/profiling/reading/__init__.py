@@ -161,7 +161,7 @@ def _read_source(source: Source) -> FileContent:
     try:
         if not source.kind:
             return _unreadable_content(source, "its header matches no known table")
-        return _noting_no_rows(
+        return _note_if_empty(
             without_negative(reader(source.path, source.display_name, source.kind))
         )
     except (BrokenJson, OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
@@ -170,7 +170,7 @@ def _read_source(source: Source) -> FileContent:
         )
 
 
-def _noting_no_rows(content: FileContent) -> FileContent:
+def _note_if_empty(content: FileContent) -> FileContent:
     """The content, noting under `missing` if no table has any rows."""
     tables = (content.ops, content.steps, content.host, content.collectives, content.links)
     tables_read = [table for table in (*tables, *content.statistics.values()) if table is not None]

@@ -132,15 +132,20 @@ def _separated(captures: Mapping[str, list[FileContent]]) -> dict[str, list[File
         }
         if len(devices) > 1:
             for device in sorted(device for device in devices if device is not None):
-                own = [content for content in contents if _device(content) == device]
+                device_contents = [content for content in contents if _device(content) == device]
                 result[f"{name}, device {device}"] = [
-                    replace(content, rank=device) for content in own
+                    replace(content, rank=device) for content in device_contents
                 ]
             contents = [content for content in contents if _device(content) not in devices]
         ranks = sorted({content.rank for content in contents if content.rank is not None})
         if len(ranks) > 1 and len(devices) < 2:
             by_rank, contents = _by_rank(contents, ranks)
-            result.update({f"{name}, rank {rank}": own for rank, own in by_rank.items()})
+            result.update(
+                {
+                    f"{name}, rank {rank}": device_contents
+                    for rank, device_contents in by_rank.items()
+                }
+            )
         if contents:
             result[name] = contents
     return result
@@ -170,14 +175,18 @@ def _by_rank(
         else:
             unassigned.append(content)
     info_only = [
-        rank for rank, own in by_rank.items() if all(each.kind == _PROFILER_INFO for each in own)
+        rank
+        for rank, rank_contents in by_rank.items()
+        if all(each.kind == _PROFILER_INFO for each in rank_contents)
     ]
     if info_only and unassigned:
         ranks_listed = ", ".join(map(str, info_only))
         what = f"its rank: the folder has profiler_info files of ranks {ranks_listed}"
         gap = Missing(file=unassigned[0].file, what=what, needed_for=("ranks",))
         unassigned[0] = replace(unassigned[0], missing=(*unassigned[0].missing, gap))
-    return {rank: own for rank, own in by_rank.items() if rank not in info_only}, unassigned
+    return {
+        rank: rank_contents for rank, rank_contents in by_rank.items() if rank not in info_only
+    }, unassigned
 
 
 _PROFILER_INFO: Final = "profiler_info"

@@ -58,8 +58,8 @@ def is_cast(ops: pl.DataFrame) -> pl.Expr:
 
 
 def _copies_between_types(text: str) -> bool:
-    target, _, rest = text.partition(";")
-    source = rest.partition(";")[0]
+    target, _, other_types = text.partition(";")
+    source = other_types.partition(";")[0]
     return bool(target and source) and target != source
 
 

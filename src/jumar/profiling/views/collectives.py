@@ -66,9 +66,9 @@ _SPLIT = ("transit", "wait", "synchronization", "idle")
 
 def _uncovered(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
     """How much of each collective is not covered by computation."""
-    own = spans(rows, duration="elapse_ns").unique()
-    cut = segments({"own": own, "compute": computing_spans(profile)})
-    uncovered = cut.filter((pl.col("own") > 0) & (pl.col("compute") <= 0)).select(list(SPAN))
+    collective_spans = spans(rows, duration="elapse_ns").unique()
+    pieces = segments({"own": collective_spans, "compute": computing_spans(profile)})
+    uncovered = pieces.filter((pl.col("own") > 0) & (pl.col("compute") <= 0)).select(list(SPAN))
     uncovered = uncovered.sort("start_ns")
     # Running sums give the uncovered time before any moment; a collective's is a difference.
     uncovered = uncovered.with_columns(
@@ -137,8 +137,8 @@ def _entered_late(profile: Profile, step: int | None, rank: int) -> int:
     if step is None:
         return 0
     marks = profile.steps.filter((pl.col("step") == step) & pl.col("start_ns").is_not_null())
-    own = marks.filter(pl.col("rank").fill_null(0) == rank)["start_ns"].min()
-    return int(str(own)) - int(str(marks["start_ns"].min())) if own is not None else 0
+    rank_start = marks.filter(pl.col("rank").fill_null(0) == rank)["start_ns"].min()
+    return int(str(rank_start)) - int(str(marks["start_ns"].min())) if rank_start is not None else 0
 
 
 def _doing(

@@ -72,8 +72,8 @@ def _loader_calls(profile: Profile, windows: pl.DataFrame) -> list[dict[str, obj
     waits = intersection(loading, free)
     rows: list[dict[str, object]] = []
     for rank, (count, mean) in sorted(_steps(windows).items()):
-        own = waits.filter(pl.col("rank") == rank)
-        rows.append(_row(rank, "loader call, device idle", length(own) / count, mean))
+        rank_waits = waits.filter(pl.col("rank") == rank)
+        rows.append(_row(rank, "loader call, device idle", length(rank_waits) / count, mean))
     return rows
 
 

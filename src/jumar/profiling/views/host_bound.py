@@ -45,12 +45,12 @@ def host_bound(profile: Profile, options: Options) -> pl.DataFrame:
     free = free_time(profile, windows)
     waiting = difference(communication_spans(profile), union(computing_spans(profile)))
     rows: list[dict[str, object]] = []
-    blamed = causes(profile)
+    all_causes = causes(profile)
     for rank in windows["rank"].unique().sort().to_list():
-        only = pl.col("rank") == rank
+        is_rank = pl.col("rank") == rank
         tables = (windows, free, waiting, copying_union(profile), queued_gaps(profile))
-        cut = _Times(*(table.filter(only) for table in tables))
-        rows += _of_rank(int(rank), blamed, cut, options.language)
+        times = _Times(*(table.filter(is_rank) for table in tables))
+        rows += _of_rank(int(rank), all_causes, times, options.language)
     order = ("rank", "free_ms", "host_ms")
     return pl.DataFrame(rows).sort(order, descending=[False, True, True], maintain_order=True)
 
@@ -69,17 +69,17 @@ def _of_rank(
     rank: int, causes: list[Cause], times: _Times, language: Language
 ) -> list[dict[str, object]]:
     """The rows of one rank."""
-    only = pl.col("rank") == rank
+    is_rank = pl.col("rank") == rank
     total = max(length(times.free), 1)
-    kept = intersection(times.free, times.queued)
-    free = left = difference(times.free, kept)
+    queued = intersection(times.free, times.queued)
+    free = left = difference(times.free, queued)
     rows: list[dict[str, object]] = []
     for cause in causes:
-        host = cause.host.filter(only)
+        host = cause.host.filter(is_rank)
         if host.is_empty():
             continue
-        explained = length(intersection(cause.alone.filter(only), free))
-        left = difference(left, cause.alone.filter(only))
+        explained = length(intersection(cause.alone.filter(is_rank), free))
+        left = difference(left, cause.alone.filter(is_rank))
         rows.append(
             {
                 "rank": rank,
@@ -91,12 +91,12 @@ def _of_rank(
                 "uncovered_communication_ms": length(intersection(host, times.waiting)) / 1e6,
             }
         )
-    copied = intersection(union(pl.concat([left, kept])), times.copying)
+    copied = intersection(union(pl.concat([left, queued])), times.copying)
     if copied.height:
-        left, kept = difference(left, copied), difference(kept, copied)
+        left, queued = difference(left, copied), difference(queued, copied)
         rows.append(_row(rank, _COPIES.in_language(language), length(copied), total))
-    if kept.height:
-        rows.append(_row(rank, _QUEUED.in_language(language), length(kept), total))
+    if queued.height:
+        rows.append(_row(rank, _QUEUED.in_language(language), length(queued), total))
     rows.append(_row(rank, _REST.in_language(language), length(left), total))
     return rows
 
@@ -127,11 +127,11 @@ def launches(profile: Profile, _: Options) -> pl.DataFrame:
         ops.drop_nulls(["launch_ns", "start_ns"]), "start times of launched ops", how=_HOW
     )
     rows: list[pl.DataFrame] = []
-    for (rank,), own in ops.group_by(pl.col("rank").fill_null(0), maintain_order=True):
-        own = own.sort("start_ns", maintain_order=True)
-        launched = own["launch_ns"].sort().search_sorted(own["start_ns"], side="right")
-        depth = launched.cast(pl.Int64) - pl.int_range(own.height, eager=True) - 1
-        own = own.with_columns(
+    for (rank,), rank_ops in ops.group_by(pl.col("rank").fill_null(0), maintain_order=True):
+        rank_ops = rank_ops.sort("start_ns", maintain_order=True)
+        launched = rank_ops["launch_ns"].sort().search_sorted(rank_ops["start_ns"], side="right")
+        depth = launched.cast(pl.Int64) - pl.int_range(rank_ops.height, eager=True) - 1
+        rank_ops = rank_ops.with_columns(
             depth.alias("depth"),
             (pl.col("start_ns") - pl.col("launch_ns")).alias("delay_ns"),
             (
@@ -140,7 +140,7 @@ def launches(profile: Profile, _: Options) -> pl.DataFrame:
         )
         gap = pl.col("gap_ns").clip(lower_bound=0)
         rows.append(
-            own.select(
+            rank_ops.select(
                 pl.lit(rank, dtype=pl.Int32).alias("rank"),
                 pl.len().alias("ops"),
                 milliseconds(pl.col("delay_ns").median()).alias("delay_p50_ms"),

@@ -203,8 +203,8 @@ def _covering(
         name = str(most.sort("duration_ns", "name")["name"][0])
         rows = calls.filter(pl.col("name") == name)
         result.append(_cause(Text(en=name, zh=name), "covering", rows, steps, before))
-        own = result[-1].host
-        before, left = union(pl.concat([before, own])), difference(left, own)
+        cause_spans = result[-1].host
+        before, left = union(pl.concat([before, cause_spans])), difference(left, cause_spans)
         calls = calls.filter(pl.col("name") != name)
     return result
 

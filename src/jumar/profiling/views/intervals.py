@@ -127,8 +127,8 @@ def intersection(first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
     """The intersection of two sets of intervals."""
     if first.is_empty() or second.is_empty():
         return first.clear().select(list(SPAN))
-    cut = segments({"a": first, "b": second})
-    return cut.filter((pl.col("a") > 0) & (pl.col("b") > 0)).select(list(SPAN))
+    pieces = segments({"a": first, "b": second})
+    return pieces.filter((pl.col("a") > 0) & (pl.col("b") > 0)).select(list(SPAN))
 
 
 def difference(first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
@@ -138,8 +138,8 @@ def difference(first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
         if merged_first.height <= _FEW:
             return _uncovered_parts(merged_first, union(second))
         second = _overlapping(second, merged_first)
-    cut = segments({"a": first, "b": second})
-    return cut.filter((pl.col("a") > 0) & (pl.col("b") <= 0)).select(list(SPAN))
+    pieces = segments({"a": first, "b": second})
+    return pieces.filter((pl.col("a") > 0) & (pl.col("b") <= 0)).select(list(SPAN))
 
 
 _FEW = 4

@@ -65,9 +65,9 @@ def memory_holders(profile: Profile, _: Options) -> pl.DataFrame:
     # Only jumar's own recordings have the layer.
     by = [name for name in ("name", "module") if name in rows.columns]
     rows_of_ranks: list[pl.DataFrame] = []
-    for (rank,), own in rows.group_by("rank", maintain_order=True):
-        peak = _peak(own)
-        alive = own.filter(
+    for (rank,), rank_rows in rows.group_by("rank", maintain_order=True):
+        peak = _peak(rank_rows)
+        alive = rank_rows.filter(
             (pl.col("allocation_time_ns") <= peak)
             & (pl.col("release_time_ns").is_null() | (pl.col("release_time_ns") > peak))
         )

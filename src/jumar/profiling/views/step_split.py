@@ -140,8 +140,8 @@ def split_view(profile: Profile, _: Options) -> pl.DataFrame:
         pl.col("free_ns").alias("file_free"),
         pl.col("preparing_ns").alias("file_preparing"),
     ).unique(["rank", "step"], keep="first")
-    both = computed.join(recorded, on=["rank", "step"], how="left")
-    return both.rename({"communication_not_overlapped_ns": "uncovered_ns"}).with_columns(
+    joined = computed.join(recorded, on=["rank", "step"], how="left")
+    return joined.rename({"communication_not_overlapped_ns": "uncovered_ns"}).with_columns(
         (pl.col("end_ns") - pl.col("start_ns")).alias("step_ns"),
         pl.coalesce("file_preparing", "preparing_ns").alias("preparing_ns"),
         milliseconds(pl.col("computing_ns") - pl.col("file_computing")).alias("computing-file"),

@@ -184,8 +184,8 @@ def steady(windows: pl.DataFrame) -> pl.DataFrame:
         first = 0
         while len(step_times) >= 3 and first < len(step_times) // 2 and step_times[first] > limit:
             first += 1
-        cut = len(step_times) >= 3 and step_times[-1] < limit / 3
-        kept.append(of_rank[first : len(step_times) - cut])
+        is_truncated = len(step_times) >= 3 and step_times[-1] < limit / 3
+        kept.append(of_rank[first : len(step_times) - is_truncated])
     return pl.concat(kept) if kept else windows
 
 
@@ -235,6 +235,6 @@ def copying_union(profile: Profile) -> pl.DataFrame:
 def busy_union(profile: Profile) -> pl.DataFrame:
     """When anything computes or communicates."""
     if "busy" not in profile.memo:
-        both = [computing_union(profile), communication_spans(profile)]
-        profile.memo["busy"] = union(pl.concat(both)) if both[1].height else both[0]
+        unions = [computing_union(profile), communication_spans(profile)]
+        profile.memo["busy"] = union(pl.concat(unions)) if unions[1].height else unions[0]
     return profile.memo["busy"]

@@ -203,7 +203,7 @@ def _tables(
     target: Path,
     raw: Path | None,
 ) -> CaptureSummary:
-    """Write the tables that the readers make from the trace, with what the trace lacks."""
+    """Write the tables read from the trace, adding what the trace lacks."""
     if raw is not None:
         profile = _with_layers(jumar.profiling.read(raw), events)
     else:

@@ -40,7 +40,7 @@ _UNKNOWN_TYPE: Final = "unknown"
 
 
 def displayed_tables(read: ReadColumns, texts: Texts) -> dict[str, Callable[[], pl.DataFrame]]:
-    """A function for each table that makes it, by the kind of the corresponding CSV file.
+    """For each table, by the kind of the corresponding CSV file, a function that makes it.
 
     Args:
         read: Reads columns of a table; those that the release lacks are null.

@@ -159,8 +159,8 @@ def own_times(trace: Trace) -> Iterator[pl.DataFrame]:
 
 
 def _with_own_time(ops: pl.DataFrame) -> pl.DataFrame:
-    own = (pl.col("duration_ns") - pl.col("child_ns")).clip(lower_bound=0)
-    return ops.with_columns(own.alias("own_ns")).drop("child_ns")
+    own_time = (pl.col("duration_ns") - pl.col("child_ns")).clip(lower_bound=0)
+    return ops.with_columns(own_time.alias("own_ns")).drop("child_ns")
 
 
 def is_in_sorted(values: pl.Series, ordered: np.ndarray) -> pl.Series:

@@ -50,24 +50,24 @@ def fusion_candidates(profile: Profile, _: Options) -> pl.DataFrame:
     ops = ops.filter(pl.col("start_ns").is_not_null()).sort(
         "rank", "stream", "start_ns", maintain_order=True
     )
-    light = pl.col("core").is_in(_VECTOR) & ~pl.col("type").str.contains(_NOT_FUSED)
-    gives = pl.coalesce("output_shapes", "input_shapes").str.split(";").list.first()
-    same = ["rank", "stream"]
-    joined = (
-        light
-        & light.shift(1).over(same)
-        & (pl.col("input_shapes").str.split(";").list.contains(gives.shift(1).over(same)))
-        & (gives.str.len_chars() > 0)
+    is_vector_op = pl.col("core").is_in(_VECTOR) & ~pl.col("type").str.contains(_NOT_FUSED)
+    first_output = pl.coalesce("output_shapes", "input_shapes").str.split(";").list.first()
+    stream = ["rank", "stream"]
+    continues_chain = (
+        is_vector_op
+        & is_vector_op.shift(1).over(stream)
+        & (pl.col("input_shapes").str.split(";").list.contains(first_output.shift(1).over(stream)))
+        & (first_output.str.len_chars() > 0)
     ).fill_null(False)
     end = pl.col("start_ns") + pl.col("duration_ns")
-    gap = (pl.col("start_ns") - end.shift(1).over(same)).clip(0, _LAUNCH_NS)
+    gap = (pl.col("start_ns") - end.shift(1).over(stream)).clip(0, _LAUNCH_NS)
     chained = ops.select(
-        *same,
+        *stream,
         "type",
         "duration_ns",
-        joined.alias("joined"),
-        (~joined).cum_sum().alias("chain"),
-        pl.when(joined).then(gap).otherwise(0).fill_null(0).alias("gap_ns"),
+        continues_chain.alias("joined"),
+        (~continues_chain).cum_sum().alias("chain"),
+        pl.when(continues_chain).then(gap).otherwise(0).fill_null(0).alias("gap_ns"),
     )
     chains = (
         chained.with_columns(

@@ -239,7 +239,7 @@ def _cause(
     """A cause, from its calls, the steady steps, and the time of earlier causes."""
     by_thread = ("rank", "thread")
     bounds = steps.group_by("rank").agg(pl.col("begin_ns").min(), pl.col("end_ns").max())
-    until = pl.col("start_ns") + pl.col("duration_ns")
+    end = pl.col("start_ns") + pl.col("duration_ns")
     # `aten::item` calls `aten::_local_scalar_dense`, which counts as one call.
     is_outer = pl.col("until_ns") > pl.col("until_ns").cum_max().shift(1).over(by_thread)
     is_steady = (pl.col("until_ns") > pl.col("begin_ns")) & (pl.col("start_ns") < pl.col("end_ns"))
@@ -249,7 +249,7 @@ def _cause(
             pl.col("rank").fill_null(0),
             pl.col("thread").fill_null(""),
             *("start_ns", "duration_ns"),
-            until.alias("until_ns"),
+            end.alias("until_ns"),
         )
         .sort(*by_thread, "start_ns", "until_ns", descending=[False, False, False, True])
         .filter(is_outer.fill_null(True))
@@ -263,12 +263,12 @@ def _cause(
         )
         .collect()
     )
-    made, steady_ones, longest = (
+    call_counts, steady_counts, longest = (
         {int(rank): int(value) for rank, value in counts.select("rank", name).iter_rows()}
         for name in ("len", "is_steady", "duration_ns")
     )
     host = union(spans(calls))
-    return Cause(label, kind, made, steady_ones, longest, host, difference(host, before))
+    return Cause(label, kind, call_counts, steady_counts, longest, host, difference(host, before))
 
 
 def free_time(profile: Profile, windows: pl.DataFrame) -> pl.DataFrame:

@@ -57,7 +57,7 @@ class CsvText:
         return self.checked(text, text.to_frame().select(column.alias(text.name)).to_series())
 
     def checked(self, text: pl.Series, values: pl.Series) -> pl.Series:
-        """The given values; fields of `text` that could not be converted to a value are counted."""
+        """Count the fields of `text` that could not be converted, and return `values`."""
         is_lost = values.is_null() & text.is_not_null()
         if not is_lost.any():
             return values

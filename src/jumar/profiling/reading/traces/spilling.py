@@ -181,9 +181,9 @@ class SpillingTable:
 
     def joined(self, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
         """Concatenate frames of this table; without any, an empty one with its columns."""
-        listed = list(frames)
-        if listed:
-            return pl.concat(listed)
+        all_frames = list(frames)
+        if all_frames:
+            return pl.concat(all_frames)
         return pl.DataFrame(
             schema={
                 name: pl.UInt32() if kind == "text" else pl.Int64()

@@ -30,7 +30,7 @@ def _run(folder: Path, content: str | None) -> Run:
 
 def test_profile_shows_recommendations_and_where_the_time_went(tmp_path: Path) -> None:
     todo, *others = profile_tables(_run(tmp_path, KERNELS))
-    assert todo.title == "Profile: What to do, by milliseconds a step that can be saved"
+    assert todo.title == "Profile: What to do, by possible saving per step"
     assert "TopK runs on the AI CPU" in str(todo.rows)
     assert all(row[3] for row in todo.rows)
     assert todo.notes == [

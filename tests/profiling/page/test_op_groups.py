@@ -94,7 +94,7 @@ def test_equally_long_groups_are_sorted_by_key() -> None:
 
 
 def test_long_texts_are_truncated_to_fit_a_table() -> None:
-    long = "x" * 200
+    long = "x" * 199 + "!"
     texts = dict.fromkeys(("core", "input_shapes", "input_types", "output_types", "module"), long)
     rows = group_ops(profile_of([_op(long, 5, **texts)]).ops).rows
     assert {
@@ -106,6 +106,8 @@ def test_long_texts_are_truncated_to_fit_a_table() -> None:
         "shapes": 120,
         "module": 120,
     }
+    # The end of a layer's path is what tells it from the others.
+    assert [name for name, values in rows.items() if str(values[0]).endswith("!")] == ["module"]
 
 
 def test_group_without_a_core_is_communication_if_its_type_says_so() -> None:

@@ -106,6 +106,6 @@ def _texts(row: dict[str, Any]) -> dict[str, str]:
         "core": shown(row["core"], 40),
         "dtypes": shown(dtypes, 80),
         "shapes": shown(row["kept_input_shapes"], 120),
-        "module": shown(row["kept_module"], 120),
+        "module": shown(row["kept_module"], 120, keeps_end=True),
         "kind": "aicpu" if row["core"] == "AI_CPU" else kind,
     }

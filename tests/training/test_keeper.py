@@ -9,18 +9,18 @@ import pytest
 from jumar.ground.errors import UserError
 from jumar.tasks.task import Headline
 from jumar.training.checkpoint_retention import list_checkpoints
-from jumar.training.keeper import Keeper
+from jumar.training.keeper import CheckpointKeeper
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import CheckpointSettings, TrainingSettings
 from tests.training.small_tasks import point_task, small_plan, trainer_for
 
 
-def keeper(path: Path, *, higher: bool = True, **changed: int) -> Keeper:
+def keeper(path: Path, *, higher: bool = True, **changed: int) -> CheckpointKeeper:
     plan = small_plan(
         batch_size=changed.get("batch_size", 8), checkpoints=CheckpointSettings(keep=3)
     )
-    return Keeper(
+    return CheckpointKeeper(
         RunDirectory(path),
         plan,
         Ranks(),
@@ -128,7 +128,7 @@ def test_changes_are_reported_with_their_effect(tmp_path: Path) -> None:
     # What an earlier version did not record is taken to be the same.
     keeper(tmp_path, batch_size=4).resume_from(replace(last, batch={}), total_steps=20)
     exact = small_plan(training=TrainingSettings(sums="exact", micro_batch_size=4))
-    kept = Keeper(
+    kept = CheckpointKeeper(
         RunDirectory(tmp_path),
         exact,
         Ranks(rank=0, world=2, local_world=2),

@@ -113,9 +113,9 @@ class LossScale:
         overflow = found_bad != 0
         self.skipped.add_(overflow)
         self.overflow_at_floor.logical_or_(overflow & (self.scale <= self._floor))
-        self.move(overflow)
+        self.adjust(overflow)
 
-    def move(self, overflow: torch.Tensor) -> None:
+    def adjust(self, overflow: torch.Tensor) -> None:
         """Change the scale after a step; a fixed one stays the same.
 
         Args:
@@ -149,7 +149,7 @@ class MovingLossScale(LossScale):
         self._decr_ratio = _number(settings.decr_ratio, device)
         self._grows_below = _number(LARGEST / settings.incr_ratio, device)
 
-    def move(self, overflow: torch.Tensor) -> None:
+    def adjust(self, overflow: torch.Tensor) -> None:
         """See `LossScale.move`."""
         grows = ~overflow & (self.good + 1 >= self._settings.incr_every_n_steps)
         shrinks = overflow & (self.bad + 1 >= self._settings.decr_every_n_nan_or_inf)

@@ -34,7 +34,7 @@ class Mode:
 
     @property
     def uses_lists(self) -> bool:
-        """Whether white, gray and black lists, and so a mixlist, decide."""
+        """Whether white, gray and black lists, and so a mixlist, decide the precision of ops."""
         return self.form == "mixed"
 
     @property

@@ -80,8 +80,9 @@ def find_source(
         ranks: The ranks; the first one prints notices.
         until: The last step from which a run may resume; None for its newest checkpoint.
         todo: What to do if `what` is a folder but not a run.
-        as_trained: Whether steps of a run take the same samples as in the run, however many ranks
-            it had: these ranks share its batches, unless `batch_size` is changed.
+        as_trained: Whether to replay a run's steps on the samples it was trained on, even with
+            another number of ranks: its batches are split among the present ones, unless
+            `batch_size` is changed.
 
     Raises:
         UserError: There is no such recipe or run.

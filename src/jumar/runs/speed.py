@@ -27,7 +27,7 @@ from jumar.observer import DATA, Observer
 from jumar.runs.context import ChosenRun, RunContext, open_context
 from jumar.runs.observed_steps import ChosenStart, find_source, observing_trainer, starting_task
 from jumar.training.evaluation import evaluate
-from jumar.training.keeper import Keeper
+from jumar.training.keeper import CheckpointKeeper
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
@@ -163,7 +163,7 @@ class _TimedBlocks(Observer):
             _evaluate_some(trainer)
         except UserError as error:
             self._proof["not_evaluated"] = error.what
-        keeper = Keeper(
+        keeper = CheckpointKeeper(
             trainer.run,
             trainer.plan,
             trainer.ranks,

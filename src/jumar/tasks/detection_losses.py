@@ -140,7 +140,7 @@ class DiceAndBoxes(BoxLoss, kind="dice"):
     """The TensorFlow original's: dice over the whole batch, boxes as a mean over all pixels."""
 
     score_weight: float = setting(0.01, "weight of the score", minimum=0)
-    angle_weight: float = setting(20.0, "weight of the angle beside the distances", minimum=0)
+    angle_weight: float = setting(20.0, "weight of the angle relative to the distances", minimum=0)
 
     def terms(
         self, score: Tensor, geometry: Tensor, target: Tensor, boxes: Tensor, mask: Tensor
@@ -159,7 +159,7 @@ class BalancedCrossEntropy(BoxLoss, kind="balanced"):
     """The paper's: class-balanced cross-entropy, boxes as a mean over each image's text."""
 
     score_weight: float = setting(1.0, "weight of the score", minimum=0)
-    angle_weight: float = setting(10.0, "weight of the angle beside the distances", minimum=0)
+    angle_weight: float = setting(10.0, "weight of the angle relative to the distances", minimum=0)
 
     def terms(
         self, score: Tensor, geometry: Tensor, target: Tensor, boxes: Tensor, mask: Tensor

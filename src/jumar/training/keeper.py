@@ -14,7 +14,7 @@ from jumar.training.settings import Plan
 from jumar.training.state import TrainState
 
 
-class Keeper:
+class CheckpointKeeper:
     """The checkpoints and scores of one run.
 
     Args:

@@ -8,7 +8,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _LARGEST_KEPT = 32 << 20
 """glibc accepts no higher threshold; larger tensors come in 2 MB pages, which map fast."""
 _KEPT_AT_MOST = 1 << 30
-_OF_THE_USER = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES")
+_USER_VARIABLES = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES")
 
 
 def keep_freed_memory() -> bool:
@@ -22,7 +22,7 @@ def keep_freed_memory() -> bool:
     Returns:
         Whether it took effect: the C library is glibc, and the user has set none of its variables.
     """
-    if any(name in os.environ for name in _OF_THE_USER):
+    if any(name in os.environ for name in _USER_VARIABLES):
         return False
     try:
         mallopt = ctypes.CDLL(None).mallopt

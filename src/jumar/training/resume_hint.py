@@ -9,7 +9,7 @@ from jumar.training.run_directory import RunDirectory
 
 
 def resume_hint(run: RunDirectory, device: str, ranks: Ranks) -> str:
-    """The line with the command. A run's batch spans all its ranks, so it needs all of them.
+    """The line that says how to resume a stopped run: with all ranks, which share its batch.
 
     Args:
         run: The run.

@@ -36,7 +36,7 @@ class TrainingSettings:
     micro_batch_size: int = setting(
         0,
         "split each rank's batch into parts of this size and accumulate their gradients; the "
-        "result equals the whole batch; 0: do not split",
+        "result equals that of the whole batch; 0: do not split",
         unit="samples",
         minimum=0,
         changeable=True,

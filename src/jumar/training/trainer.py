@@ -25,7 +25,7 @@ from jumar.training.evaluation import Interrupted, Scores, evaluate
 from jumar.training.freezing import parameter_lines
 from jumar.training.guard import NonFiniteLoss
 from jumar.training.illustrations import keep_illustrations
-from jumar.training.keeper import Keeper
+from jumar.training.keeper import CheckpointKeeper
 from jumar.training.optimizers.layer_rates import factor_lines
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.progress import Bar, Console
@@ -104,7 +104,7 @@ class Trainer(StepLoop):
         self._agreement = ranks.agreement(Moments.SIZE)
         self._started = time.monotonic()
         self._elapsed_before = 0.0
-        self._keeper = Keeper(
+        self._keeper = CheckpointKeeper(
             run,
             plan,
             ranks,

@@ -80,14 +80,14 @@ def write_frozen(path: Path, graph: FrozenConstants, values: Mapping[str, Array]
 def _node(data: bytes, begin: int, end: int, tensor: bytes) -> bytes:
     """The node with another tensor in its attribute `value`."""
     pieces: list[bytes] = []
-    before = begin
+    previous_stop = begin
     for field, wire, start, stop in fields(data, begin, end):
         if field == 5 and wire == DELIMITED and is_value(data, start, stop):
             attribute = delimited(1, b"value") + delimited(2, delimited(8, tensor))
             pieces.append(delimited(5, attribute))
         else:
-            pieces.append(data[before:stop])
-        before = stop
+            pieces.append(data[previous_stop:stop])
+        previous_stop = stop
     return b"".join(pieces)
 
 

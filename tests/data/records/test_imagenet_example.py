@@ -122,7 +122,7 @@ GOOD: dict[str, Feature] = {
         ),
         (
             {SIDES[0]: FloatFeature((1.0, 2.0)), SIDES[3]: FloatFeature((1.0,))},
-            "the boxes have 2, 0, 0, 1 sides of each kind, not equally many",
+            "the lists of box sides differ in length: 2, 0, 0, 1",
         ),
         ({SIDES[1]: BytesFeature((b"a",))}, f"'{SIDES[1]}' is not a list of floats"),
         (

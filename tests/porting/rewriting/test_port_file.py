@@ -230,7 +230,7 @@ def test_rules_reach_a_fixed_point_within_six_rounds(
         *("blocking", "certain", "a test"),
     )
     assert finding.reason.en == (
-        "the rules never settle on this script, which is left as it is (test-5)"
+        "the rules do not converge on this script, which is left unchanged (test-5)"
     )
     assert finding.todo.en == "port it by hand, and please report it: this is a bug in jumar"
 

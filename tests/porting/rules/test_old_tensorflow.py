@@ -103,7 +103,7 @@ def test_pre_1_0_script_computes_the_same_in_1_15(tmp_path: Path) -> None:
 
 
 def test_new_names_exist_in_1_15_and_old_ones_do_not() -> None:
-    short = {name.removeprefix("tensorflow."): old.now for name, old in OLD.items()}
+    short = {name.removeprefix("tensorflow."): old.current_name for name, old in OLD.items()}
     still = [name.removeprefix("tensorflow.") for name in STILL_THERE]
     there = set(run_tensorflow(NAMES, json.dumps([*short, *short.values(), *still])))
     assert {now for now in short.values() if now} <= there

@@ -78,7 +78,7 @@ def test_mindspore_steps_without_a_clock_origin_lose_their_bounds_and_fail_the_g
     tmp_path: Path,
 ) -> None:
     profile = read(_mindspore(tmp_path / "a", clock=False))
-    assert [gap.what for gap in profile.missing if "another clock" in gap.what]
+    assert [gap.what for gap in profile.missing if "a different clock" in gap.what]
     (measured,) = gate(profile, {"step-ms": 1000})
     assert (measured.value, measured.needs) == (None, "needs steps on the clock of the ops")
 
@@ -184,7 +184,7 @@ def test_steps_are_on_another_clock_if_the_gap_exceeds_both_extents(
         return
     assert found.rows() == [(1, None, None), (2, None, None)]
     assert found.columns == steps.columns
-    what = "steps: their marks are on another clock than the ops; all ops are"
+    what = "steps: their marks are on a different clock from the ops; all ops are"
     assert gaps == [
         Missing(file="marks", what=f"{what} treated as one step", needed_for=("step split", "gate"))
     ]
@@ -202,7 +202,7 @@ def test_marks_from_another_file_are_used_for_the_ops() -> None:
     contents = [FileContent(file="none", kind="k"), unmarked, ended, begins, others, good]
     found, gaps = on_one_clock(ops, steps, contents)
     assert found.rows() == [(1, 950, 1001), (2, 1000, 1050)]
-    what = "steps: their marks are on another clock than the ops; the marks of this"
+    what = "steps: their marks are on a different clock from the ops; the marks of this"
     assert gaps == [Missing(file="good", what=f"{what} file are used")]
     # Those of other steps, or that only touch the ops, are of no use.
     bare, gaps = on_one_clock(ops, steps, contents[:-1])
@@ -234,7 +234,7 @@ def test_marks_are_shifted_if_all_op_offsets_are_equal(off: int, longer: int, su
     found, gaps = on_one_clock(ops, steps, [*lacking, content])
     assert found.rows() == [(1, 9_000, 40_000) if sure else (1, None, None)]
     if sure:
-        what = "steps: their marks are on another clock than the ops; shifted by"
+        what = "steps: their marks are on a different clock from the ops; shifted by"
         what += " 5.000000 s, the offset between the same ops"
         assert gaps == [Missing(file="db", what=what)]
 

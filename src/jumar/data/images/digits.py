@@ -75,8 +75,8 @@ def open_digits(split: Literal["train", "eval"]) -> DigitImages:
 def _rows() -> NDArray[np.float64]:
     """64 pixels from 0 to 16 and the digit, one row per image.
 
-    `sklearn.datasets.load_digits` reads the same file, but importing it takes half as long as a
-    training of a few steps.
+    `sklearn.datasets.load_digits` reads the same file, but importing it takes half as long as
+    training for a few steps.
 
     Raises:
         ModuleNotFoundError: scikit-learn is not installed.

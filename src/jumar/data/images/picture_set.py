@@ -43,7 +43,7 @@ class PictureData(LoaderSettings):
     )
     eval_samples: int = setting(
         0,
-        "Compare with only this many images, the first ones; 0 for all.",
+        "Compare generated images with only the first so many real ones; 0 for all of them.",
         unit="samples",
         minimum=0,
     )

@@ -26,7 +26,7 @@ class CropRule(NamedTuple):
     """The constraints on a crop.
 
     Attributes:
-        area: Smallest and largest part of the image.
+        area: Smallest and largest fraction of the image's area.
         aspect: Smallest and largest width divided by height.
         attempts: Draws before the whole image is taken.
         object_covered: The fraction of some annotated object that the crop must contain.

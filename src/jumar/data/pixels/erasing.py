@@ -53,7 +53,10 @@ class RandomErasing(ErasingSettings, kind="random"):
 
     probability: float = setting(0.5, "fraction of the images", minimum=0, maximum=1)
     area: tuple[float, ...] = setting(
-        (0.02, 0.4), "smallest and largest part of the image", minimum=0.0, maximum=1.0
+        (0.02, 0.4),
+        "smallest and largest erased fraction of the image's area",
+        minimum=0.0,
+        maximum=1.0,
     )
     aspect: tuple[float, ...] = setting(
         (0.3, 3.33), "smallest and largest height divided by width", minimum=0.01

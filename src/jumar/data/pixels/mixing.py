@@ -127,9 +127,9 @@ def overlaid(random: np.random.Generator, alpha: float, height: int, width: int)
 
 
 def pasted(random: np.random.Generator, alpha: float, height: int, width: int) -> Mix:
-    """The mix of CutMix: a box of the image's shape around a uniform centre, cut at the edges.
+    """The mix of CutMix: a box of the image's aspect ratio, clipped at the edges.
 
-    Its area is 1 - lambda of the image, lambda drawn from Beta(alpha, alpha).
+    Its centre is uniform, its area 1 - lambda of the image, lambda drawn from Beta(alpha, alpha).
     """
     side = np.sqrt(1 - random.beta(alpha, alpha))
     half_height, half_width = int(height * side) // 2, int(width * side) // 2

@@ -54,7 +54,7 @@ class ImagePreprocessing:
     )
     crop_area: tuple[float, ...] = setting(
         (0.08, 1.0),
-        "Smallest and largest part of the image.",
+        "Smallest and largest fraction of the image's area.",
         minimum=0.0,
         maximum=1.0,
         only_with=_CROPS,
@@ -234,14 +234,14 @@ class ImagePreprocessing:
 
 
 def alexnet_preprocessing() -> ImagePreprocessing:
-    """As the original AlexNet script, except that each image is mirrored on its own (the script
+    """Like the original AlexNet script, except that each image is mirrored on its own (the script
     decides once for a whole run) and that training resizes with antialiasing.
     """
     return ImagePreprocessing()
 
 
 def resnext_preprocessing() -> ImagePreprocessing:
-    """As the original ResNeXt-50 script, except that training resizes with antialiasing.
+    """Like the original ResNeXt-50 script, except that training resizes with antialiasing.
 
     Its brightness of 0.4 is on the scale of 0 to 255, so it has almost no effect.
     """

@@ -37,9 +37,9 @@ def components(picture: NDArray[np.uint8]) -> tuple[int, NDArray[np.int32], NDAr
     """Connected components of an image [height, width], with 4-connectivity.
 
     Returns:
-        Their number, including the background; the number of each pixel's part, int32 [height,
-        width], 0 for the background and then in the order of the first pixel row by row; and the
-        pixels of each part.
+        Their count, including the background; the label of each pixel's component, int32 [height,
+        width]: 0 for the background, then in row-major order of first pixels; and the area of each
+        component in pixels.
     """
     import cv2
 

@@ -147,7 +147,7 @@ def _boxes(features: dict[str, Feature]) -> Sequence[tuple[float, float, float, 
         sides.append(feature.values if isinstance(feature, FloatFeature) else ())
     if len({len(values) for values in sides}) > 1:
         counts = ", ".join(str(len(values)) for values in sides)
-        raise ValueError(f"the boxes have {counts} sides of each kind, not equally many")
+        raise ValueError(f"the lists of box sides differ in length: {counts}")
     if not all(math.isfinite(value) for values in sides for value in values):
         raise ValueError("a box has a side that is not a finite number")
     return tuple(zip(*sides, strict=True))

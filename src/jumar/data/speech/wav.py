@@ -75,7 +75,7 @@ def read_wav(encoded: bytes, origin: str) -> Wave:
     """
     try:
         form, data = _chunks(encoded)
-        samples = _numbers(form, data)
+        samples = _decoded_samples(form, data)
         if not np.isfinite(samples).all():
             raise ValueError("it contains samples that are not finite")
         return Wave(samples=samples, rate=form.rate)
@@ -196,7 +196,7 @@ def _format(chunk: bytes) -> _Format:
     return form
 
 
-def _numbers(form: _Format, data: memoryview) -> Samples:
+def _decoded_samples(form: _Format, data: memoryview) -> Samples:
     samples = np.empty(len(data) // (form.bits // 8), dtype=np.float32)
     if form.coding == _FLOAT:
         with np.errstate(over="ignore"):

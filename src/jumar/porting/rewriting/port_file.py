@@ -43,7 +43,7 @@ _FUNCTION_REASON = Text(
     zh="本次移植的会话选项集中于此处",
 )
 _UNSETTLED = Text(
-    en="the rules never settle on this script, which is left as it is ({rules})",
+    en="the rules do not converge on this script, which is left unchanged ({rules})",
     zh="规则在该脚本上无法收敛，脚本保持原样（{rules}）",
 )
 _UNSETTLED_ADVICE = Text(
@@ -130,7 +130,7 @@ def port_file(
 
 
 def _rounds(module: Module, options: PortOptions) -> list[_Applied]:
-    """Rounds of all rules; the last one has rewrites only if the rules never settle."""
+    """Rounds of all rules; the last one has rewrites only if the rules do not converge."""
     rounds: list[_Applied] = []
     own_empty = empty_branches(module.tree)
     for _ in range(_MOST_PASSES):

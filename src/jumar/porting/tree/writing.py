@@ -31,7 +31,7 @@ class Written:
 def write_tree(
     report: TreeReport, root: Path | SourceTree, out: Path, added: Mapping[str, str] | None = None
 ) -> Written:
-    """Write the ported tree, with everything else of the original, beside its place; rename it.
+    """Write the ported tree and all else of the original under a temporary name, then rename it.
 
     Args:
         report: The report of a port of `root`.
@@ -40,8 +40,8 @@ def write_tree(
         added: Files that are not in the original, by their path in the tree.
 
     Raises:
-        UserError: `out` is in the way or within the original, the original has changed since, or
-            the disk is full; nothing is written then.
+        UserError: `out` already exists and is not empty, or is within the original, the original
+            has changed since, or the disk is full; nothing is written then.
     """
     tree = as_tree(root)
     base, entries = tree.folder, tree.entries

@@ -1,4 +1,4 @@
-"""Detects step marks on another clock than the ops, and replaces or shifts them if possible."""
+"""Detects step marks on a different clock from the ops, and replaces or shifts them if possible."""
 
 from collections.abc import Sequence
 
@@ -34,7 +34,7 @@ def on_one_clock(
         if content.steps is not None and _overlap(ops, content.steps)
     ]
     unbounded = steps.drop(_BOUNDS)
-    what = "steps: their marks are on another clock than the ops"
+    what = "steps: their marks are on a different clock from the ops"
     for content in on_same_clock:
         assert content.steps is not None
         marks = content.steps.select("step", *_BOUNDS).unique("step", keep="first")

@@ -38,7 +38,7 @@ def limits(profile: Profile, chip: Chip) -> pl.DataFrame:
 
 def _limits(profile: Profile, chip: Chip) -> pl.DataFrame:
     groups = _longest(kinds(profile).table)
-    least: list[int | None] = []
+    least_ns: list[int | None] = []
     bound: list[str | None] = []
     flops: list[float | None] = []
     moved: list[float | None] = []
@@ -56,12 +56,12 @@ def _limits(profile: Profile, chip: Chip) -> pl.DataFrame:
             chip.launch_us * 1e3,
         )
         most = max(range(3), key=times.__getitem__)
-        least.append(None if unknown else round(times[most]))
+        least_ns.append(None if unknown else round(times[most]))
         bound.append(None if unknown else names[most])
         flops.append(work)
         moved.append(size)
     return groups.with_columns(
-        pl.Series("least_ns", least, dtype=pl.Int64),
+        pl.Series("least_ns", least_ns, dtype=pl.Int64),
         pl.Series("bound", bound, dtype=pl.String),
         pl.Series("flops", flops, dtype=pl.Float64),
         pl.Series("bytes", moved, dtype=pl.Float64),

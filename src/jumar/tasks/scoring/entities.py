@@ -1,8 +1,8 @@
 """Entities in tagged sentences, and precision, recall and F1 of whole entities.
 
-Facts: CoNLL's evaluation counts an entity as right if its type, beginning and end are; seqeval's
+Facts: CoNLL's evaluation counts an entity as correct if its type, beginning and end are; seqeval's
 default mode counts as it does. A tag is `O`, or one of B, I, M, E and S with a hyphen and a type;
-M is another name of I.
+M is another name for I.
 """
 
 from collections import Counter

@@ -21,9 +21,9 @@ _REASON = Text(
     zh="混合精度下梯度为 float16，过小的会变为 0；此处没有 loss scale",
 )
 _ADVICE = Text(
-    en="port with --loss-scale exponential (most migrated networks: 2**32, up after 1000 steps, "
-    "halved after 2 overflows) or --loss-scale fixed:1024; without, compare the loss of the first "
-    "steps with float32",
+    en="port with --loss-scale exponential (most migrated networks: 2**32, raised after 1000 "
+    "steps, halved after 2 overflows) or --loss-scale fixed:1024; without either, compare the loss "
+    "of the first steps with that in float32",
     zh="移植时加上 --loss-scale exponential（多数已迁移网络：2**32，1000 步增大，2 次溢出减半）或 "
     "--loss-scale fixed:1024；否则请与 float32 的前若干步 loss 比较",
 )

@@ -4,23 +4,23 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, kw_only=True)
-class Old:
+class OldFunction:
     """A function as it was before 1.0.
 
     Args:
-        now: Its name in 1.15, below `tensorflow.`; empty if it kept its name.
+        current_name: Its name in 1.15, below `tensorflow.`; empty if it kept its name.
         order: Current names of its parameters, in the old order. Arguments without a
             keyword get one where the order has changed.
-        words: Current names of parameters, by their old ones.
-        most: How many arguments without a keyword still mean the same; -1 for any number.
-        lost: Keywords that no longer have a parameter.
+        renamed: Current names of parameters, by their old ones.
+        max_positional: How many arguments without a keyword still mean the same; -1 for any number.
+        removed: Keywords that no longer have a parameter.
     """
 
-    now: str = ""
+    current_name: str = ""
     order: tuple[str, ...] = ()
-    words: dict[str, str] = field(default_factory=dict[str, str])
-    most: int = -1
-    lost: tuple[str, ...] = ()
+    renamed: dict[str, str] = field(default_factory=dict[str, str])
+    max_positional: int = -1
+    removed: tuple[str, ...] = ()
 
 
 _SAME = {
@@ -52,49 +52,57 @@ _BATCHED = (
 )
 """These had a second form for batches, `batch_...`."""
 
-OLD: dict[str, Old] = {
-    **{f"tensorflow.{name}": Old(now=now) for name, now in _SAME.items()},
-    **{f"tensorflow.batch_{name}": Old(now=name) for name in _BATCHED},
-    "tensorflow.batch_matmul": Old(
-        now="matmul",
-        words={"x": "a", "y": "b", "adj_x": "adjoint_a", "adj_y": "adjoint_b"},
-        most=2,
+OLD: dict[str, OldFunction] = {
+    **{f"tensorflow.{name}": OldFunction(current_name=now) for name, now in _SAME.items()},
+    **{f"tensorflow.batch_{name}": OldFunction(current_name=name) for name in _BATCHED},
+    "tensorflow.batch_matmul": OldFunction(
+        current_name="matmul",
+        renamed={"x": "a", "y": "b", "adj_x": "adjoint_a", "adj_y": "adjoint_b"},
+        max_positional=2,
     ),
-    "tensorflow.select": Old(now="where", words={"t": "x", "e": "y"}),
-    "tensorflow.scalar_summary": Old(
-        now="summary.scalar", words={"tags": "name", "values": "tensor"}, most=3, lost=("name",)
+    "tensorflow.select": OldFunction(current_name="where", renamed={"t": "x", "e": "y"}),
+    "tensorflow.scalar_summary": OldFunction(
+        current_name="summary.scalar",
+        renamed={"tags": "name", "values": "tensor"},
+        max_positional=3,
+        removed=("name",),
     ),
-    "tensorflow.histogram_summary": Old(
-        now="summary.histogram", words={"tag": "name"}, most=3, lost=("name",)
+    "tensorflow.histogram_summary": OldFunction(
+        current_name="summary.histogram",
+        renamed={"tag": "name"},
+        max_positional=3,
+        removed=("name",),
     ),
-    "tensorflow.image_summary": Old(
-        now="summary.image",
-        words={"tag": "name", "max_images": "max_outputs"},
-        most=4,
-        lost=("name",),
+    "tensorflow.image_summary": OldFunction(
+        current_name="summary.image",
+        renamed={"tag": "name", "max_images": "max_outputs"},
+        max_positional=4,
+        removed=("name",),
     ),
-    "tensorflow.audio_summary": Old(
-        now="summary.audio", words={"tag": "name"}, most=5, lost=("name",)
+    "tensorflow.audio_summary": OldFunction(
+        current_name="summary.audio", renamed={"tag": "name"}, max_positional=5, removed=("name",)
     ),
-    "tensorflow.SparseTensor": Old(words={"shape": "dense_shape"}),
-    "tensorflow.SparseTensorValue": Old(words={"shape": "dense_shape"}),
-    "tensorflow.concat": Old(
+    "tensorflow.SparseTensor": OldFunction(renamed={"shape": "dense_shape"}),
+    "tensorflow.SparseTensorValue": OldFunction(renamed={"shape": "dense_shape"}),
+    "tensorflow.concat": OldFunction(
         order=("axis", "values", "name"),
-        words={"concat_dim": "axis"},
+        renamed={"concat_dim": "axis"},
     ),
-    "tensorflow.split": Old(
+    "tensorflow.split": OldFunction(
         order=("axis", "num_or_size_splits", "value", "name"),
-        words={"split_dim": "axis", "num_split": "num_or_size_splits"},
+        renamed={"split_dim": "axis", "num_split": "num_or_size_splits"},
     ),
-    "tensorflow.nn.softmax_cross_entropy_with_logits": Old(order=("logits", "labels", "dim")),
-    "tensorflow.nn.sparse_softmax_cross_entropy_with_logits": Old(
+    "tensorflow.nn.softmax_cross_entropy_with_logits": OldFunction(
+        order=("logits", "labels", "dim")
+    ),
+    "tensorflow.nn.sparse_softmax_cross_entropy_with_logits": OldFunction(
         order=("logits", "labels", "name")
     ),
-    "tensorflow.nn.sigmoid_cross_entropy_with_logits": Old(
-        order=("logits", "labels", "name"), words={"targets": "labels"}
+    "tensorflow.nn.sigmoid_cross_entropy_with_logits": OldFunction(
+        order=("logits", "labels", "name"), renamed={"targets": "labels"}
     ),
 }
-"""Old functions, by their qualified names at that time."""
+"""OldFunction functions, by their qualified names at that time."""
 
 SUMMARIES = frozenset(
     f"tensorflow.{kind}_summary" for kind in ("scalar", "histogram", "image", "audio")
@@ -110,7 +118,7 @@ STILL_THERE = tuple(
         "initialize_variables",
     )
 )
-"""Old names that 1.15 still has beside the new ones."""
+"""OldFunction names that 1.15 still has beside the new ones."""
 
 GONE = {
     "tensorflow.batch_svd": "tf.svd",

@@ -9,7 +9,7 @@ from jumar.porting.rewriting.changes import Change, Leave, Replacement
 from jumar.porting.rewriting.editing import is_open, literal, replace, slots
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.rules.tensorflow.old_names import GONE, OLD, STILL_THERE, SUMMARIES, Old
+from jumar.porting.rules.tensorflow.old_names import GONE, OLD, STILL_THERE, SUMMARIES, OldFunction
 from jumar.porting.rules.tensorflow.release_choices import chooses_release
 from jumar.porting.script.expressions import is_none, last_name
 
@@ -18,13 +18,13 @@ _AXIS = re.compile(r"(?:^|_)(?:axis|dim)(?:$|_|\d)")
 _LITERALS = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp)
 
 _REASON = Text(
-    en="TensorFlow 1.15 has this under another name, or with other parameters, than releases "
+    en="TensorFlow 1.15 uses a different name or different parameters for this than releases "
     "before 1.0",
     zh="与 1.0 之前的版本相比，TensorFlow 1.15 中该接口的名称或参数已改变",
 )
 _SUMMARY = Text(
-    en="TensorFlow 1.15 has this under another name than releases before 1.0; tags now begin with "
-    "the name scope, and have _ for characters that no name may have",
+    en="TensorFlow 1.15 uses a different name for this than releases before 1.0; tags now begin "
+    "with the name scope, and characters not allowed in names become _",
     zh="TensorFlow 1.15 中该接口的名称与 1.0 之前不同；标签会带上 name scope，非法字符变为 _",
 )
 _GONE = Text(
@@ -86,8 +86,8 @@ def _imported(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Change]
             if f"{name}.".startswith(f"{old}."):
                 yield _removed_name(node, old, new_name, view)
         entry = OLD.get(name)
-        if entry and entry.now:
-            yield _removed_name(node, name, f"tf.{entry.now}", view)
+        if entry and entry.current_name:
+            yield _removed_name(node, name, f"tf.{entry.current_name}", view)
 
 
 def _removed_name(node: ast.AST, name: str, new_name: str, view: View) -> Change:
@@ -113,21 +113,23 @@ def _ported(node: ast.Name | ast.Attribute, name: str, view: View) -> Iterator[C
     old = OLD[name]
     outer = view.module.parent(node)
     call = outer if isinstance(outer, ast.Call) and outer.func is node else None
-    if not old.now and (call is None or not _is_old_call(call, name, old)):
+    if not old.current_name and (call is None or not _is_old_call(call, name, old)):
         return
     if chooses_release(node, view):
         yield Leave(node=node, reason=_CHOOSES)
         return
     name_changes: tuple[Replacement, ...] = ()
-    if old.now:
+    if old.current_name:
         if _is_imported(node, view):
             return
         base = _tensorflow(node, view)
         if base is None or (call is not None and not _fits(call, name, old)):
-            yield _removed_name(node, name, f"tf.{old.now}", view)
+            yield _removed_name(node, name, f"tf.{old.current_name}", view)
             return
         if base is not node:
-            name_changes = (replace(view.module, node, f"{view.module.source(base)}.{old.now}"),)
+            name_changes = (
+                replace(view.module, node, f"{view.module.source(base)}.{old.current_name}"),
+            )
     arguments = _named(call, old, view) if call is not None else ()
     if name_changes or arguments:
         yield view.rewrite(
@@ -135,7 +137,7 @@ def _ported(node: ast.Name | ast.Attribute, name: str, view: View) -> Iterator[C
             *name_changes,
             *arguments,
             reason=_SUMMARY if name in SUMMARIES else _REASON,
-            confidence="certain" if old.now or _is_certain(call, name) else "likely",
+            confidence="certain" if old.current_name or _is_certain(call, name) else "likely",
         )
 
 
@@ -149,24 +151,24 @@ def _tensorflow(node: ast.Name | ast.Attribute, view: View) -> ast.expr | None:
     return node if isinstance(node, ast.Name) else None
 
 
-def _fits(call: ast.Call, name: str, old: Old) -> bool:
+def _fits(call: ast.Call, name: str, old: OldFunction) -> bool:
     """Whether the arguments of a call still mean the same under the new name."""
     words = {word.arg for word in call.keywords}
-    if words & set(old.lost):
+    if words & set(old.removed):
         return False
-    if (old.most >= 0 or old.words) and is_open(call):
+    if (old.max_positional >= 0 or old.renamed) and is_open(call):
         return False
-    if 0 <= old.most < len(call.args):
+    if 0 <= old.max_positional < len(call.args):
         return False
     tags = call.args[:1] or [word.value for word in call.keywords if word.arg == "tags"]
     return not (name in SUMMARIES and tags and isinstance(tags[0], _LITERALS))
 
 
-def _is_old_call(call: ast.Call, name: str, old: Old) -> bool:
+def _is_old_call(call: ast.Call, name: str, old: OldFunction) -> bool:
     """Whether a function that has kept its name is called as it was before 1.0."""
     if is_open(call):
         return False
-    if {word.arg for word in call.keywords} & set(old.words):
+    if {word.arg for word in call.keywords} & set(old.renamed):
         return True
     if not old.order or not call.args:
         return False
@@ -186,7 +188,7 @@ def _is_certain(call: ast.Call | None, name: str) -> bool:
     return isinstance(literal(call.args[0]), int)
 
 
-def _is_likely(call: ast.Call, old: Old) -> bool:
+def _is_likely(call: ast.Call, old: OldFunction) -> bool:
     """Whether the first argument is called an axis, or the last one is a list of tensors."""
     last = old.order.index("value" if "value" in old.order else "values")
     if len(call.args) <= last or isinstance(call.args[0], _LITERALS):
@@ -201,15 +203,17 @@ def _is_called_axis(node: ast.expr) -> bool:
     return bool(_AXIS.search(last_name(node).lower()))
 
 
-def _named(call: ast.Call, old: Old, view: View) -> tuple[Replacement, ...]:
+def _named(call: ast.Call, old: OldFunction, view: View) -> tuple[Replacement, ...]:
     """Keywords for arguments whose order has changed, and new names of keywords."""
     result: list[Replacement] = []
     for slot in slots(view.module, call):
         if isinstance(slot.node, ast.keyword):
             word = slot.node.arg or ""
-            if word in old.words:
+            if word in old.renamed:
                 start, _ = view.module.span(slot.node)
-                result.append(Replacement(start=start, end=start + len(word), text=old.words[word]))
+                result.append(
+                    Replacement(start=start, end=start + len(word), text=old.renamed[word])
+                )
         elif old.order:
             text = f"{old.order[call.args.index(slot.node)]}="
             result.append(

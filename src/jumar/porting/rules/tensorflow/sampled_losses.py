@@ -187,7 +187,7 @@ def _has_old_names(view: View) -> bool:
     return any(
         isinstance(node, ast.Attribute)
         and (old := OLD.get(view.module.name_of(node) or "")) is not None
-        and bool(old.now)
+        and bool(old.current_name)
         and not chooses_release(node, view)
         for node in view.module.scopes.nodes
     )

@@ -12,10 +12,10 @@ from jumar.profiling.reading.file_content import Source
 from jumar.profiling.reading.files.recognition import recognised
 
 MOST_FILES: Final = 20_000
-_MOST_DEVICES: Final = 64
+_MAX_DEVICES: Final = 64
 ENDINGS: Final = (
     *(".csv", ".json", ".gz", ".db", ".txt"),
-    *(f".json.{device}" for device in range(_MOST_DEVICES)),
+    *(f".json.{device}" for device in range(_MAX_DEVICES)),
 )
 """File name endings of possible tables, including msprof's `info.json.<device>`."""
 FRAMEWORK_FOLDER: Final = re.compile(r"_ascend_(pt|ms)$")

@@ -1,7 +1,8 @@
 """Why a job failed, from the logs of its ranks: the first cause among its consequences."""
 
 from jumar.failures.causes import Candidate, Explanation, explained
-from jumar.failures.reading.job import Job, read_job
+from jumar.failures.reading.job import read_job
+from jumar.failures.reading.sightings import Job
 from jumar.failures.table import Fault, Table, fault_table
 
 __all__ = [

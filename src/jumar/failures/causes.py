@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
-from jumar.failures.reading.job import ErrorLine, Job, Sighting
 from jumar.failures.reading.raised import exception_in
+from jumar.failures.reading.sightings import ErrorLine, Job, Sighting
 from jumar.failures.table import Fault
 from jumar.failures.waiting import SILENT, Culprit
 

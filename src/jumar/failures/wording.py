@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from jumar.failures.causes import Candidate, Explanation
-from jumar.failures.reading.job import Sighting
+from jumar.failures.reading.sightings import Sighting
 from jumar.ground.text import Language, Text, counted
 
 LONGEST_LINE: Final = 240

@@ -5,7 +5,6 @@ Memory does not grow with the logs: per fault, rank and file it keeps the first 
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice, takewhile
 from pathlib import PurePath
@@ -13,6 +12,7 @@ from typing import Final
 
 from jumar.failures.reading import forms, raised
 from jumar.failures.reading.lines import Line, lines_of, unescaped
+from jumar.failures.reading.sightings import ErrorLine, Job, Sighting, give_times, in_year
 from jumar.failures.reading.sources import DAMAGED, Source, sources_of
 from jumar.failures.reading.tracebacks import Stream, Tracebacks, is_source_in
 from jumar.failures.table import Fault, Sieve, Table, codes_in
@@ -70,74 +70,6 @@ _TELLING: Final = (
 )
 """Pattern of lines without a fault that are still examined."""
 _RANK: Final = re.compile(r"\[rank(\d{1,6})\]")
-
-
-@dataclass(kw_only=True)
-class Sighting:
-    """The first occurrence of a fault for one rank or process of one file.
-
-    Args:
-        fault: The fault.
-        file: Display name of the log.
-        source: Index of the log.
-        line: Line number in that log, from 1.
-        text: The line.
-        order: Number of lines read so far, over all logs.
-        time: Its timestamp, or the latest one before it.
-        rank: The rank that wrote it.
-        pid: The process that wrote it.
-        device: The device it names.
-        host: The node it names.
-        frame: The line of the script, from a traceback above it.
-        blamed: The rank that the line itself blames.
-        says: The message of the exception or of CANN, where only that explains the fault.
-        survived: Whether the program only warned of it, or Python ignored the exception.
-        raised: Whether the line is an exception or an error, not another message that mentions it.
-        progress: Number of lines of the log above it that report a loss.
-        count: Number of lines that report it.
-    """
-
-    fault: Fault
-    file: str
-    source: int
-    line: int
-    text: str
-    order: int
-    time: datetime | None = None
-    rank: int | None = None
-    pid: int | None = None
-    device: int | None = None
-    host: str = ""
-    frame: str = ""
-    blamed: int | None = None
-    says: str = ""
-    survived: bool = False
-    raised: bool = True
-    progress: int = 0
-    count: int = 1
-
-
-@dataclass(kw_only=True)
-class ErrorLine:
-    """A line that looks like an error, for logs in which nothing is recognised."""
-
-    file: str
-    line: int
-    text: str
-
-
-@dataclass(kw_only=True)
-class Job:
-    """The content of a job's logs."""
-
-    sightings: list[Sighting] = field(default_factory=list[Sighting])
-    waits: Waits = field(default_factory=Waits)
-    files: list[str] = field(default_factory=list[str])
-    unread: dict[str, str] = field(default_factory=dict[str, str])
-    lines: int = 0
-    ranks: set[int] = field(default_factory=set[int])
-    world: int = 0
-    errors: list[ErrorLine] = field(default_factory=list[ErrorLine])
 
 
 def read_job(paths: list[str], table: Table) -> Job:
@@ -375,8 +307,8 @@ class _Reader:
             if sighting.rank is None and sighting.pid is not None:
                 sighting.rank = self._rank_of_process(sighting.source, sighting.pid)
             if sighting.time and sighting.time.year == forms.YEARLESS and years:
-                sighting.time = _in_year(sighting.time, max(years))
-        _give_times(sightings)
+                sighting.time = in_year(sighting.time, max(years))
+        give_times(sightings)
         self._job.sightings = sightings
         self._job.ranks |= {sighting.rank for sighting in sightings if sighting.rank is not None}
         return self._job
@@ -412,21 +344,3 @@ def _blamed(fault: Fault, text: str) -> int | None:
     rest = text[start + len(before) :][:12]
     number = re.match(r"\s*(\d{1,6})", rest)
     return int(number.group(1)) if number and after in text[start:] else None
-
-
-def _give_times(sightings: list[Sighting]) -> None:
-    """Give lines above the first time of a log that time: they are no later than it."""
-    firsts: dict[int, datetime] = {}
-    for sighting in sightings:
-        time = sighting.time
-        if time is not None and time < firsts.get(sighting.source, datetime.max):
-            firsts[sighting.source] = time
-    for sighting in sightings:
-        sighting.time = sighting.time or firsts.get(sighting.source)
-
-
-def _in_year(time: datetime, year: int) -> datetime:
-    try:
-        return time.replace(year=year)
-    except ValueError:  # 29 February
-        return time

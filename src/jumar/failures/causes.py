@@ -1,21 +1,18 @@
 """The first cause among its consequences."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from jumar.failures.reading.raised import exception_in
 from jumar.failures.reading.sightings import ErrorLine, Job, Sighting
+from jumar.failures.survived import FAILING, judged, stated
 from jumar.failures.table import Fault
 from jumar.failures.waiting import SILENT, Culprit
 
 MOST_CANDIDATES: Final = 3
 _LATER: Final = timedelta(minutes=2)
 """How much later a cause may be logged than its consequences: buffers are flushed late."""
-_TRAINED: Final = 50
-"""Lines with a loss after a fault that show that the training went on."""
-_FAILING: Final = ("cause", "general", "wait", "effect")
 _LINES_LATER: Final = 400
 """The same for logs without times, in lines of one file."""
 
@@ -65,11 +62,11 @@ class Explanation:
 
 def explained(job: Job) -> Explanation:
     """Find the first cause of a failed job."""
-    sightings = sorted(_judged(job.sightings), key=lambda each: (each.survived, *_when(each)))
+    sightings = sorted(judged(job.sightings), key=lambda each: (each.survived, *_when(each)))
     by_fault: dict[str, list[Sighting]] = {}
     for sighting in sightings:
         by_fault.setdefault(sighting.fault.id, []).append(sighting)
-    firsts = [sighting[0] for sighting in by_fault.values()]
+    firsts = stated([sighting[0] for sighting in by_fault.values()], _explains)
     unexplained = [
         sighting
         for sighting in firsts
@@ -83,11 +80,7 @@ def explained(job: Job) -> Explanation:
             *(sighting.fault.believed, _when(sighting)),
         ),
     )
-    # Ends and notes are candidates only if there is nothing more specific.
-    specific = [
-        sighting for sighting in unexplained if sighting.fault.role not in ("end", "note")
-    ] or unexplained
-    likeliest = specific[:MOST_CANDIDATES]
+    likeliest = _specific(unexplained)[:MOST_CANDIDATES]
     candidates = tuple(_candidate(sighting.fault, by_fault, job) for sighting in likeliest)
     consequences = [sighting for sighting in firsts if sighting not in likeliest]
     return Explanation(
@@ -101,31 +94,16 @@ def explained(job: Job) -> Explanation:
     )
 
 
-def _judged(sightings: list[Sighting]) -> list[Sighting]:
-    """The sightings, with those marked as survived after which the program went on.
+def _specific(unexplained: list[Sighting]) -> list[Sighting]:
+    """The candidates that say most; ends and notes only if there is nothing more specific.
 
-    What is normally raised as an exception, but only mentioned by a line that is none, ended
-    nothing if the program came to another fault after it; nor did anything after which the
-    training went on for many steps before it failed.
+    What the program survived is not more specific than an end that says why.
     """
-    last: dict[int, Sighting] = {}
-    for sighting in sightings:
-        is_fatal = sighting.raised or not exception_in(sighting.fault.example)
-        if is_fatal and not sighting.survived and sighting.fault.role in _FAILING:
-            before = last.get(sighting.source, sighting)
-            last[sighting.source] = max(before, sighting, key=lambda each: each.order)
-    return [
-        replace(sighting, survived=True)
-        if sighting.source in last and _went_on(sighting, last[sighting.source])
-        else sighting
-        for sighting in sightings
-    ]
-
-
-def _went_on(sighting: Sighting, last: Sighting) -> bool:
-    is_mention = not sighting.raised and exception_in(sighting.fault.example) != ""
-    trained = last.progress - sighting.progress >= _TRAINED
-    return last.order > sighting.order and (is_mention or trained)
+    failures = [each for each in unexplained if each.fault.role not in ("end", "note")]
+    ends = [each for each in unexplained if each.fault.telling]
+    if ends and all(each.survived for each in failures):
+        return [*ends, *failures]
+    return failures or unexplained
 
 
 def _candidate(fault: Fault, by_fault: dict[str, list[Sighting]], job: Job) -> Candidate:
@@ -136,7 +114,14 @@ def _candidate(fault: Fault, by_fault: dict[str, list[Sighting]], job: Job) -> C
         blamed_ranks = tuple(
             sorted({sighting.blamed for sighting in waiting if sighting.blamed is not None})
         )
-        reporters = {sighting.rank for sighting in waiting if sighting.rank is not None}
+        # The rank may only stand in the line of an effect that tells of the same failure.
+        told = [
+            sighting
+            for group in by_fault.values()
+            for sighting in group
+            if sighting.fault.role == "effect" and fault.id in sighting.fault.follows
+        ]
+        reporters = {each.rank for each in (*waiting, *told) if each.rank is not None}
         culprit = job.waits.culprit(reporters, job.ranks, job.world)
         # A rank named by a message is stronger evidence than a silent one.
         if blamed_ranks and (culprit is None or culprit.why is SILENT):
@@ -175,7 +160,7 @@ def _is_late(sighting: Sighting, sightings: list[Sighting]) -> bool:
     return any(
         _clearly_later(sighting, earlier)
         for earlier in sightings
-        if earlier.fault.role in _FAILING and earlier.survived <= sighting.survived
+        if earlier.fault.role in FAILING and earlier.survived <= sighting.survived
     )
 
 

@@ -90,6 +90,9 @@ class Fault:
         sources: Where it is documented or was seen.
         example: A real line.
         quoted: Whether the words of the line are shown too, because the entry is wider than they.
+        informs: Whether, as a note, it is the cause if all that failed can follow from it.
+        telling: Whether, as an end, it says why the job ended.
+        undone: A later line with any of them shows that it is over.
     """
 
     id: str
@@ -103,6 +106,9 @@ class Fault:
     sources: tuple[str, ...] = ()
     example: str = ""
     quoted: bool = False
+    informs: bool = False
+    telling: bool = False
+    undone: tuple[Mark, ...] = ()
 
     @property
     def believed(self) -> int:
@@ -119,8 +125,10 @@ class Table:
         default_factory=dict[str, list[tuple[Mark, Fault]]]
     )
     _by_code: dict[str, Fault] = field(default_factory=dict[str, Fault])
+    _undone: list[Fault] = field(default_factory=list[Fault])
 
     def __post_init__(self) -> None:
+        self._undone = [fault for fault in self.faults.values() if fault.undone]
         for fault in self.faults.values():
             for code in fault.codes:
                 self._by_code[code] = fault
@@ -144,6 +152,15 @@ class Table:
             )
         )
         return Sieve(present, self._by_code if any(codes_in(text)) else {})
+
+    def undone_in(self, lower_text: str) -> list[tuple[Mark, str]]:
+        """What lines of a text may show to be over: the mark, and the fault."""
+        return [
+            (mark, fault.id)
+            for fault in self._undone
+            for mark in fault.undone
+            if mark.longest in lower_text
+        ]
 
     def fault_in(self, line: str) -> Fault | None:
         """The fault of a line: of several, the likeliest cause, then the longest mark."""
@@ -214,4 +231,7 @@ def _fault(entry: dict[str, Any]) -> Fault:
         sources=tuple(entry["sources"]),
         example=entry["example"],
         quoted=entry["role"] == "general" or entry.get("quote", False),
+        informs=entry.get("informs", False),
+        telling=entry.get("telling", False),
+        undone=tuple(mark_of(text) for text in entry.get("undone", ())),
     )

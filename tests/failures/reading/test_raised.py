@@ -12,6 +12,7 @@ from jumar.failures.reading.raised import (
     is_error_line,
     is_exception,
     is_handled,
+    kind_of,
     message_of,
     saying,
 )
@@ -424,3 +425,44 @@ def test_pipe_to_a_process_that_is_gone_is_not_the_cause(tmp_path: Path) -> None
 def test_entry_wider_than_the_words_of_a_line_shows_them(tmp_path: Path) -> None:
     line = "RuntimeError: The size of tensor a (2) must match the size of tensor b (3)"
     assert explain_text(tmp_path, log=line).candidates[0].first.says == line
+
+
+ANNOUNCED = "RuntimeError: aclnnMmGetWorkspaceSize call failed, please check!\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("EZ1001: [PID: 11] 2025-01-05-01:37:17.462.248 The axes differ.[THREAD:12]", "The axes"),
+        ("E       EZ1001: [PID: 11] 2025-01-05-01:37:17.462.248 The axes differ.", "The axes"),
+        ("Ascend Error: AclNN_Parameter_Error(EZ1001): The axes differ.", "The axes"),
+        ("OddError: The axes of a and b differ", "OddError: The axes"),
+    ],
+)
+def test_exception_without_a_reason_gives_way_to_what_explains_it(
+    tmp_path: Path, line: str, says: str
+) -> None:
+    explanation = explain_text(tmp_path, log=ANNOUNCED + f"{line}\n")
+    assert explanation.candidates[0].first.says.startswith(says)
+
+
+def test_exception_without_a_reason_is_quoted_if_nothing_explains_it(tmp_path: Path) -> None:
+    explanation = explain_text(tmp_path, log=ANNOUNCED)
+    assert named(explanation) == ["exception-without-reason"]
+    assert explanation.candidates[0].first.says == ANNOUNCED.strip()
+
+
+@pytest.mark.parametrize(
+    ("line", "is_without_reason"),
+    [
+        ("RuntimeError: Compile graph kernel_graph0 failed.", True),
+        ("Exception: Job failed", True),
+        ("ValueError: parsing 'a, b' of the list failed", False),
+        ("RuntimeError: failed to read mode 3", False),
+        ("OddError: no", False),
+    ],
+)
+def test_exception_without_a_reason_says_only_that_something_failed(
+    line: str, is_without_reason: bool
+) -> None:
+    assert (kind_of(line) == "exception-without-reason") == is_without_reason

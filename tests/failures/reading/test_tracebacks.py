@@ -146,3 +146,55 @@ def test_source_line_behind_a_prefix_is_no_exception_of_its_own() -> None:
     frame = 'node-07:   File "/job/train.py", line 7, in main'
     assert is_source_in("node-07:     raise KeyError: x", frame)
     assert not is_source_in("node-07: KeyError: x", frame)
+
+
+HANDLED = """\
+Traceback (most recent call last):
+  File "/job/quantizer.py", line 50, in get
+    import mindie_turbo
+ModuleNotFoundError: No module named 'mindie_turbo'
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "/job/worker.py", line 461, in main
+    quantizer.get()
+  File "/job/quantizer.py", line 55, in get
+"""
+OTHER_WAY = """\
+    return Other().get()
+  File "/job/other.py", line 80, in get
+    raise ValueError("no such mode")
+ValueError: no such mode
+"""
+REWORDED = """\
+    raise ValueError("install mindie_turbo")
+ValueError: install mindie_turbo
+"""
+
+
+@pytest.mark.parametrize("prefix", ["", "[rank1]: "])
+def test_missing_package_was_survived_if_its_handler_called_something_else(
+    tmp_path: Path, prefix: str
+) -> None:
+    log = "".join(prefix + line for line in (HANDLED + OTHER_WAY).splitlines(keepends=True))
+    assert named(explain_text(tmp_path, log=log)) == ["python-exception", "module-missing"]
+
+
+def test_missing_package_that_the_handler_only_reworded_is_the_cause(tmp_path: Path) -> None:
+    log = HANDLED + REWORDED
+    assert named(explain_text(tmp_path, log=log))[0] == "module-missing"
+
+
+def test_other_exceptions_are_the_cause_of_what_their_handler_called(tmp_path: Path) -> None:
+    """Saving a checkpoint when memory ran out, which fails as well."""
+    log = (HANDLED + OTHER_WAY).replace("ModuleNotFoundError: No module", "NPU out of memory: no")
+    log = log.replace("NPU out", "RuntimeError: NPU out")
+    assert named(explain_text(tmp_path, log=log))[0] == "npu-out-of-memory"
+
+
+def test_direct_cause_is_not_survived(tmp_path: Path) -> None:
+    handled = "During handling of the above exception, another exception occurred"
+    direct = "The above exception was the direct cause of the following exception"
+    log = (HANDLED + OTHER_WAY).replace(handled, direct)
+    assert named(explain_text(tmp_path, log=log))[0] == "module-missing"

@@ -92,11 +92,23 @@ _WARNING: Final = re.compile(
     r"\b(?:INFO|DEBUG)(?= {0,8}[|:-]| {1,8}\d\d-\d\d )|NET/Plugin"
 )
 """Prefixes of lines that only warn or inform; NCCL also logs errors as warnings."""
+_EVENT: Final = re.compile(r"\s{0,8}Warning {2,40}[A-Z]\w{2,60} {2,60}\S")
+"""An event of Kubernetes; it has no other word for errors."""
+_CANN_ERROR: Final = re.compile(r"\bWarning: E[A-Z0-9]\d{4}: \[PID")
+"""An error of CANN, which torch_npu prints as a warning while the program ends."""
 _GOES_ON: Final = re.compile(
     r"\b(?:fall(?:ing|s)? ?back|retrying|skip(?:ping|ped)|(?:is )?not installed)\b|\(ignored\)",
     re.IGNORECASE,
 )
 """Words of a program that meets an obstacle and goes on."""
+
+
+GOING_ON: Final = ("loss", "INFO", "it/s")
+"""Words of lines by which a program tells what it is doing."""
+_INFORMS: Final = re.compile(r"\bINFO\b|\bloss\b|\d(?:it/s|s/it)")
+_STOPPING: Final = re.compile(
+    r"shut|exit|stop|clean|terminat|abort|destroy|fail|error|kill|traceback|clos", re.IGNORECASE
+)
 
 
 @dataclass(kw_only=True)
@@ -171,12 +183,19 @@ def rank_in_name(shown: str) -> int | None:
 
 def is_warning(line: str) -> bool:
     """Whether a program only warned or informed; that ranks after raised errors."""
+    if _EVENT.match(line) or _CANN_ERROR.search(line[:_HEAD]):
+        return False
     return _WARNING.search(line[:_HEAD]) is not None
 
 
 def goes_on(line: str) -> bool:
     """Whether a line that is no exception says that the program goes on without what it names."""
     return _GOES_ON.search(line[:_HEAD]) is not None
+
+
+def informs(line: str) -> bool:
+    """Whether a line tells what the program is doing, other than that it stops."""
+    return _INFORMS.search(line[:_HEAD]) is not None and not _STOPPING.search(line)
 
 
 def time_in(line: str) -> datetime | None:

@@ -15,7 +15,7 @@ from jumar.failures.reading.lines import Line, lines_of, unescaped
 from jumar.failures.reading.sightings import ErrorLine, Job, Sighting, give_times, in_year
 from jumar.failures.reading.sources import DAMAGED, Source, sources_of
 from jumar.failures.reading.tracebacks import Stream, Tracebacks, is_source_in
-from jumar.failures.table import Fault, Sieve, Table, codes_in
+from jumar.failures.table import Fault, Mark, Sieve, Table, codes_in
 from jumar.failures.waiting import CONCERNED, Waits
 from jumar.ground.errors import UserError
 
@@ -108,7 +108,7 @@ class _Reader:
         self._shown = ""
         self._last = self._before = ""
         self._raised_at = -raised.CONTINUED
-        self._progress = 0
+        self._progress = self._informed = 0
         self._last_raised: dict[Stream, Sighting] = {}
         self._file_rank: int | None = None
         self._block_rank: int | None = None
@@ -118,7 +118,7 @@ class _Reader:
         """Read one stream; a damaged one is read as far as possible."""
         self._source += 1
         self._shown, self._time, self._block_rank = source.shown, None, None
-        self._progress = 0
+        self._progress = self._informed = 0
         self._names.append(source.shown)
         self._file_rank = forms.rank_in_name(source.shown)
         before = self._job.lines
@@ -140,8 +140,15 @@ class _Reader:
         sieve = self._table.sieve(text)
         telling_words = tuple(word for word in _TELLING if word in text)
         first = self._job.lines
-        if sieve.marks or sieve.codes or telling_words:
+        undone = self._table.undone_in(text.lower())
+        goes_on = tuple(word for word in forms.GOING_ON if word in text)
+        if sieve.marks or sieve.codes or telling_words or undone or goes_on:
             for count, line in enumerate(batch, 1):
+                if goes_on and any(word in line.text for word in goes_on):
+                    self._progress += "loss" in line.text
+                    self._informed += forms.informs(line.text)
+                if undone:
+                    self._undo(undone, line.text.lower())
                 self._before = batch[count - 2].text if count > 1 else self._last
                 fault = sieve.fault_in(line.text)
                 if (
@@ -152,11 +159,18 @@ class _Reader:
                 ):
                     self._job.lines = first + count
                     self._take_unescaped(line, fault, sieve)
-        if "loss" in text:
-            self._progress += sum("loss" in line.text for line in batch)
         self._job.lines = first + len(batch)
         self._last = batch[-1].text
         self._job.ranks.update(int(rank) for rank in set(_RANK.findall(text)))
+
+    def _undo(self, undone: list[tuple[Mark, str]], lower_line: str) -> None:
+        """Note what a line shows to be over."""
+        over = {fault for mark, fault in undone if mark.stands_in(lower_line)}
+        for key, sighting in list(self._seen.items()) if over else ():
+            if key[0] in over and key[1] == self._source:
+                sighting.survived = True
+                if sighting.fault.role == "note":
+                    del self._seen[key]
 
     def _take_unescaped(self, line: Line, fault: Fault | None, sieve: Sieve) -> None:
         """Process a line; one that quotes a whole log, as an answer in JSON does, in parts."""
@@ -180,7 +194,13 @@ class _Reader:
             self._job.ranks.add(place.rank)
         self._tracebacks.note(stream, text)
         last = self._last_raised.get(stream)
-        if last is not None and raised.is_handled(text, forms.place_of(last.text).text):
+        if last is not None and (
+            raised.is_handled(text, forms.place_of(last.text).text)
+            or (
+                self._tracebacks.went_another_way(stream)
+                and raised.is_optional(forms.place_of(last.text).text)
+            )
+        ):
             last.survived = True
         if raised.exception_in(text):
             self._raised_at = self._job.lines
@@ -277,7 +297,9 @@ class _Reader:
             says=self._saying(fault, place.text),
             survived=survived,
             raised=is_raised,
+            traced=self._tracebacks.has_frames(stream),
             progress=self._progress,
+            informed=self._informed,
             count=1 if earlier is None else earlier.count,
         )
         if len(self._last_raised) < MOST_PROCESSES or stream in self._last_raised:

@@ -18,6 +18,8 @@ LOGGED: Final = "logged-error"
 """The fault of an error in a native library's log that the table does not know."""
 ELSEWHERE: Final = "exception-elsewhere"
 """The fault of an exception that only tells that another process ended."""
+ANNOUNCED: Final = "exception-without-reason"
+"""The fault of an exception that tells only that something failed."""
 ERROR_LINE: Final = "error-line"
 """The fault of a line that calls itself an error, if nothing else explains the job."""
 VAGUE: Final = frozenset({"npu-inner-error", "ge-failed"})
@@ -86,9 +88,11 @@ _AFTER_TRACEBACK: Final = re.compile(rf"{_NAME}(?:: \S|$)")
 """Any name of an exception, if the frames of a traceback are above it."""
 _BARE: Final = re.compile(rf"{_NAME}:?\s*$")
 _CANN: Final = re.compile(
+    r"(?:E {3,8})?(?:"
     r"E[A-Z0-9]\d{4}(?:: | ?(?=\[PID)|  (?=\[))(?:\[PID: ?\d{1,9}\] ?)?(?:\d{4}-[\d:.-]{10,30} ?)?"
     r"(?:\(E\w{5}\): ?)?\s{0,8}(?=\S)"
     r"|\[PID: ?\d{1,9}\] ?\d{4}-[\d:.-]{10,30} ?\w{1,80}\(E[A-Z0-9]\d{4}\): ?(?=\S)"
+    r"|(?:Ascend Error: )?[A-Z]\w{1,40}_\w{1,40}\(E[A-Z0-9]\d{4}\): ?(?=\S))"
 )
 _LOGGED: Final = re.compile(
     r"\[(?:ERROR|CRITICAL)\] [A-Z_]{2,20}\(\d{1,9}(?::\d{1,20})?,[^)]{0,60}\):[\d:. -]{15,35}"
@@ -103,11 +107,18 @@ _WRAPPED: Final = re.compile(rf"{_NAME}: (?:Caught \w{{1,60}} in |\d{{1,6}} root
 """A line above the exception itself: of another process (PyTorch), or of a graph (TensorFlow)."""
 _ROOT_ERROR: Final = re.compile(r"\s{1,4}\(0\) [A-Z][\w ]{2,30}: +(?=\S)")
 """TensorFlow's first one of several exceptions of a graph."""
-_HANDLED: Final = "During handling of the above exception"
+HANDLED: Final = "During handling of the above exception"
 _LOOKED_UP: Final = re.compile(
     r"(?:\w{1,60}\.){0,8}(?:KeyError|AttributeError|StopIteration|StopAsyncIteration)\b"
 )
 """Exceptions by which a program finds out that something is not there yet, such as in a cache."""
+_OPTIONAL: Final = re.compile(r"(?:\w{1,60}\.){0,8}(?:ImportError|ModuleNotFoundError)\b")
+"""Exceptions by which a program finds out that it has to do without a package."""
+_ANNOUNCED: Final = re.compile(
+    rf"{_NAME}: (?:[^\s,;]{{1,80}} ){{0,6}}(?:failed|failure|error)(?::[^\s:]{{1,40}})?"
+    r"(?:, please check)?[.!:]{0,2}\s*$",
+    re.IGNORECASE,
+)
 _CODE_ALONE: Final = re.compile(r"\(E\w{5}\):$")
 _WHERE_IN_CANN: Final = re.compile(r"\[(?:FUNC|FILE|LINE|THREAD):")
 
@@ -118,6 +129,8 @@ def kind_of(text: str) -> str:
         return KILLED
     if exception_in(text).strip() in ("EOFError", "EOFError:"):  # a pipe to a process that is gone
         return ELSEWHERE
+    if _ANNOUNCED.match(exception_in(text)):
+        return ANNOUNCED
     is_call_error = " function error:" in text and "error code is " in text
     return CALL if is_call_error else EXCEPTION
 
@@ -165,7 +178,12 @@ def is_wrapped(text: str) -> bool:
 
 def is_handled(text: str, earlier: str) -> bool:
     """Whether a line says that the exception before it was only looked up, and handled."""
-    return _HANDLED in text and _LOOKED_UP.match(exception_in(earlier)) is not None
+    return HANDLED in text and _LOOKED_UP.match(exception_in(earlier)) is not None
+
+
+def is_optional(earlier: str) -> bool:
+    """Whether an exception tells that a package is not there, without which a program may go on."""
+    return _OPTIONAL.match(exception_in(earlier)) is not None
 
 
 def is_logged_error(text: str) -> bool:

@@ -28,7 +28,9 @@ class Sighting:
         says: The message of the exception or of CANN, where only that explains the fault.
         survived: Whether the program only warned of it, or Python ignored the exception.
         raised: Whether the line is an exception or an error, not another message that mentions it.
+        traced: Whether the frames of a traceback are above it.
         progress: Number of lines of the log above it that report a loss.
+        informed: Number of lines above it by which the program tells what it is doing.
         count: Number of lines that report it.
     """
 
@@ -48,7 +50,9 @@ class Sighting:
     says: str = ""
     survived: bool = False
     raised: bool = True
+    traced: bool = False
     progress: int = 0
+    informed: int = 0
     count: int = 1
 
 

@@ -3,6 +3,8 @@
 import re
 from typing import Final
 
+from jumar.failures.reading.raised import HANDLED
+
 MOST_STREAMS: Final = 20_000
 Stream = tuple[int, int | None, int | None]
 """Index of the log, rank, process."""
@@ -19,6 +21,7 @@ _LIBRARY: Final = re.compile(
     r"|[/\\]Lib[/\\](?:multiprocessing|concurrent|importlib|asyncio|urllib)[/\\]"
     r"|\\[Ll]ib\\(?:runpy|threading|subprocess|contextlib|codecs|pickle|os|shutil|socket|ssl)\.py$"
 )
+_FUNCTION: Final = re.compile(r'File "([^"]{1,400})", line \d{1,7}, in (\S{1,200})')
 _SURVIVED: Final = "Exception ignored "
 
 
@@ -28,16 +31,24 @@ class Tracebacks:
     def __init__(self) -> None:
         self._frames: dict[Stream, tuple[str, bool]] = {}
         self._ignored: dict[Stream, bool] = {}
+        self._outermost: dict[Stream, tuple[str, ...]] = {}
+        self._handlers: dict[Stream, tuple[str, ...]] = {}
+        self._inside: set[Stream] = set()
 
     def note(self, stream: Stream, text: str) -> None:
         """Take in a line, without launcher prefixes."""
         if "File " in text or "│ " in text or text.startswith("Cell In"):
             self._note_frame(stream, text)
+            self._note_function(stream, text)
         elif "Traceback (most" in text:
             self._frames.pop(stream, None)
+            self._outermost.pop(stream, None)
+            self._inside.discard(stream)
             # What Python ignored has one traceback; a second one is of something else.
             if self._ignored.pop(stream, None) is False:
                 self._ignored[stream] = True
+        elif HANDLED in text and stream in self._outermost:
+            self._handlers[stream] = self._outermost[stream]
         elif _SURVIVED in text[:40] and len(self._ignored) < MOST_STREAMS:
             self._ignored[stream] = False
 
@@ -51,6 +62,28 @@ class Tracebacks:
     def ended_nothing(self, stream: Stream) -> bool:
         """Whether the exception that a line reports is one that Python ignored."""
         return self._ignored.pop(stream, None) is not None
+
+    def went_another_way(self, stream: Stream) -> bool:
+        """Whether this line shows that the handler of the exception before called something else.
+
+        A traceback begins with the function that caught the exception. If the next one goes on
+        from there, the program had found another way, and that one failed for its own reason.
+        """
+        if stream in self._inside and stream not in self._handlers:
+            self._inside.discard(stream)
+            return True
+        return False
+
+    def _note_function(self, stream: Stream, text: str) -> None:
+        match = _FUNCTION.search(text)
+        if match is None:
+            return
+        if stream in self._inside:  # a frame below the handler
+            self._handlers.pop(stream, None)
+        elif match.groups() == self._handlers.get(stream):
+            self._inside.add(stream)
+        if len(self._outermost) < MOST_STREAMS:
+            self._outermost.setdefault(stream, match.groups())
 
     def _note_frame(self, stream: Stream, text: str) -> None:
         match = _FRAME.search(text) or _OTHER_FRAME.match(text)

@@ -1,0 +1,121 @@
+"""What a program survived, and what it only mentioned, beside what ended it."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from jumar.failures.reading.raised import exception_in
+from jumar.failures.reading.sightings import Sighting
+
+FAILING: Final = ("cause", "general", "wait", "effect")
+"""Roles of faults that fail something."""
+_TRAINED: Final = 50
+"""Lines with a loss after a fault that show that the training went on."""
+_LEFT_OVER: Final = re.compile(
+    r"NoneType|is not defined|before assignment|not associated with a value|has no attribute"
+)
+"""Words of an exception that may follow from an earlier one that was caught."""
+
+
+def judged(sightings: list[Sighting]) -> list[Sighting]:
+    """The sightings, with those marked as survived after which the program went on.
+
+    What is normally raised as an exception, but only mentioned by a line that is none, ended
+    nothing if the program came to another fault after it; nor did anything after which the
+    training went on for many steps before it failed, nor an exception after which the same
+    process told what it was doing, until another one ended it.
+    """
+    last: dict[int, Sighting] = {}
+    for sighting in sightings:
+        is_fatal = sighting.raised or not exception_in(sighting.fault.example)
+        if is_fatal and not sighting.survived and sighting.fault.role in FAILING:
+            before = last.get(sighting.source, sighting)
+            last[sighting.source] = max(before, sighting, key=lambda each: each.order)
+    is_alone = _is_alone(sightings)
+    ended = [each for each in sightings if _ended_a_process(each)]
+    return [
+        replace(sighting, survived=True)
+        if sighting.source in last
+        and (
+            _went_on(sighting, last[sighting.source])
+            or any(_outlived(sighting, end, is_alone=is_alone) for end in ended)
+        )
+        else sighting
+        for sighting in sightings
+    ]
+
+
+def _went_on(sighting: Sighting, last: Sighting) -> bool:
+    is_mention = not sighting.raised and exception_in(sighting.fault.example) != ""
+    trained = last.progress - sighting.progress >= _TRAINED
+    return last.order > sighting.order and (is_mention or trained)
+
+
+def _is_alone(sightings: list[Sighting]) -> bool:
+    """Whether nothing shows more than one process."""
+    ranks = {each.rank for each in sightings} - {None}
+    pids = {each.pid for each in sightings} - {None}
+    tells_of_others = {"child-failed", "process-terminated", "exception-elsewhere"}
+    return (
+        not ranks
+        and len(pids) <= 1
+        and len({each.source for each in sightings}) == 1
+        and not any(each.fault.id in tells_of_others for each in sightings)
+    )
+
+
+def _ended_a_process(sighting: Sighting) -> bool:
+    """Whether it is an exception with its traceback that stands for itself."""
+    is_own = sighting.fault.role in ("cause", "general") and not sighting.survived
+    return is_own and sighting.traced and exception_in(sighting.text) != ""
+
+
+def _outlived(sighting: Sighting, end: Sighting, *, is_alone: bool) -> bool:
+    """Whether a process went on after an exception, until another one ended it."""
+    same = (sighting.source, sighting.rank, sighting.pid) == (end.source, end.rank, end.pid)
+    is_named = end.rank is not None or end.pid is not None
+    return (
+        (is_alone or (same and is_named))
+        and end.order > sighting.order
+        and end.informed > sighting.informed
+        and sighting.fault.role in ("cause", "general")
+        and exception_in(sighting.text) != ""
+        and sighting.fault.id not in end.fault.follows
+        and not _LEFT_OVER.search(end.text)
+        and (end.fault.role == "cause" or not sighting.traced)
+    )
+
+
+def stated(
+    firsts: list[Sighting], explains: Callable[[Sighting, Sighting], bool]
+) -> list[Sighting]:
+    """The sightings, with what the program told of as the cause if all follows from it.
+
+    A buffer that is still being filled, a training that is over: no failures, and told in a line
+    for information, but known to lead to what failed after it. Otherwise they are left out.
+    """
+    kept: list[Sighting] = []
+    for sighting in firsts:
+        if not sighting.fault.informs:
+            kept.append(sighting)
+        elif _leads_to_all(sighting, firsts, explains):
+            fault = replace(sighting.fault, role="cause")
+            kept.append(replace(sighting, fault=fault, survived=False))
+    return kept
+
+
+def _leads_to_all(
+    sighting: Sighting, firsts: list[Sighting], explains: Callable[[Sighting, Sighting], bool]
+) -> bool:
+    following = [
+        each
+        for each in firsts
+        if sighting.fault.id in each.fault.follows
+        and each.order > sighting.order
+        and each.progress == sighting.progress
+    ]
+    others = [each for each in firsts if each.fault.role in FAILING and not each.survived]
+    return bool(following) and all(
+        each in following or any(explains(one, each) for one in following) for each in others
+    )

@@ -40,6 +40,7 @@ def test_process_that_only_tells_of_its_end_did_not_go_on(tmp_path: Path, line: 
     "other",
     [
         "[rank1]: ValueError: no\n",
+        "Sending process 188119 closing signal SIGTERM\n",
         "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n",
     ],
 )
@@ -126,6 +127,62 @@ def test_state_that_is_over_is_not_the_cause(tmp_path: Path) -> None:
 
 def test_training_that_ended_well_needs_no_explanation(tmp_path: Path) -> None:
     assert named(explain_text(tmp_path, log=FILLING + DONE)) == []
+
+
+EVENTS = """\
+  Warning  FailedScheduling          11m  scheduler  0/4 nodes are available
+  Normal   Scheduled                 9m   scheduler  Successfully assigned a/b to n1
+  Warning  UnexpectedAdmissionError  3m   kubelet  Allocate failed due to no healthy devices present
+  Warning  FailedMount               3m   kubelet  MountVolume.SetUp failed for volume "x"
+"""
+
+
+def test_pod_that_was_scheduled_at_last_did_not_fail_for_want_of_a_node(tmp_path: Path) -> None:
+    explanation = explain_text(tmp_path, log=EVENTS)
+    assert named(explanation) == ["k8s-card-unhealthy", "k8s-unschedulable"]
+
+
+def test_pod_that_is_not_scheduled_again_lacks_a_node(tmp_path: Path) -> None:
+    log = "".join(reversed(EVENTS.splitlines(True)[:2]))
+    assert named(explain_text(tmp_path, log=log)) == ["k8s-unschedulable"]
+
+
+ABORTED = "srun: Job step aborted: Waiting up to 62 seconds for job step to finish.\n"
+KILLING = "Killing subprocess 7949\n"
+CANCELLED = "slurmstepd: error: *** STEP 18.0 ON n1 CANCELLED AT 2021-05-23T08:45:57{} ***\n"
+
+
+@pytest.mark.parametrize("is_first_in_the_log", [True, False])
+@pytest.mark.parametrize(
+    ("reason", "fault"),
+    [
+        (CANCELLED.format(" DUE TO TIME LIMIT"), "out-of-time"),
+        (CANCELLED.format(""), "job-cancelled"),
+        (CANCELLED.format(" DUE TO PREEMPTION"), "node-failed"),
+    ],
+)
+def test_reason_outranks_what_announces_the_end(
+    tmp_path: Path, reason: str, fault: str, is_first_in_the_log: bool
+) -> None:
+    announced = ABORTED + KILLING + "Sending process 12 closing signal SIGTERM\n"
+    log = reason + announced if is_first_in_the_log else announced + reason
+    assert named(explain_text(tmp_path, log=log)) == [fault]
+
+
+def test_job_of_which_a_task_had_failed_was_not_cancelled_from_outside(tmp_path: Path) -> None:
+    failed = "srun: error: n2: task 5: Exited with exit code 255\n"
+    log = failed + ABORTED + CANCELLED.format("")
+    assert named(explain_text(tmp_path, log=log)) == ["slurm-task-failed"]
+
+
+def test_cancelled_job_comes_before_what_the_program_survived(tmp_path: Path) -> None:
+    log = "train.py:3: UserWarning: No module named 'apex', falling back\n" + CANCELLED.format("")
+    assert named(explain_text(tmp_path, log=log)) == ["job-cancelled", "module-missing"]
+
+
+def test_time_limit_does_not_outrank_a_failure(tmp_path: Path) -> None:
+    log = "ValueError: no\n" + CANCELLED.format(" DUE TO TIME LIMIT")
+    assert named(explain_text(tmp_path, log=log)) == ["python-exception"]
 
 
 def test_error_of_cann_that_is_printed_as_a_warning_was_not_survived(tmp_path: Path) -> None:

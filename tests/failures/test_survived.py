@@ -185,6 +185,22 @@ def test_time_limit_does_not_outrank_a_failure(tmp_path: Path) -> None:
     assert named(explain_text(tmp_path, log=log)) == ["python-exception"]
 
 
+@pytest.mark.parametrize(
+    ("follows", "first"),
+    [
+        ("libcann_kb.so: cannot open shared object file: No such file", "library-missing"),
+        ("version `GLIBCXX_3.4.29' not found", "glibc-too-old"),
+    ],
+)
+@pytest.mark.parametrize("is_first_in_the_log", [True, False])
+def test_device_is_not_supported_because_its_library_was_not_loaded(
+    tmp_path: Path, follows: str, first: str, is_first_in_the_log: bool
+) -> None:
+    lines = ["RuntimeError: Unsupported device target Ascend.\n"]
+    lines.insert(0 if is_first_in_the_log else 1, f"Load dynamic library: a.so failed. {follows}\n")
+    assert named(explain_text(tmp_path, log="".join(lines))) == [first]
+
+
 def test_error_of_cann_that_is_printed_as_a_warning_was_not_survived(tmp_path: Path) -> None:
     log = """\
 [rank0]:[W424 03:40:28.559765110 compiler_depend.ts:432] Warning: EI0003: [PID: 143] In [Check]

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.failures.explaining import explain_text, named, to_blame
 
 
@@ -226,3 +228,43 @@ def test_process_is_mapped_to_a_rank_across_folders(tmp_path: Path) -> None:
     explanation = explain_text(tmp_path)
     assert explanation.candidates[0].ranks == (0, 1, 2)
     assert to_blame(explanation) == (1,)
+
+
+def _collective_failed(rank: int) -> str:
+    return (
+        "RuntimeError: The Inner error is reported as above. The process exits for this inner "
+        "error, and the current working operator name is HcclAllreduce.\n"
+        f"[ERROR] 2026-05-17-15:10:26 (PID:18{rank}, Device:{rank}, RankID:{rank}) ERR00100 PTA "
+        "call acl api failed\n"
+    )
+
+
+def test_rank_without_the_collective_that_failed_on_the_others_is_to_blame(tmp_path: Path) -> None:
+    log = "".join(_collective_failed(rank) for rank in (1, 2, 3))
+    explanation = explain_text(tmp_path, log=log)
+    assert named(explanation) == ["hccl-operator-failed"]
+    assert to_blame(explanation) == (0,)
+
+
+def test_collective_that_failed_on_all_ranks_blames_nobody(tmp_path: Path) -> None:
+    log = "".join(_collective_failed(rank) for rank in range(4))
+    assert to_blame(explain_text(tmp_path, log=log)) == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("rtStreamSynchronize failed, error code is 507018", "npu-aicpu-exception"),
+        ("EL0004: Failed to allocate memory.", "npu-out-of-memory"),
+        ("EI0006: Getting socket times out.", "hccl-socket-timeout"),
+        (
+            "[rank0]:[W424 03:40:28.559765110 compiler_depend.ts:432] Warning: EI0003: [PID: 143] "
+            "2025-04-24-03:40:28.975.025 In [CheckDataType], value [bfloat16] is invalid.",
+            "hccl-operator-argument",
+        ),
+    ],
+)
+def test_collective_that_failed_follows_from_what_cann_says(
+    tmp_path: Path, line: str, fault: str
+) -> None:
+    assert named(explain_text(tmp_path, log=_collective_failed(1) + line + "\n")) == [fault]

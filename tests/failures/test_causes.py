@@ -212,6 +212,7 @@ def test_warning_long_before_does_not_make_a_fault_late(tmp_path: Path) -> None:
         "closed. Did the remote server shutdown or crash?",
         "RuntimeError: Engine core initialization failed. See root cause above.",
         "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.",
+        "RuntimeError: DataLoader worker (pid(s) 1234) exited unexpectedly",
     ],
 )
 @pytest.mark.parametrize(

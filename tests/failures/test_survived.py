@@ -207,3 +207,21 @@ def test_error_of_cann_that_is_printed_as_a_warning_was_not_survived(tmp_path: P
 ValueError: no
 """
     assert named(explain_text(tmp_path, log=log))[0] == "hccl-operator-argument"
+
+
+MENTIONED = "Could not import apex: No module named 'apex'\n"
+
+
+@pytest.mark.parametrize(
+    ("ended", "fault"),
+    [
+        ("GpuLaunchKernel(a, b) status: Internal: out of memory\n", "cuda-out-of-memory"),
+        (CANCELLED.format(""), "job-cancelled"),
+        (CANCELLED.format(" DUE TO TIME LIMIT"), "out-of-time"),
+        (DONE + ABORT, "failed-after-training"),
+    ],
+)
+def test_package_that_was_only_mentioned_as_missing_ended_nothing(
+    tmp_path: Path, ended: str, fault: str
+) -> None:
+    assert named(explain_text(tmp_path, log=MENTIONED + ended))[0] == fault

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from jumar.failures.reading.raised import exception_in
+from jumar.failures.reading.raised import exception_in, is_optional
 from jumar.failures.reading.sightings import Sighting
 
 FAILING: Final = ("cause", "general", "wait", "effect")
@@ -26,24 +26,40 @@ def judged(sightings: list[Sighting]) -> list[Sighting]:
     training went on for many steps before it failed, nor an exception after which the same
     process told what it was doing, until another one ended it.
     """
+    # Some entries are no failures, but show how far the program came, or why it was ended.
     last: dict[int, Sighting] = {}
+    last_other: dict[int, Sighting] = {}
     for sighting in sightings:
-        is_fatal = sighting.raised or not exception_in(sighting.fault.example)
-        if is_fatal and not sighting.survived and sighting.fault.role in FAILING:
-            before = last.get(sighting.source, sighting)
-            last[sighting.source] = max(before, sighting, key=lambda each: each.order)
+        is_definite = sighting.fault.telling or sighting.fault.informs
+        if not is_definite and (sighting.survived or sighting.fault.role not in FAILING):
+            continue
+        if is_definite or sighting.raised or not exception_in(sighting.fault.example):
+            _keep_later(last, sighting)
+        if not is_optional(sighting.fault.example):
+            _keep_later(last_other, sighting)
     is_alone = _is_alone(sightings)
     ended = [each for each in sightings if _ended_a_process(each)]
     return [
         replace(sighting, survived=True)
-        if sighting.source in last
-        and (
-            _went_on(sighting, last[sighting.source])
+        if (
+            _went_on(sighting, last.get(sighting.source, sighting))
+            or _did_without(sighting, last_other.get(sighting.source, sighting))
             or any(_outlived(sighting, end, is_alone=is_alone) for end in ended)
         )
         else sighting
         for sighting in sightings
     ]
+
+
+def _keep_later(last: dict[int, Sighting], sighting: Sighting) -> None:
+    before = last.get(sighting.source, sighting)
+    last[sighting.source] = max(before, sighting, key=lambda each: each.order)
+
+
+def _did_without(sighting: Sighting, last: Sighting) -> bool:
+    """Whether a package or library was only mentioned as missing, and something else failed."""
+    is_mention = not sighting.raised and is_optional(sighting.fault.example)
+    return is_mention and last.order > sighting.order
 
 
 def _went_on(sighting: Sighting, last: Sighting) -> bool:

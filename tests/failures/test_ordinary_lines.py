@@ -15,7 +15,7 @@ ORDINARY = Path(__file__).parent / "ordinary"
 RIGHT = [name for name, case in CASES.items() if case["named"] and "culprit" not in case]
 
 
-@pytest.mark.parametrize(("kind", "most"), [("startup", 10), ("followers", 20)])
+@pytest.mark.parametrize(("kind", "most"), [("startup", 7), ("followers", 12)])
 def test_ordinary_lines_in_front_change_few_first_causes(
     kind: str, most: int, tmp_path: Path
 ) -> None:

@@ -169,6 +169,30 @@ def test_reason_outranks_what_announces_the_end(
     assert named(explain_text(tmp_path, log=log)) == [fault]
 
 
+@pytest.mark.parametrize("is_first_in_the_log", [True, False])
+def test_cancellation_without_a_reason_gives_way_to_one_with_it(
+    tmp_path: Path, is_first_in_the_log: bool
+) -> None:
+    lines = [CANCELLED.format(""), CANCELLED.format(" DUE TO TIME LIMIT")]
+    log = "".join(lines if is_first_in_the_log else reversed(lines))
+    assert named(explain_text(tmp_path, log=log)) == ["out-of-time"]
+
+
+@pytest.mark.parametrize("run", ["srun", "yhrun"])
+def test_task_that_failed_outranks_what_a_step_announces(tmp_path: Path, run: str) -> None:
+    failed = f"{run}: error: n2: task 5: Exited with exit code 17\n"
+    log = f"{run}: Job step aborted: Waiting up to 32 seconds\n" + failed
+    assert named(explain_text(tmp_path, log=log)) == ["slurm-task-failed"]
+
+
+def test_inner_error_gives_way_to_what_cann_says_below_it(tmp_path: Path) -> None:
+    log = """\
+RuntimeError: The Inner error is reported as above. The process exits for this inner error.
+rtMemcpyAsync execution failed, reason=aicore timeout[FUNC:FuncErrorReason]
+"""
+    assert named(explain_text(tmp_path, log=log)) == ["npu-aicore-timeout"]
+
+
 def test_job_of_which_a_task_had_failed_was_not_cancelled_from_outside(tmp_path: Path) -> None:
     failed = "srun: error: n2: task 5: Exited with exit code 255\n"
     log = failed + ABORTED + CANCELLED.format("")

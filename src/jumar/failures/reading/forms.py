@@ -195,7 +195,8 @@ def goes_on(line: str) -> bool:
 
 def informs(line: str) -> bool:
     """Whether a line tells what the program is doing, other than that it stops."""
-    return _INFORMS.search(line[:_HEAD]) is not None and not _STOPPING.search(line)
+    is_told = any(word in line for word in GOING_ON) and _INFORMS.search(line[:_HEAD]) is not None
+    return is_told and not _STOPPING.search(line)
 
 
 def time_in(line: str) -> datetime | None:

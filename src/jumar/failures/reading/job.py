@@ -141,12 +141,10 @@ class _Reader:
         telling_words = tuple(word for word in _TELLING if word in text)
         first = self._job.lines
         undone = self._table.undone_in(text.lower())
-        goes_on = tuple(word for word in forms.GOING_ON if word in text)
-        if sieve.marks or sieve.codes or telling_words or undone or goes_on:
+        goes_on = any(word in text for word in forms.GOING_ON)
+        counted = 0
+        if sieve.marks or sieve.codes or telling_words or undone:
             for count, line in enumerate(batch, 1):
-                if goes_on and any(word in line.text for word in goes_on):
-                    self._progress += "loss" in line.text
-                    self._informed += forms.informs(line.text)
                 if undone:
                     self._undo(undone, line.text.lower())
                 self._before = batch[count - 2].text if count > 1 else self._last
@@ -158,10 +156,20 @@ class _Reader:
                     or (sieve.codes and any(codes_in(line.text)))
                 ):
                     self._job.lines = first + count
+                    if goes_on:
+                        self._count_progress(batch[counted:count])
+                        counted = count
                     self._take_unescaped(line, fault, sieve)
+        if goes_on:
+            self._count_progress(batch[counted:])
         self._job.lines = first + len(batch)
         self._last = batch[-1].text
         self._job.ranks.update(int(rank) for rank in set(_RANK.findall(text)))
+
+    def _count_progress(self, lines: list[Line]) -> None:
+        """Count what shows that the program goes on, up to a line that matters."""
+        self._progress += sum("loss" in line.text for line in lines)
+        self._informed += any(forms.informs(line.text) for line in lines)
 
     def _undo(self, undone: list[tuple[Mark, str]], lower_line: str) -> None:
         """Note what a line shows to be over."""

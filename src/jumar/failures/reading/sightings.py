@@ -30,7 +30,7 @@ class Sighting:
         raised: Whether the line is an exception or an error, not another message that mentions it.
         traced: Whether the frames of a traceback are above it.
         progress: Number of lines of the log above it that report a loss.
-        informed: Number of lines above it by which the program tells what it is doing.
+        informed: A number that grows where lines above it tell what the program is doing.
         count: Number of lines that report it.
     """
 

@@ -35,10 +35,12 @@ class Share:
 
     Attributes:
         is_spare: Whether this rank does not train.
+        spares: How many ranks do not.
         line: A message about spares; empty if there are none.
     """
 
     is_spare: bool = False
+    spares: int = 0
     line: str = ""
     place: Place | None = None
 
@@ -71,7 +73,12 @@ class Share:
             else None
         )
         is_first = os.environ["RANK"] == "0"
-        yield lambda code: tell_spares(place) if is_first and code == 0 else None
+        hosted_for = self.spares if alone else 0
+        yield (
+            lambda code: (
+                tell_spares(place, hosted_for=hosted_for) if is_first and code == 0 else None
+            )
+        )
         del store
 
 
@@ -102,6 +109,7 @@ def share_ranks(run_dir: Path | None) -> Share:
     os.environ["WORLD_SIZE"] = str(count)
     return Share(
         is_spare=ranks.rank >= count,
+        spares=ranks.world - count,
         line=spares_line(ranks.world, count, recorded.global_batch),
         place=place,
     )

@@ -49,13 +49,16 @@ class Place:
     host: str
     port: int
 
-    def store(self) -> dist.TCPStore:
+    def store(self, wait: timedelta | None = None) -> dist.TCPStore:
         """A separate connection, since a waiting one holds a lock that others need.
+
+        Args:
+            wait: How long to wait for an answer; `SILENCE_S` without it.
 
         Raises:
             RuntimeError: The store does not answer.
         """
-        wait = timedelta(seconds=SILENCE_S)
+        wait = wait or timedelta(seconds=SILENCE_S)
         return dist.TCPStore(self.host, self.port, None, is_master=False, timeout=wait)
 
     @property

@@ -4,7 +4,11 @@ After a machine is lost, the number of remaining ranks may not divide the global
 can share it train; the others are spares, which the next restart may need.
 """
 
+# Torch documents TCPStore under this name but does not export it.
+# pyright: reportPrivateImportUsage=false
+
 import contextlib
+import time
 from datetime import timedelta
 
 import torch.distributed as dist
@@ -14,7 +18,12 @@ from jumar.ground.text import counted
 from jumar.training.parallel.silence import Place, store_lost
 
 _FINISHED = "jumar/finished"
+_DISMISSED = "jumar/dismissed"
 _LOOK = timedelta(seconds=2)
+_OPENING = timedelta(seconds=60)
+"""How long a spare waits for a store that a training rank still has to open."""
+_LEAVING_S = 10.0
+"""How long a rank that hosts the store waits for the spares to notice that it is finished."""
 
 
 def sharing(ranks: int, samples: int, part: int = 1) -> int:
@@ -39,10 +48,20 @@ def spares_line(ranks: int, training: int, samples: int) -> str:
     )
 
 
-def tell_spares(place: Place) -> None:
-    """Release the spares: the run is finished."""
+def tell_spares(place: Place, *, hosted_for: int = 0) -> None:
+    """Release the spares: the run is finished.
+
+    Args:
+        place: Where the ranks meet.
+        hosted_for: The number of spares if the store ends with this process: then it stays until
+            they have noticed. One that lost the store before would start everything again.
+    """
     with contextlib.suppress(RuntimeError, dist.DistError):
-        place.store().set(_FINISHED, "1")
+        store = place.store()
+        store.set(_FINISHED, "1")
+        end = time.monotonic() + _LEAVING_S
+        while store.add(_DISMISSED, 0) < hosted_for and time.monotonic() < end:
+            time.sleep(0.05)
 
 
 def wait_as_spare(place: Place) -> None:
@@ -52,9 +71,20 @@ def wait_as_spare(place: Place) -> None:
         UserError: The ranks that train are gone; torchrun starts over.
     """
     try:
-        store = place.store()
-        while not store.check([_FINISHED]):
-            with contextlib.suppress(dist.DistStoreError):
-                store.wait([_FINISHED], _LOOK)
+        store = place.store(_OPENING)
+        while not _is_finished(store):
+            pass
     except (RuntimeError, dist.DistError):
         raise UserError(store_lost(place)) from None
+    with contextlib.suppress(RuntimeError, dist.DistError):
+        store.add(_DISMISSED, 1)
+
+
+def _is_finished(store: dist.TCPStore) -> bool:
+    """Whether the run has finished, after a moment of waiting for it."""
+    try:
+        store.wait([_FINISHED], _LOOK)
+    except dist.DistStoreError:
+        return False
+    # A further question might not be answered: the store ends with the training.
+    return True

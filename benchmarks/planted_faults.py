@@ -51,7 +51,7 @@ _MOVES = ("clone", "_to_copy", "copy_", "cat", "index", "slice_backward", "selec
 """Ops that move numbers and compute none."""
 _MOVES += ("zeros", "ones", "full", "fill", "arange", "scalar_tensor", "new_", "embedding", "split")
 _LEVELS = ("tensors", "statistics")
-_LEAST_EFFECT = 2.0
+_MIN_EFFECT = 2.0
 
 Loss = Callable[[], Tensor]
 
@@ -228,7 +228,7 @@ def draw_fault(
         planted = planted_at(kind, plan, target, output)
         after = record(network, seed, folder, other(network, bfloat16=bfloat16), planted)
         effect = _effect(before, plan, after, target)
-        if effect > _LEAST_EFFECT:
+        if effect > _MIN_EFFECT:
             what = f"{kind} in {network} (seed {seed}, output {output}, effect {effect:.2g})"
             return Drawn(
                 what=what,

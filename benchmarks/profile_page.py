@@ -35,7 +35,7 @@ size = len(page(profile).encode())
 """
 SAY = "print(f'{profile.ops.height} ops; {size / 1e6:.2f} MB')\n"
 
-MOST_BYTES, MOST_SECONDS, MOST_MEMORY = 10e6, 30.0, 1.5e9 / 2**20
+MAX_BYTES, MAX_SECONDS, MAX_MEMORY = 10e6, 30.0, 1.5e9 / 2**20
 
 
 def main() -> None:
@@ -61,7 +61,7 @@ def main() -> None:
     memory = max(cost.memory for cost in sides[1])
     size = 1e6 * float(sides[1][0].said.split()[-2])
     print(f"the page alone: {own:.2f} s of processor time")
-    if size > MOST_BYTES or own > MOST_SECONDS or memory > MOST_MEMORY:
+    if size > MAX_BYTES or own > MAX_SECONDS or memory > MAX_MEMORY:
         raise SystemExit(1)
 
 

@@ -36,7 +36,7 @@ PACKAGES = (
     "ray",
 )
 """What the dependency group `ci` brings, as the reasons of skips name it."""
-MOST_SECONDS = 600
+MAX_SECONDS = 600
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +177,7 @@ def run(command: list[str], environment: dict[str, str] | None = None) -> bool:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=MOST_SECONDS,
+            timeout=MAX_SECONDS,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:

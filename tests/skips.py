@@ -13,7 +13,7 @@ VARIABLE = "JUMAR_ALLOWED_SKIPS"
 the run. `.ci/run` sets it: what the machine offers is not left out unnoticed."""
 ALLOWED = pytest.StashKey[list[str]]()
 UNEXPECTED = pytest.StashKey[list[str]]()
-MOST_SKIP_LINES = 5
+MAX_SKIP_LINES = 5
 
 _DOCUMENT = re.compile(r"(^|/)test_docs\.py$")
 _NAMED = re.compile(r"'[^']*'|(?<!\w)/\S+")
@@ -76,8 +76,8 @@ def skip_summary(skips: Iterable[tuple[str, str]]) -> list[str]:
     """
     counts = Counter(skip_reason(path, reason) for path, reason in skips)
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    if len(ordered) > MOST_SKIP_LINES:
-        ordered, rest = ordered[: MOST_SKIP_LINES - 1], ordered[MOST_SKIP_LINES - 1 :]
+    if len(ordered) > MAX_SKIP_LINES:
+        ordered, rest = ordered[: MAX_SKIP_LINES - 1], ordered[MAX_SKIP_LINES - 1 :]
         others = "; ".join(f"{reason} ({count})" for reason, count in rest)
         ordered.append((others, sum(count for _, count in rest)))
     width = max((len(str(count)) for _, count in ordered), default=0)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SLOWEST
-from tests.skips import MOST_SKIP_LINES, VARIABLE, skip_reason, skip_summary, unexpected_skips
+from tests.skips import MAX_SKIP_LINES, VARIABLE, skip_reason, skip_summary, unexpected_skips
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
@@ -27,7 +27,7 @@ def test_commands_of_documents_count_as_one_reason() -> None:
 def test_summary_has_at_most_five_lines_and_loses_no_reason() -> None:
     skips = [("a.py", f"needs thing {n}") for n in range(9) for _ in range(n + 1)]
     lines = skip_summary(skips)
-    assert len(lines) == MOST_SKIP_LINES
+    assert len(lines) == MAX_SKIP_LINES
     assert lines[0] == " 9  needs thing 8"
     assert lines[-1].startswith("15  needs thing 4 (5); ")
     assert "needs thing 0 (1)" in lines[-1]

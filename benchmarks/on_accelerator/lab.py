@@ -22,7 +22,7 @@ from on_accelerator.written_data import clips
 from precision_dump import KINDS
 
 _TRAIN = Path(__file__).with_name("train_run.py")
-_MOST_GIB = 4.0
+_MAX_GIB = 4.0
 
 
 def measurements(context: Context) -> Sequence[Measurement]:
@@ -70,7 +70,7 @@ def dumps(context: Context, *, case: Case) -> list[Row]:
                 with jumar.precision.dump(
                     folder,
                     model=training.task.model,
-                    max_gib=_MOST_GIB,
+                    max_gib=_MAX_GIB,
                     **options,  # pyright: ignore[reportArgumentType]
                 ):
                     bare()

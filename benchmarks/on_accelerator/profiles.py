@@ -17,7 +17,7 @@ from on_accelerator.trainings import MODES, in_mode, short_name
 
 PACKED = "profiles.zip"
 TRACE = "trace.json.gz"
-_MOST_BYTES = 14 << 20
+_MAX_BYTES = 14 << 20
 """What is carried back of all profiles together."""
 
 
@@ -81,7 +81,7 @@ def pack(context: Context) -> set[str]:
         for path in sorted(paths, key=lambda path: (path.name == TRACE, path.stat().st_size)):
             # Tables shrink to a tenth when packed; traces are packed already.
             size = path.stat().st_size // (1 if path.name == TRACE else 10)
-            if temporary.stat().st_size + size > _MOST_BYTES:
+            if temporary.stat().st_size + size > _MAX_BYTES:
                 continue
             name = path.parent.parent.name
             file.write(path, f"{name}/{path.name}")

@@ -23,7 +23,7 @@ from on_accelerator.measuring import Context, Missing, Row
 
 Step = Callable[[], object]
 _BUILD_LIMIT_S, _TURN_LIMIT_S = 400.0, 120.0
-_LEAST_ROUNDS = 3
+_MIN_ROUNDS = 3
 _FLOOR = "floor"
 
 
@@ -145,7 +145,7 @@ def _take_turns(context: Context, seats: Sequence[_Seat]) -> None:
     """Rounds in which each makes a block of steps, in an order that turns round."""
     rounds = context.pick(9, 3)
     for number in range(rounds):
-        if number >= _LEAST_ROUNDS and context.seconds_left <= 0:
+        if number >= _MIN_ROUNDS and context.seconds_left <= 0:
             return
         for seat in seats if number % 2 else list(reversed(seats)):
             seconds = seat.ask(context.pick(seat.steps, 1), _TURN_LIMIT_S)

@@ -27,7 +27,7 @@ _GRACE_S = 20.0
 _HANGS_AFTER = 3.0
 _TRUST_S = 60.0
 """Estimates are corrected slowly: as if measurements of so long had taken as long as estimated."""
-_LEAST_LIMIT_S = 120.0
+_MIN_LIMIT_S = 120.0
 _MACHINE_LIMIT_S = 120.0
 ALL_MEASURED, SOME_FAILED, TIME_IS_UP = 0, 1, 3
 
@@ -49,7 +49,7 @@ class Options:
     data: Path | None
     command: str
     only: Sequence[str] = ()
-    least_limit_s: float = _LEAST_LIMIT_S
+    least_limit_s: float = _MIN_LIMIT_S
 
 
 class Session:

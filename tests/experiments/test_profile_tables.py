@@ -56,6 +56,6 @@ def test_unreadable_profile_is_named_with_the_reason(tmp_path: Path) -> None:
 def test_large_profile_refers_to_its_own_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_MOST_BYTES", 100)
+    monkeypatch.setattr(module, "_MAX_BYTES", 100)
     (table,) = profile_tables(_run(tmp_path, KERNELS))
     assert "too large for this page" in table.rows[0][0]

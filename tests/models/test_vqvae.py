@@ -98,11 +98,11 @@ def test_nearest_code_does_not_depend_on_the_chunk_size(codes: int, width: int, 
     generator = torch.Generator().manual_seed(codes * 100 + width)
     features = torch.randn(2, width, 3, 5, generator=generator)
     book = torch.randn(codes, width, generator=generator)
-    before, vqvae._MOST_DISTANCES = vqvae._MOST_DISTANCES, most
+    before, vqvae._MAX_DISTANCES = vqvae._MAX_DISTANCES, most
     try:
         result = nearest_codes(features, book)
     finally:
-        vqvae._MOST_DISTANCES = before
+        vqvae._MAX_DISTANCES = before
     rows = features.permute(0, 2, 3, 1).reshape(-1, 1, width).double()
     distances = (rows - book.double()).square().sum(-1)
     chosen = distances.gather(1, result.reshape(-1, 1))[:, 0]

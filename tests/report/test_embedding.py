@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from jumar.report.content import EmbeddedImage, Page, Picture, PictureStrip
-from jumar.report.embedding import MOST_BYTES, embedded_image
+from jumar.report.embedding import MAX_BYTES, embedded_image
 from jumar.report.page import render
 from tests.report.page_reading import PageReader
 from tests.report.test_page import HOSTILE
@@ -46,7 +46,7 @@ def test_large_image_is_shrunk_keeping_its_aspect_ratio(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:
     image = embedded(saved(tmp_path / "x.png", *size))
-    assert len(base64.b64decode(image.source.partition(",")[2])) <= MOST_BYTES
+    assert len(base64.b64decode(image.source.partition(",")[2])) <= MAX_BYTES
     picture = decoded(image)
     assert picture.format == "JPEG"
     assert image.width / image.height == pytest.approx(size[0] / size[1], rel=0.02)

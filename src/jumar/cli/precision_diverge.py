@@ -17,7 +17,7 @@ from jumar.ground.text import counted, print_at_once, print_plain
 if TYPE_CHECKING:
     from jumar.runs.diverging import Divergence, Measured
 
-_MOST_NAMES = 4
+_MAX_NAMES = 4
 
 
 def diverge(
@@ -162,10 +162,10 @@ def _verdict(report: "Divergence") -> Iterator[str]:
     for name in report.unrepeatable:
         yield f"{name} is not reproducible: the same step gave a different state the second time"
     for name, parts in report.unlike.items():
-        suffix = f" and {len(parts) - _MOST_NAMES} more" if len(parts) > _MOST_NAMES else ""
+        suffix = f" and {len(parts) - _MAX_NAMES} more" if len(parts) > _MAX_NAMES else ""
         yield (
             f"{name}'s replay does not reproduce its own checkpoint of step {report.unequal}: "
-            f"{', '.join(parts[:_MOST_NAMES])}{suffix}"
+            f"{', '.join(parts[:_MAX_NAMES])}{suffix}"
         )
     if report.is_equal:
         yield "no divergence" + (": both replays are equal" if any(report.replays) else "")

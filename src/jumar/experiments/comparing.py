@@ -24,7 +24,7 @@ from jumar.experiments.run_reading import (
 from jumar.experiments.run_tables import device_finding, mean_reading
 from jumar.experiments.sweep_plan import FILE, read_plan
 from jumar.experiments.table_forms import distinct, markdown_text, memory_text, number_text
-from jumar.experiments.timing import LEAST_TIMED_STEPS, is_hardly_timed
+from jumar.experiments.timing import MIN_TIMED_STEPS, is_hardly_timed
 from jumar.ground.errors import UserError
 from jumar.ground.files import write_text
 from jumar.ground.paths import exists, is_file, is_folder, missing, resolved
@@ -33,7 +33,7 @@ from jumar.report.content import Page, PageTable
 from jumar.report.page import save_page
 
 PAGE = "comparison.html"
-_MOST_SETTINGS = 40
+_MAX_SETTINGS = 40
 """Maximum number of settings in the table; different recipes differ in hundreds."""
 _NOT_COMPARED = ("training.device_load_every_s",)
 
@@ -182,7 +182,7 @@ def runs_table(runs: Sequence[Run], labels: Sequence[str], headline: Headline | 
 
 def differing_settings(runs: Sequence[Run]) -> list[str]:
     """The fields in which the runs' settings differ, at most 40 of them."""
-    return _all_differing(runs)[:_MOST_SETTINGS]
+    return _all_differing(runs)[:_MAX_SETTINGS]
 
 
 def to_markdown(table: RunsTable) -> str:
@@ -285,7 +285,7 @@ def _notes(runs: Sequence[Run], left_out: int, headline: Headline | None) -> lis
         notes.append("The runs have different metrics, which are not compared.")
     if is_hardly_timed(runs):
         notes.append(
-            f"Speed is left out for runs with fewer than {LEAST_TIMED_STEPS} timed steps, whose "
+            f"Speed is left out for runs with fewer than {MIN_TIMED_STEPS} timed steps, whose "
             "median depends more on the moment than on the run."
         )
     excludes = distinct(run.results.throughput_excludes for run in runs)

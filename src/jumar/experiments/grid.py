@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from jumar.ground.errors import UserError
 
 _OPTION = "--vary"
-MOST_RUNS = 10_000
+MAX_RUNS = 10_000
 """Maximum number of runs in one sweep: longer tables are unreadable."""
 _LONGEST_NAME = 120
 """File systems allow 255 bytes per name, and temporary files have longer names than this."""
@@ -46,11 +46,11 @@ def parse_vary(vary: Sequence[str], *, where: str = _OPTION) -> list[list[str]]:
         varied_fields.add(field)
         axes.append([f"{field}={value}" for value in values])
     count = math.prod(map(len, axes))
-    if count > MOST_RUNS:  # before creating them: a million combinations take gigabytes
+    if count > MAX_RUNS:  # before creating them: a million combinations take gigabytes
         raise UserError(
             f"{count} combinations are too many",
             where=where,
-            todo=f"At most {MOST_RUNS}: vary fewer fields or fewer values.",
+            todo=f"At most {MAX_RUNS}: vary fewer fields or fewer values.",
         )
     return [list(combination) for combination in itertools.product(*axes)]
 

@@ -7,7 +7,7 @@ from jumar.experiments.picture_reading import RunPicture, picture_names
 from jumar.report.content import EmbeddedImage, Picture, PictureStrip
 from jumar.report.embedding import embedded_image
 
-MOST_PICTURES = 12
+MAX_PICTURES = 12
 """Maximum number of images; the page stays below 4 MB."""
 
 
@@ -23,7 +23,7 @@ def strips_of_run(pictures: Sequence[RunPicture]) -> Strips:
     """The first and the newest readable image of each name, to show progress."""
     result = Strips()
     names = picture_names(pictures)
-    for name in names[: MOST_PICTURES // 2]:
+    for name in names[: MAX_PICTURES // 2]:
         of_name = sorted((p for p in pictures if p.name == name), key=lambda picture: picture.step)
         newest = _first_readable(of_name[::-1], result.notes)
         if newest is None:
@@ -34,7 +34,7 @@ def strips_of_run(pictures: Sequence[RunPicture]) -> Strips:
         labelled = [(f"step {picture.step}", picture, image) for picture, image in readable]
         result.strips.append(_strip(name, labelled))
     result.notes = list(dict.fromkeys(result.notes))
-    _note_left_out(result, len(names), "names", MOST_PICTURES // 2)
+    _note_left_out(result, len(names), "names", MAX_PICTURES // 2)
     return result
 
 
@@ -46,9 +46,9 @@ def strips_of_sweep(runs: Sequence[tuple[str, Sequence[RunPicture]]]) -> Strips:
     """
     result = Strips()
     with_pictures = [(label, pictures) for label, pictures in runs if pictures]
-    shown_runs = with_pictures[:MOST_PICTURES]
+    shown_runs = with_pictures[:MAX_PICTURES]
     names = list(dict.fromkeys(n for _, pictures in shown_runs for n in picture_names(pictures)))
-    most_names = max(1, MOST_PICTURES // max(len(shown_runs), 1))
+    most_names = max(1, MAX_PICTURES // max(len(shown_runs), 1))
     for name in names[:most_names]:
         labelled: list[tuple[str, RunPicture, EmbeddedImage]] = []
         for label, pictures in shown_runs:
@@ -62,7 +62,7 @@ def strips_of_sweep(runs: Sequence[tuple[str, Sequence[RunPicture]]]) -> Strips:
                 labelled.append((f"{label}, step {newest[0].step}", *newest))
         if labelled:
             result.strips.append(_strip(name, labelled))
-    _note_left_out(result, len(with_pictures), "runs", MOST_PICTURES)
+    _note_left_out(result, len(with_pictures), "runs", MAX_PICTURES)
     _note_left_out(result, len(names), "names", most_names)
     return result
 

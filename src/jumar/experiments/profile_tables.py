@@ -11,7 +11,7 @@ from jumar.report.content import PageTable
 _SHOWN: Final = ("todo", "steps", "types")
 _ROWS: Final = 8
 _LONGEST: Final = 160
-_MOST_BYTES: Final = 200 * 2**20
+_MAX_BYTES: Final = 200 * 2**20
 """Larger profiles take minutes to read, and have their own page."""
 
 
@@ -25,7 +25,7 @@ def profile_tables(run: Run) -> list[PageTable]:
         return []
     command = f"jumar profile show {folder}"
     size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
-    if size > _MOST_BYTES:
+    if size > _MAX_BYTES:
         return [_unread(f"{size / 2**20:.0f} MiB, too large for this page", command)]
     try:
         return _read(folder, command)

@@ -32,7 +32,7 @@ PAGE = "report.html"
 _FORMS = {"table.md": to_markdown, "table.csv": to_csv, "table.json": to_json}
 SWEEP_FILES = (*_FORMS, PAGE)
 """The files rewritten in a sweep directory after each run."""
-_MOST_ROWS, _MOST_COLUMNS = 100, 50
+_MAX_ROWS, _MAX_COLUMNS = 100, 50
 """Maximum rows and columns of a score table: a 1000-class confusion matrix takes 10 MB."""
 
 
@@ -268,13 +268,13 @@ def _score_tables(run: Run) -> list[PageTable]:
     """Tables such as a confusion matrix; columns of numbers are right-aligned."""
     tables: list[PageTable] = []
     for table in run.results.score_tables:
-        rows = [row[:_MOST_COLUMNS] for row in table.rows[:_MOST_ROWS]]
+        rows = [row[:_MAX_COLUMNS] for row in table.rows[:_MAX_ROWS]]
         columns = list(zip(*rows, strict=True))
         is_cut = len(table.rows) > len(rows) or len(table.header) > len(columns)
         tables.append(
             PageTable(
                 title=table.title,
-                header=table.header[:_MOST_COLUMNS],
+                header=table.header[:_MAX_COLUMNS],
                 rows=rows,
                 numeric=[n for n, column in enumerate(columns) if all(map(_is_number, column))],
                 notes=("Only a part is shown; results.json has the whole table.",)

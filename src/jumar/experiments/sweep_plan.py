@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from jumar.experiments.grid import MOST_RUNS, parse_vary, run_name
+from jumar.experiments.grid import MAX_RUNS, parse_vary, run_name
 from jumar.experiments.run_reading import read_run
 from jumar.experiments.table import Combination, baseline_index
 from jumar.ground.errors import UserError
@@ -180,11 +180,11 @@ def exit_text(exit_code: int | None) -> str:
 def _check(vary: Sequence[str], common: Sequence[str], repeats: int, combinations: int) -> None:
     if repeats < 1:
         raise UserError(f"cannot be {repeats}", where="--repeats", todo="Allowed: 1 or more.")
-    if repeats * combinations > MOST_RUNS:
+    if repeats * combinations > MAX_RUNS:
         raise UserError(
             f"cannot be {repeats}: {combinations} combinations give {repeats * combinations} runs",
             where="--repeats",
-            todo=f"At most {MOST_RUNS // combinations}, which is {MOST_RUNS} runs or fewer.",
+            todo=f"At most {MAX_RUNS // combinations}, which is {MAX_RUNS} runs or fewer.",
         )
     varied_fields = [field_of(item) for item in vary]
     conflicting = [name for name in varied_fields if name in {field_of(item) for item in common}]

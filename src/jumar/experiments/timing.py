@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from jumar.experiments.run_reading import Run
 
-LEAST_TIMED_STEPS = 20
+MIN_TIMED_STEPS = 20
 """Minimum number of steps behind a median for a speed-up: with fewer, a single disturbed step could
 decide it."""
 
@@ -12,7 +12,7 @@ decide it."""
 def is_hardly_timed(runs: Sequence[Run]) -> bool:
     """Whether a run's median is over too few steps."""
     counts = [run.results.counted_steps for run in runs]
-    return any(count is not None and count < LEAST_TIMED_STEPS for count in counts)
+    return any(count is not None and count < MIN_TIMED_STEPS for count in counts)
 
 
 def on_times(rows: Sequence[Sequence[Run]], baseline: Sequence[Run]) -> list[str]:
@@ -32,7 +32,7 @@ def on_times(rows: Sequence[Sequence[Run]], baseline: Sequence[Run]) -> list[str
         )
     if len(rows) > 1 and any(hardly_timed):
         sentences.append(
-            f"No speed-up where fewer than {LEAST_TIMED_STEPS} steps were timed on either side: "
+            f"No speed-up where fewer than {MIN_TIMED_STEPS} steps were timed on either side: "
             "their median depends more on the moment than on the run."
         )
     sentences = [" ".join(sentences)]

@@ -22,7 +22,7 @@ compete for time and memory."""
 PROCESSES_ANYWHERE, THREADS_ANYWHERE = 64, 256
 """A number that any machine can handle, so that a server's run can be evaluated on a laptop."""
 _ALWAYS_FITS = 1 << 30
-LEAST_BYTES_EACH = 64 << 20
+MIN_BYTES_EACH = 64 << 20
 """Memory of a Python process with torch, in addition to what it shares with its parent."""
 
 
@@ -102,9 +102,9 @@ def checked_count(count: int, what: Literal["processes", "threads"], where: str)
     always_allowed = PROCESSES_ANYWHERE if what == "processes" else THREADS_ANYWHERE
     maximum = max(always_allowed, PER_CORE * usable_cores())
     limit = f"{PER_CORE} for each usable core, and {always_allowed} on any machine"
-    fitting_count = max(1, memory_bytes()[0] // LEAST_BYTES_EACH)
+    fitting_count = max(1, memory_bytes()[0] // MIN_BYTES_EACH)
     if what == "processes" and fitting_count < maximum:
-        maximum, limit = fitting_count, f"{LEAST_BYTES_EACH >> 20} MiB of free memory for each"
+        maximum, limit = fitting_count, f"{MIN_BYTES_EACH >> 20} MiB of free memory for each"
     if count > maximum:
         raise UserError(
             f"{count} {what} are more than this machine can handle",

@@ -10,9 +10,9 @@ from typing import Literal
 from jumar.ground.machine import cgroup_values, memory_bytes, usable_cores
 from jumar.ground.text import counted, size_text
 
-_LEAST_SHARED_MEMORY = 512 << 20
-_LEAST_FREE_MEMORY = 2 << 30
-_LEAST_FILES = 1024
+_MIN_SHARED_MEMORY = 512 << 20
+_MIN_FREE_MEMORY = 2 << 30
+_MIN_FILES = 1024
 _CORES_EACH = 4
 """Cores per accelerator: decoding, and the process that feeds it."""
 _OFTEN = 0.05
@@ -66,7 +66,7 @@ def machine_advice(root: Path, variables: Mapping[str, str], *, accelerators: in
 
 def _memory() -> Iterator[Advice]:
     free_bytes, total = memory_bytes()
-    if free_bytes < _LEAST_FREE_MEMORY:
+    if free_bytes < _MIN_FREE_MEMORY:
         yield Advice(
             level="warning",
             what=f"only {size_text(free_bytes)} of {size_text(total)} of memory is free",
@@ -82,7 +82,7 @@ def _shared_memory(root: Path) -> Iterator[Advice]:
     except OSError:
         return
     size = status.f_frsize * status.f_blocks
-    if size < _LEAST_SHARED_MEMORY:
+    if size < _MIN_SHARED_MEMORY:
         yield Advice(
             level="warning",
             what=f"shared memory has only {size_text(size)}; loader processes hand batches over "
@@ -187,7 +187,7 @@ def _open_files() -> Iterator[Advice]:
     except ImportError:
         return
     soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if 0 <= soft_limit < _LEAST_FILES:
+    if 0 <= soft_limit < _MIN_FILES:
         yield Advice(
             level="note",
             what=f"a process may open only {soft_limit} files; data sets of many shards need more",

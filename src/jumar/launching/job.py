@@ -8,7 +8,7 @@ from jumar.ground.errors import UserError
 
 Accelerator = Literal["cpu", "cuda", "npu"]
 
-_MOST_NODES, _MOST_DEVICES = 4096, 64
+_MAX_NODES, _MAX_DEVICES = 4096, 64
 _LONGEST_NAME = 52
 """Maximum length of a job's name: Kubernetes pods get a suffix, and allow 63 characters in all."""
 
@@ -44,8 +44,8 @@ class Job:
 
     def __post_init__(self) -> None:
         for value, most, option in (
-            (self.nodes, _MOST_NODES, "--nodes"),
-            (self.devices, _MOST_DEVICES, "--devices"),
+            (self.nodes, _MAX_NODES, "--nodes"),
+            (self.devices, _MAX_DEVICES, "--devices"),
         ):
             if not 1 <= value <= most:
                 raise UserError(f"{value}", where=option, todo=f"Give 1 to {most}.")

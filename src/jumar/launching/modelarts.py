@@ -20,7 +20,7 @@ DATA_FOLDER = "/home/ma-user/modelarts/inputs/data_url_0"
 RESULT_FOLDER = "/home/ma-user/modelarts/outputs/train_url_0"
 ENGINE = "Ascend-Powered-Engine"
 
-_MOST_VARIABLES = 100
+_MAX_VARIABLES = 100
 _PLACE = """\
 NODE_RANK=${{VC_TASK_INDEX:-0}}
 hosts=${{VC_WORKER_HOSTS:-127.0.0.1}}
@@ -198,13 +198,13 @@ def _check(job: Job, options: ModelArtsOptions, script: str) -> None:
             todo="Give it as listed in the console, such as modelarts.bm.8xlarge.ascend.",
         )
     reserved_names = [name for name, _ in job.environment if name.startswith("MA_")]
-    if reserved_names or len(job.environment) > _MOST_VARIABLES:
+    if reserved_names or len(job.environment) > _MAX_VARIABLES:
         raise UserError(
             f"{reserved_names[0]} is reserved"
             if reserved_names
             else f"{len(job.environment)} variables",
             where="--env",
-            todo=f"ModelArts takes {_MOST_VARIABLES} at most, none of which begins with MA_.",
+            todo=f"ModelArts takes {_MAX_VARIABLES} at most, none of which begins with MA_.",
         )
 
 

@@ -27,7 +27,7 @@ TF_SCOPE = "train"
 """The prefix that the original adds to its graph's names when it writes a checkpoint."""
 
 _INITIAL_STD = 0.02
-_MOST_DISTANCES = 2**24
+_MAX_DISTANCES = 2**24
 """Distances held at once, 64 MiB. A 512 px image has 16,384 positions; with a batch of them and
 thousands of codes, all distances would not fit into memory at once."""
 
@@ -223,7 +223,7 @@ def _nearest_rows(rows: Tensor, candidates: Tensor) -> Tensor:
         half = 0.5 * candidates.square().sum(dim=1)
         if in_export_mode():
             return (half - rows @ candidates.T).argmin(dim=1)
-        part = max(1, _MOST_DISTANCES // len(candidates))
+        part = max(1, _MAX_DISTANCES // len(candidates))
         # The row's own square is the same for all candidates. Omitting it avoids adding a large
         # number to the small differences that decide.
         return torch.cat(

@@ -35,9 +35,9 @@ class LossScale:
     incr_ratio: float = 2.0
 
 
-_MOST_DEVICES = 65_536
+_MAX_DEVICES = 65_536
 """Larger than any Ascend cluster."""
-_MOST_ITERATIONS = 2**31 - 1
+_MAX_ITERATIONS = 2**31 - 1
 """The limit of TensorFlow's 32-bit loop counter."""
 
 
@@ -58,17 +58,17 @@ class PortOptions:
     modelarts: bool = False
 
     def __post_init__(self) -> None:
-        if not 1 <= self.devices <= _MOST_DEVICES:
+        if not 1 <= self.devices <= _MAX_DEVICES:
             raise UserError(
                 f"{self.devices} devices",
                 where="--devices",
-                todo=f"Give 1 to {_MOST_DEVICES}, such as 8.",
+                todo=f"Give 1 to {_MAX_DEVICES}, such as 8.",
             )
-        if not 1 <= self.iterations_per_loop <= _MOST_ITERATIONS:
+        if not 1 <= self.iterations_per_loop <= _MAX_ITERATIONS:
             raise UserError(
                 f"{self.iterations_per_loop} iterations per loop",
                 where="--iterations-per-loop",
-                todo=f"Give 1 to {_MOST_ITERATIONS}.",
+                todo=f"Give 1 to {_MAX_ITERATIONS}.",
             )
         if self.mixlist and self.precision not in MIXED_PRECISION_MODES:
             raise UserError(

@@ -7,13 +7,13 @@ from typing import Any
 
 from jumar.ground.text import plain_text
 
-MOST_CHARACTERS = 200
+MAX_CHARACTERS = 200
 """Most characters of a text; kernel names and lists of shapes may have thousands."""
 
 
 def shown(
     value: object,
-    most_characters: int = MOST_CHARACTERS,
+    most_characters: int = MAX_CHARACTERS,
     digits: int = 3,
     *,
     is_fixed: bool = False,

@@ -9,8 +9,8 @@ from PIL import Image
 
 from jumar.report.content import EmbeddedImage
 
-MOST_BYTES = 180_000
-_MOST_WIDTH, _MOST_HEIGHT = 1200, 2400
+MAX_BYTES = 180_000
+_MAX_WIDTH, _MAX_HEIGHT = 1200, 2400
 _SMALL_WIDTH = 256
 """Pixels; narrower images are enlarged by a whole factor, with square pixels."""
 
@@ -32,8 +32,8 @@ def embedded_image(path: Path) -> EmbeddedImage | None:
         # A damaged file can make Pillow raise almost anything.
         return None
     media_type = "image/png"
-    if len(content) > MOST_BYTES or picture.width > _MOST_WIDTH or picture.height > _MOST_HEIGHT:
-        picture.thumbnail((_MOST_WIDTH, _MOST_HEIGHT), Image.Resampling.LANCZOS)
+    if len(content) > MAX_BYTES or picture.width > _MAX_WIDTH or picture.height > _MAX_HEIGHT:
+        picture.thumbnail((_MAX_WIDTH, _MAX_HEIGHT), Image.Resampling.LANCZOS)
         content, media_type = _as_jpeg(picture), "image/jpeg"
     enlargement = max(1, _SMALL_WIDTH // picture.width)
     return EmbeddedImage(
@@ -54,7 +54,7 @@ def _as_jpeg(picture: Image.Image) -> bytes:
         for quality in (92, 85, 75):
             file = io.BytesIO()
             picture.save(file, format="JPEG", quality=quality, subsampling=0)
-            if file.tell() <= MOST_BYTES or max(picture.size) <= 64:
+            if file.tell() <= MAX_BYTES or max(picture.size) <= 64:
                 return file.getvalue()
         smaller = (max(1, picture.width * 3 // 4), max(1, picture.height * 3 // 4))
         picture = picture.resize(smaller, Image.Resampling.LANCZOS)

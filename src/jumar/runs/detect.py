@@ -37,7 +37,7 @@ from jumar.tasks.text_detection import Reader
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory, write_json
 
-_LEAST_TILE = 64
+_MIN_TILE = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +123,7 @@ def words_of(trained: Trained, pixels: NDArray[np.uint8], *, tile: int = 0) -> l
     if not tile:
         return _words_in(trained, reader, pixels, input_size(height, width, data))
     # The network's input has the size of a tile; at a larger scale it covers less of the image.
-    tiles = tiles_of(height, width, max(_LEAST_TILE, int(tile / data.eval_scale)))
+    tiles = tiles_of(height, width, max(_MIN_TILE, int(tile / data.eval_scale)))
     parts = [
         pixels[part.top : part.top + part.height, part.left : part.left + part.width]
         for part in tiles
@@ -182,9 +182,9 @@ def _check(request: DetectRequest) -> None:
     """Check whatever can be checked before the network is loaded."""
     if request.every < 1:
         raise UserError(f"cannot be {request.every}", where="--every", todo="1 or more.")
-    if request.tile and request.tile < _LEAST_TILE:
+    if request.tile and request.tile < _MIN_TILE:
         raise UserError(
-            f"cannot be {request.tile}", where="--tile", todo=f"0, or {_LEAST_TILE} or more."
+            f"cannot be {request.tile}", where="--tile", todo=f"0, or {_MIN_TILE} or more."
         )
     if exists(request.to):
         raise already_exists(request.to, "Give another name.")

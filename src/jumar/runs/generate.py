@@ -22,11 +22,11 @@ from jumar.training.progress import Console
 from jumar.training.run_directory import read_json, write_json
 from jumar.training.signals import StopRequest, listening
 
-_MOST_IN_GRID = 256
+_MAX_IN_GRID = 256
 """With more, single images are too small to see and the grid may not fit into memory."""
-_MOST_LINES = 8
-_MOST_ON_A_LINE = 1_000
-_MOST_PICTURES = 1_000_000
+_MAX_LINES = 8
+_MAX_ON_A_LINE = 1_000
+_MAX_PICTURES = 1_000_000
 """Their names have six digits."""
 _GRID, _LINES = "grid.png", "interpolation.png"
 _RECORD = "drawing.json"
@@ -152,7 +152,7 @@ def _write(
     # Lines first: a network without them is rejected before anything is written.
     lines = None
     if request.interpolate:
-        lines = artist.lines(min(_MOST_LINES, request.num // 2), request.interpolate)
+        lines = artist.lines(min(_MAX_LINES, request.num // 2), request.interpolate)
     write_json(request.to / _RECORD, {**record, "finished": earlier.finished})
     grid_pictures: list[Tensor] = []
     with Console().bar("images", total) as bar:
@@ -161,7 +161,7 @@ def _write(
                 return first
             count = min(request.batch, total - first)
             files = [request.to / _name(first + n) for n in range(count)]
-            in_grid = max(0, _MOST_IN_GRID - first)
+            in_grid = max(0, _MAX_IN_GRID - first)
             if in_grid or not all(exists(file) for file in files):
                 # Whole batches: on some processors, rounding depends on the batch size.
                 pictures = artist.draw(first, request.batch)[:count]
@@ -239,17 +239,17 @@ def _earlier(request: GenerateRequest, record: Mapping[str, Any]) -> _Earlier:
 def _check(request: GenerateRequest) -> None:
     if request.num < 1:
         raise UserError(f"cannot generate {request.num} images", where="--num", todo="1 or more.")
-    if request.num > _MOST_PICTURES:
+    if request.num > _MAX_PICTURES:
         raise UserError(
             f"{request.num} images are too many for one folder",
             where="--num",
-            todo=f"At most {_MOST_PICTURES}; for more, use another --seed and another folder.",
+            todo=f"At most {_MAX_PICTURES}; for more, use another --seed and another folder.",
         )
-    if request.interpolate > _MOST_ON_A_LINE:
+    if request.interpolate > _MAX_ON_A_LINE:
         raise UserError(
             f"cannot interpolate with {request.interpolate} images",
             where="--interpolate",
-            todo=f"At most {_MOST_ON_A_LINE}.",
+            todo=f"At most {_MAX_ON_A_LINE}.",
         )
     if request.batch < 1:
         raise UserError(

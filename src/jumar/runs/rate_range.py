@@ -26,7 +26,7 @@ DIVERGED = 4.0
 """A smoothed loss of this multiple of its lowest value ends the ramp."""
 BELOW_LOWEST = 10.0
 """The proposal is the rate with the lowest smoothed loss divided by this."""
-FEWEST_STEPS = 20
+MIN_STEPS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,11 +61,11 @@ class RateRequest:
                 where="--low, --high",
                 todo="Both are above 0, and --high is the larger one.",
             )
-        if self.steps < FEWEST_STEPS:
+        if self.steps < MIN_STEPS:
             raise UserError(
                 f"{counted(self.steps, 'step')} are too few to smooth the loss",
                 where="--steps",
-                todo=f"At least {FEWEST_STEPS}; 100 is usual.",
+                todo=f"At least {MIN_STEPS}; 100 is usual.",
             )
 
 
@@ -146,7 +146,7 @@ def proposed(steps: Sequence[RampStep], *, diverged: bool) -> tuple[float | None
         diverged: Whether the ramp ended because the loss diverged.
     """
     # The first values are averages of few losses.
-    settled_steps = steps[FEWEST_STEPS // 4 :]
+    settled_steps = steps[MIN_STEPS // 4 :]
     if not settled_steps:
         return None, "the loss diverged within the first steps: lower --low"
     lowest = min(settled_steps, key=lambda each: each.smoothed)

@@ -18,7 +18,7 @@ from jumar.tasks.task import Headline, Illustration, ScoreTable, Task
 Decays = Callable[[str, nn.Parameter], bool]
 """Whether weight decay applies to a parameter, by its name in the network."""
 
-_MOST_CONFUSED: Final = 50
+_MAX_CONFUSED: Final = 50
 """Maximum number of classes for which an evaluation counts confusions."""
 _WEAKEST: Final = 20
 """With more classes, the number of them listed."""
@@ -197,7 +197,7 @@ def _confusion(
     labels: torch.Tensor, predicted: torch.Tensor, classes: int
 ) -> dict[str, torch.Tensor]:
     """The sums from which `score_tables` makes a table."""
-    if classes <= _MOST_CONFUSED:
+    if classes <= _MAX_CONFUSED:
         return {"confusion": confusion_of(labels, predicted, classes)}
     one_hot = functional.one_hot(labels, classes)
     right = (labels == predicted).unsqueeze(1)

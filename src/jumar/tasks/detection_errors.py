@@ -25,7 +25,7 @@ _TILE = (96, 224)
 """Height and width of a crop."""
 _MARGIN = 0.4
 """Margin, as a fraction of the shorter side."""
-_LEAST_MARGIN = 12
+_MIN_MARGIN = 12
 _GREY = 96
 
 
@@ -117,7 +117,7 @@ def _cut(
 ) -> torch.Tensor:
     """A crop around some corners, as large as a tile allows, on grey."""
     low, high = points.min(axis=0), points.max(axis=0)
-    margin = max(_LEAST_MARGIN, _MARGIN * float((high - low).min()))
+    margin = max(_MIN_MARGIN, _MARGIN * float((high - low).min()))
     left, top = np.floor(np.maximum(low - margin, 0)).astype(int).tolist()
     right, bottom = np.ceil(np.minimum(high + margin, pixels.shape[1::-1])).astype(int).tolist()
     part = pixels[top : max(bottom, top + 1), left : max(right, left + 1)]

@@ -29,7 +29,7 @@ SMALLEST_LEVEL = 16
 
 _SIDE = 7
 _PER_IMAGE = 128
-_MOST_ROWS = 2**17
+_MAX_ROWS = 2**17
 """Neighbourhoods per level and set: 77 MB per level, so that 10,000 images of 128 px and as many
 real ones stay below 700 MB."""
 _REPEATS = 4
@@ -42,7 +42,7 @@ def neighbourhoods_per_image(images: int) -> int:
 
     The original's 128 for up to 1,024 images, then fewer: 13 for 10,000, at least 1.
     """
-    return max(1, min(_PER_IMAGE, _MOST_ROWS // max(images, 1)))
+    return max(1, min(_PER_IMAGE, _MAX_ROWS // max(images, 1)))
 
 
 def laplacian_descriptors(

@@ -12,7 +12,7 @@ from jumar.devices.load import DeviceLoad, UnreadableLoadError
 from jumar.ground.text import counted, size_text
 from jumar.observer import Observer, Record
 
-LEAST_READINGS = 3
+MIN_READINGS = 3
 """Minimum readings before an idle device is reported: one may fall between two kernels."""
 IDLE_PERCENT = 1.0
 _PATIENCE_S = 2.0
@@ -127,7 +127,7 @@ class LoadObserver(Observer):
 
     def last_line(self) -> str:
         """The line at the end of the log; empty for a run too short to judge the device."""
-        if len(self._all) < LEAST_READINGS:
+        if len(self._all) < MIN_READINGS:
             return ""
         total = summary(self._all, step=self._step)
         load, machine = load_text(total.load), total.machine_busy_percent
@@ -163,7 +163,7 @@ def idle_finding(device: str, busy: Sequence[float | None]) -> str:
         busy: Its load in percent at each reading; None where it was not reported.
     """
     loads = [percent for percent in busy if percent is not None]
-    if len(loads) < LEAST_READINGS or max(loads) >= IDLE_PERCENT:
+    if len(loads) < MIN_READINGS or max(loads) >= IDLE_PERCENT:
         return ""
     return (
         f"{device} was busy 0 % of the time in all {len(loads)} readings: this run computes "

@@ -10,12 +10,12 @@ from jumar.ground.errors import UserError
 
 EXAMPLES = "For instance: 500it (steps), 3ep (epochs), 10% (of all steps), 90s, 30min or 2h."
 
-_MOST_DIGITS = 40
+_MAX_DIGITS = 40
 _FORM = re.compile(r"([0-9][0-9_]*(?:\.[0-9]+)?)\s*(it|ep|%|s|min|h)", re.ASCII)
 _SECONDS = {"s": 1, "min": 60, "h": 3600}
-MOST_STEPS = 2**53
+MAX_STEPS = 2**53
 """Beyond this, a schedule, which computes in floats, cannot tell one step from the next."""
-_MOST = {"it": MOST_STEPS, "ep": 10**9, "%": 10**9, "s": 10**11, "min": 10**9, "h": 10**9}
+_MOST = {"it": MAX_STEPS, "ep": 10**9, "%": 10**9, "s": 10**11, "min": 10**9, "h": 10**9}
 """Limits per unit: centuries of training, and many times any run's length for a schedule."""
 
 
@@ -65,10 +65,10 @@ class Duration:
             )
         else:
             exact = self.amount * total_steps / 100
-        if exact > MOST_STEPS:
+        if exact > MAX_STEPS:
             raise UserError(
                 f"'{self}' is {int(exact)} steps, more than can be counted",
-                todo=f"At most {MOST_STEPS // steps_per_epoch}ep here.",
+                todo=f"At most {MAX_STEPS // steps_per_epoch}ep here.",
             )
         return max(int(exact), 1 if exact > 0 else 0)
 
@@ -90,8 +90,8 @@ def parse_duration(text: str, field: str = "") -> Duration:
     limit = _MOST[match[2]]
     digits = match[1].replace("_", "")
     # The length first: Python refuses to parse numbers of more than 4,300 digits.
-    if len(digits) > _MOST_DIGITS or Fraction(digits) > limit:
-        short = text if len(text) <= _MOST_DIGITS else f"{text[:_MOST_DIGITS]}..."
+    if len(digits) > _MAX_DIGITS or Fraction(digits) > limit:
+        short = text if len(text) <= _MAX_DIGITS else f"{text[:_MAX_DIGITS]}..."
         raise UserError(f"'{short}' is too long", where=field, todo=f"At most {limit}{match[2]}.")
     amount = Fraction(digits)
     if match[2] == "it" and amount.denominator != 1:

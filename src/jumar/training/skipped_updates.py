@@ -6,7 +6,7 @@ from jumar.ground.errors import UserError
 from jumar.training.results import Outcome
 from jumar.training.state import TrainState
 
-_FEWEST_REPORTED = 3
+_MIN_REPORTED = 3
 """Skipped in a row: an exponential scale takes two overflows to come down."""
 
 
@@ -44,7 +44,7 @@ class SkipWatch:
         self._state = state
         self._updates = [int(lane.updates.item()) for lane in state.lanes]
         self._since = [lane.attempts for lane in state.lanes]
-        self._next = [_FEWEST_REPORTED] * len(state.lanes)
+        self._next = [_MIN_REPORTED] * len(state.lanes)
 
     def warnings(self) -> list[str]:
         """A line for each objective whose updates are all being skipped; waits for the device."""
@@ -56,7 +56,7 @@ class SkipWatch:
             updates = int(lane.updates.item())
             if updates != self._updates[number]:
                 self._updates[number], self._since[number] = updates, lane.attempts
-                self._next[number] = _FEWEST_REPORTED
+                self._next[number] = _MIN_REPORTED
             in_a_row = lane.attempts - self._since[number]
             if in_a_row >= self._next[number]:
                 self._next[number] = 2 * in_a_row

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 _SMALLEST = float(np.finfo(np.float32).tiny)
 """Below this, TensorFlow flushes to zero, or multiplying by 0.999 no longer changes the value."""
-_MOST_UPDATES = 1 << 20
+_MAX_UPDATES = 1 << 20
 """With a beta closer to 1 than 0.9999, powers last longer than needed."""
 
 
@@ -71,6 +71,6 @@ def _powers(beta: float) -> NDArray[np.float32]:
     """The powers after 0, 1, 2, ... updates, until they underflow."""
     if not 0.0 < beta < 1.0:
         return np.empty(0, dtype=np.float32)
-    length = min(_MOST_UPDATES, int(np.log(_SMALLEST) / np.log(beta)) + 2)
+    length = min(_MAX_UPDATES, int(np.log(_SMALLEST) / np.log(beta)) + 2)
     powers = np.multiply.accumulate(np.full(length, beta, dtype=np.float32))
     return powers[powers >= _SMALLEST]

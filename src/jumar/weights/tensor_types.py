@@ -19,7 +19,7 @@ STRING = 7
 BOOL = 10
 BFLOAT16 = 14
 HALF = 19
-MOST_AXES = 32
+MAX_AXES = 32
 """numpy 1 has no arrays with more axes; TensorFlow's variables have at most 8."""
 _INT64 = 2**63
 
@@ -133,8 +133,8 @@ def decode_shape(data: bytes, begin: int, end: int) -> tuple[int, ...]:
             raise ValueError("the number of axes is unknown")
         if field == 2 and wire == DELIMITED:
             sizes.append(_decode_size(data, start, stop))
-            if len(sizes) > MOST_AXES:
-                raise ValueError(f"a shape of more than {MOST_AXES} axes")
+            if len(sizes) > MAX_AXES:
+                raise ValueError(f"a shape of more than {MAX_AXES} axes")
     # Sizes next to a zero may be anything, but numpy multiplies them and must not overflow.
     if math.prod(max(size, 1) for size in sizes) >= _INT64:
         raise ValueError(f"no memory can hold the shape {shape_text(sizes)}")

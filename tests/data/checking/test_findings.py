@@ -8,7 +8,7 @@ from PIL import Image
 
 from jumar.data.checking.findings import Finding, PartItems, Place, findings_of
 from jumar.data.checking.item import CheckedPart, Item
-from jumar.data.checking.lookalikes import MOST_NEIGHBOURS, alike, groups_of
+from jumar.data.checking.lookalikes import MAX_NEIGHBOURS, alike, groups_of
 from jumar.data.checking.opening import CheckedData, kind_of, open_parts
 from jumar.data.checking.scanning import scanned
 from jumar.data.checking.texts import TextReader
@@ -130,7 +130,7 @@ def test_reencoded_image_is_a_look_alike_and_another_image_is_not(change: str) -
     assert len(near.crowded) == 0
 
 
-@pytest.mark.parametrize("others", [MOST_NEIGHBOURS, MOST_NEIGHBOURS + 1])
+@pytest.mark.parametrize("others", [MAX_NEIGHBOURS, MAX_NEIGHBOURS + 1])
 def test_large_group_is_reported_if_not_fully_compared(others: int) -> None:
     draw = np.random.default_rng(3)
     base = draw.integers(40, 200, 256)
@@ -138,7 +138,7 @@ def test_large_group_is_reported_if_not_fully_compared(others: int) -> None:
     looks = np.concatenate([draw.integers(0, 256, (5, 256)), crowd]).astype(np.uint8)
     near = alike(looks, np.ones(len(looks)))
     assert groups_of(near.pairs, len(looks)) == [list(range(5, len(looks)))]
-    crowded = list(range(5, len(looks))) if others > MOST_NEIGHBOURS else []
+    crowded = list(range(5, len(looks))) if others > MAX_NEIGHBOURS else []
     assert near.crowded.tolist() == crowded
 
 
@@ -146,11 +146,11 @@ def test_images_of_a_large_group_are_listed_with_the_uncompared_ones(tmp_path: P
     base = scene(96, 128, seed=9)
     files = {f"a/{n}.png": png(np.maximum(base, 1) - (n % 2)) for n in range(2)}
     draw = np.random.default_rng(5)
-    for number in range(MOST_NEIGHBOURS + 2):
+    for number in range(MAX_NEIGHBOURS + 2):
         pixels = np.clip(base.astype(int) + draw.integers(-3, 4, base.shape), 0, 255)
         files[f"a/noisy{number}.png"] = png(pixels.astype(np.uint8))
     listed = places(found(write_files(tmp_path, files)), "look-alike", "only the nearest")
-    assert {f"a/noisy{number}.png" for number in range(MOST_NEIGHBOURS + 2)} <= {
+    assert {f"a/noisy{number}.png" for number in range(MAX_NEIGHBOURS + 2)} <= {
         name for group in listed for name in group
     }
 

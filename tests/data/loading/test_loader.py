@@ -24,7 +24,7 @@ from jumar.data.images.image_set import (
 )
 from jumar.data.loading.faults import FaultTally
 from jumar.data.loading.loader import (
-    MOST_WORKERS,
+    MAX_WORKERS,
     PREFETCH,
     _print_unless_the_receiver_left,
     _worker_death,
@@ -257,7 +257,7 @@ def test_stream_defaults_to_one_rank_in_this_process() -> None:
     assert keys_of(stream) == keys_of(train(Numbers(), last=3))
     batches = eval_batches(Numbers(10), batch=4, tally=tally)
     assert [batch["index"].tolist() for batch in batches] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
-    assert (PREFETCH, MOST_WORKERS) == (2, 16)
+    assert (PREFETCH, MAX_WORKERS) == (2, 16)
     assert LoaderSettings().prefetch == PREFETCH
 
 

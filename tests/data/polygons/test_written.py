@@ -11,7 +11,7 @@ from jumar.data.polygons.regions import signed_area
 from jumar.data.polygons.text_pictures import open_text_pictures
 from jumar.data.polygons.vocabulary import CHINESE, LATIN, drawn_word
 from jumar.data.polygons.written import (
-    LEAST_SIDE,
+    MIN_SIDE,
     Writing,
     Written,
     _contrasting,
@@ -110,7 +110,7 @@ def test_words_too_small_to_read_are_ignored(fonts: tuple[Path, ...]) -> None:
     regions = [each for n in range(4) for each in written_picture(desk, n).regions]
     for region in regions:
         sides = np.hypot(*(np.roll(region.corners, -1, axis=0) - region.corners).T)
-        assert region.ignored == (sides.min() < LEAST_SIDE) == (region.text == "###")
+        assert region.ignored == (sides.min() < MIN_SIDE) == (region.text == "###")
     assert 0 < sum(region.ignored for region in regions) < len(regions)
 
 
@@ -287,7 +287,7 @@ def test_heights_are_log_uniform_and_a_twelfth_are_tiny(
     assert 0.03 < 1 - len(tall) / len(heights) < 0.16
     # Larger words find less room, so that the middle is a little below 32, their geometric mean.
     assert 22 < np.median(tall) < 36
-    assert LEAST_SIDE == 8.0
+    assert MIN_SIDE == 8.0
 
 
 def test_corners_are_a_rectangle_slightly_moved_sheared_and_rotated() -> None:

@@ -33,7 +33,7 @@ def open_files() -> int:
 def test_threads_read_correctly_with_few_open_files(
     paths: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(offset_files, "MOST_OPEN", 2)
+    monkeypatch.setattr(offset_files, "MAX_OPEN", 2)
     before = open_files()
     files = OffsetFiles(paths)
     with ThreadPoolExecutor(8) as pool:
@@ -87,8 +87,8 @@ def test_oversized_file_is_not_read(tmp_path: Path) -> None:
 def test_open_files_are_limited_and_the_oldest_is_closed_first(
     paths: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert offset_files.MOST_OPEN == 256
-    monkeypatch.setattr(offset_files, "MOST_OPEN", 3)
+    assert offset_files.MAX_OPEN == 256
+    monkeypatch.setattr(offset_files, "MAX_OPEN", 3)
     before = open_files()
     files = OffsetFiles(paths)
     counts: list[int] = []

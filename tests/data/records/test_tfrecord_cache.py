@@ -269,11 +269,11 @@ def test_unpacking_errors_have_the_full_message(
         f"{path}, byte 0: this is not a TFRecord file, or its first record length is damaged\n"
         "  Expected a record header with a valid checksum, or gzip or zlib around one."
     )
-    constants = tfrecord_cache.MOST_EXPANSION, tfrecord_cache.ALWAYS_ALLOWED
+    constants = tfrecord_cache.MAX_EXPANSION, tfrecord_cache.ALWAYS_ALLOWED
     assert (*constants, tfrecord_cache.KEPT_FREE) == (100, 2**28, 2**28)
     bomb = framed([bytes(5000)])
     packed = gzip.compress(bomb)
-    monkeypatch.setattr(tfrecord_cache, "MOST_EXPANSION", 1)
+    monkeypatch.setattr(tfrecord_cache, "MAX_EXPANSION", 1)
     monkeypatch.setattr(tfrecord_cache, "ALWAYS_ALLOWED", len(bomb) - 1)
     assert refused(packed) == (
         f"{path}: unpacks to more than 5 KiB, over 1 times its size: refused as a decompression "

@@ -12,7 +12,7 @@ import pytest
 from jumar.data.text import pretraining_files
 from jumar.data.text.basic_words import BasicWords
 from jumar.data.text.pretraining_files import (
-    MOST_PIECES,
+    MAX_PIECES,
     PretrainingRequest,
     WrittenPretraining,
     check_found,
@@ -77,10 +77,10 @@ def test_shard_numbers_have_five_digits(request_: PretrainingRequest, shards: in
 def test_vocabulary_has_at_most_two_million_pieces(
     request_: PretrainingRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert MOST_PIECES == 2_097_152
-    monkeypatch.setattr(pretraining_files, "MOST_PIECES", 6)
+    assert MAX_PIECES == 2_097_152
+    monkeypatch.setattr(pretraining_files, "MAX_PIECES", 6)
     check_request(request_)
-    monkeypatch.setattr(pretraining_files, "MOST_PIECES", 5)
+    monkeypatch.setattr(pretraining_files, "MAX_PIECES", 5)
     assert str(refused(request_)) == "vocab.txt: 6 word pieces\n  At most 5 are supported."
 
 

@@ -182,7 +182,7 @@ def test_tokens_have_piece_id_and_offset() -> None:
 
 
 def test_word_cache_is_cleared_when_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokenizer_module, "_MOST_WORDS", 3)
+    monkeypatch.setattr(tokenizer_module, "_MAX_WORDS", 3)
     tokenizer = Tokenizer(Vocabulary(PIECES))
     counts: list[int] = []
     for text in ("the cat sat", "the dog", "ran"):

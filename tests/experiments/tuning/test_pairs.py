@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, strategies
 
 from jumar.experiments.tuning import pairs as rule
-from jumar.experiments.tuning.pairs import LEAST_PAIRS, Pair, Speedup, is_faster, judge, speedup
+from jumar.experiments.tuning.pairs import MIN_PAIRS, Pair, Speedup, is_faster, judge, speedup
 
 MOST = 12
-MOST_IF_PROMISING = 36
+MAX_IF_PROMISING = 36
 seconds = strategies.floats(1e-4, 1e3)
 some_pairs = strategies.lists(strategies.tuples(seconds, seconds), min_size=3, max_size=20)
 
@@ -38,7 +38,7 @@ def planted(
 def raced(stream: Sequence[Pair]) -> str:
     """How a race over these pairs ends."""
     for count in range(len(stream) + 1):
-        verdict = judge(stream[:count], most=MOST, most_if_promising=MOST_IF_PROMISING)
+        verdict = judge(stream[:count], most=MOST, most_if_promising=MAX_IF_PROMISING)
         if verdict is not None:
             return verdict
     raise AssertionError("a race ends")
@@ -46,7 +46,7 @@ def raced(stream: Sequence[Pair]) -> str:
 
 def is_accepted(truth: float, noise: float, seed: int) -> bool:
     """Whether a candidate wins its race and the confirmation in fresh pairs."""
-    if raced(planted(truth, noise, MOST_IF_PROMISING, seed)) != "faster":
+    if raced(planted(truth, noise, MAX_IF_PROMISING, seed)) != "faster":
         return False
     return is_faster(speedup(planted(truth, noise, 16, seed + 10**6)))
 
@@ -90,7 +90,7 @@ def test_interval_has_its_nominal_coverage(count: int) -> None:
 def test_knob_without_effect_rarely_wins_its_race() -> None:
     for noise in (0.02, 0.1, 0.4):
         won = [
-            raced(planted(1.0, noise, MOST_IF_PROMISING, seed)) == "faster" for seed in range(300)
+            raced(planted(1.0, noise, MAX_IF_PROMISING, seed)) == "faster" for seed in range(300)
         ]
         assert sum(won) <= 18
 
@@ -127,7 +127,7 @@ def test_race_continues_until_its_interval_decides() -> None:
     unclear = [(1.0, 1.3), (1.3, 1.0)] * 6
     assert judge(unclear[:11], most=MOST) is None
     assert judge(unclear, most=MOST) == "undecided"
-    assert judge(unclear[: LEAST_PAIRS - 1], most=LEAST_PAIRS - 1) == "undecided"
+    assert judge(unclear[: MIN_PAIRS - 1], most=MIN_PAIRS - 1) == "undecided"
 
 
 def test_promising_race_runs_longer() -> None:

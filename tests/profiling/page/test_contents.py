@@ -8,7 +8,7 @@ import pytest
 from jumar.profiling.comparison import Edit, compare
 from jumar.profiling.page import contents
 from jumar.profiling.page.contents import (
-    MOST_STEPS,
+    MAX_STEPS,
     PartBar,
     StepBar,
     advice_rows,
@@ -91,7 +91,7 @@ def test_steps_are_bars_whose_parts_are_percent_of_the_longest() -> None:
 
 
 def test_at_most_sixty_steps_are_bars() -> None:
-    assert MOST_STEPS == 60
+    assert MAX_STEPS == 60
     steps = [_op(step, 1, step) for step in range(61)]
     assert len(step_bars(profile_of(steps), "en")) == 60
     assert len(step_bars(profile_of(steps[:60]), "en")) == 60
@@ -147,7 +147,7 @@ def test_comparison_parts_are_bars_from_the_centre() -> None:
 def test_comparison_tables_start_with_edits_and_omit_parts_and_chains(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert contents.MOST_CHANGES == 300
+    assert contents.MAX_CHANGES == 300
     compared = compare(_typed(("Add", 9), ("Mul", 3)), _typed(("Add", 5), ("Mul", 2)))
     (alone,) = comparison_tables(compared, [], "en")
     assert (alone.title.en, alone.table.height) == ("Ops by change (ms per step)", 2)
@@ -157,6 +157,6 @@ def test_comparison_tables_start_with_edits_and_omit_parts_and_chains(
         "Edits of modify_mixlist (estimates, ms per step)",
         "Ops by change (ms per step)",
     ]
-    monkeypatch.setattr(contents, "MOST_CHANGES", 1)
+    monkeypatch.setattr(contents, "MAX_CHANGES", 1)
     (cut,) = comparison_tables(compared, [], "en")
     assert cut.table.height == 1

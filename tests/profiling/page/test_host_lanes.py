@@ -65,7 +65,7 @@ def test_timeline_includes_calls_around_the_ops_but_not_from_other_times() -> No
 def test_longest_calls_are_shown_and_the_rest_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(lanes_module, "MOST_CALLS", 2)
+    monkeypatch.setattr(lanes_module, "MAX_CALLS", 2)
     profile = _with_calls(*(_call(f"call{n}", 1000 * n, 100 - n) for n in range(5)))
     host = host_lanes(profile, TimeRange(EPOCH_NS, 20_000_000), None, "en")
     assert host is not None
@@ -76,7 +76,7 @@ def test_longest_calls_are_shown_and_the_rest_counted(
 def test_omitted_threads_are_counted_and_stay_in_the_call_tree(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(lanes_module, "MOST_THREADS", 1)
+    monkeypatch.setattr(lanes_module, "MAX_THREADS", 1)
     profile = _with_calls(_call("a", 0, 10), _call("b", 20, 10), _call("c", 0, 500, thread="2"))
     host = host_lanes(profile, TimeRange(EPOCH_NS, 20_000_000), None, "en")
     assert host is not None
@@ -87,7 +87,7 @@ def test_omitted_threads_are_counted_and_stay_in_the_call_tree(
 def test_calls_too_deep_to_draw_are_counted_and_stay_in_the_call_tree(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(lanes_module, "MOST_LEVELS", 2)
+    monkeypatch.setattr(lanes_module, "MAX_LEVELS", 2)
     profile = _with_calls(_call("a", 0, 90), _call("b", 10, 60), _call("c", 20, 30))
     host = host_lanes(profile, TimeRange(EPOCH_NS, 20_000_000), None, "en")
     assert host is not None
@@ -112,7 +112,7 @@ def test_omitted_memory_curves_are_counted() -> None:
 def test_detailed_step_has_every_call_even_if_levels_merge_some(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(lanes_module, "_MOST_BOXES", 5)
+    monkeypatch.setattr(lanes_module, "_MAX_BOXES", 5)
     profile = _with_calls(*(_call("short", 1000 * n, 10) for n in range(400)))
     host = host_lanes(profile, TimeRange(EPOCH_NS, 20_000_000), (100_000, 200_000), "en")
     assert host is not None
@@ -217,9 +217,9 @@ def test_page_has_all_call_data_it_needs() -> None:
 
 
 def test_rare_names_are_merged_by_their_layer(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (lanes_module.MOST_CALLS, lanes_module.MOST_THREADS) == (300_000, 8)
-    assert (lanes_module.MOST_LEVELS, lanes_module._MOST_NAMES) == (16, 3000)  # pyright: ignore
-    monkeypatch.setattr(lanes_module, "_MOST_NAMES", 2)
+    assert (lanes_module.MAX_CALLS, lanes_module.MAX_THREADS) == (300_000, 8)
+    assert (lanes_module.MAX_LEVELS, lanes_module._MAX_NAMES) == (16, 3000)  # pyright: ignore
+    monkeypatch.setattr(lanes_module, "_MAX_NAMES", 2)
     calls = [_call(name, 100 * place, 50 - place) for place, name in enumerate("abcd")]
     calls += [_call("e", 500, 9, layer="cann"), _call("x" * 200, 600, 90)]
     host = host_lanes(_with_calls(*calls), TimeRange(EPOCH_NS, 1_000), None, "en")
@@ -231,8 +231,8 @@ def test_rare_names_are_merged_by_their_layer(monkeypatch: pytest.MonkeyPatch) -
 def test_step_with_too_many_calls_is_detailed_at_its_beginning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(lanes_module, "_MOST_BOXES", 5)
-    monkeypatch.setattr(lanes_module, "_MOST_IN_DETAIL", 7)
+    monkeypatch.setattr(lanes_module, "_MAX_BOXES", 5)
+    monkeypatch.setattr(lanes_module, "_MAX_IN_DETAIL", 7)
     profile = _with_calls(*(_call("short", 1000 * n, 10) for n in range(400)))
 
     def detail(low: int, high: int) -> tuple[int, int, int]:
@@ -246,7 +246,7 @@ def test_step_with_too_many_calls_is_detailed_at_its_beginning(
     # A call that ends where the step begins, or begins where it ends, is not in it.
     assert detail(100_010, 103_000) == (100_010, 103_000, 2)
     assert detail(100_009, 103_001) == (100_009, 103_001, 4)
-    monkeypatch.setattr(lanes_module, "_MOST_BOXES", 5_000)
+    monkeypatch.setattr(lanes_module, "_MAX_BOXES", 5_000)
     host = host_lanes(profile, TimeRange(EPOCH_NS, 20_000_000), (100_000, 110_000), "en")
     assert host is not None
     assert "from" not in host["levels"][-1]

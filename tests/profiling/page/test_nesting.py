@@ -85,7 +85,7 @@ def test_equally_named_calls_are_merged_only_under_the_same_parent() -> None:
 
 
 def test_tree_of_many_names_keeps_the_longest(monkeypatch) -> None:
-    monkeypatch.setattr(nesting, "MOST_NODES", 3)
+    monkeypatch.setattr(nesting, "MAX_NODES", 3)
     calls = [(0, 0, 100 * label, 100 * label + label + 1, label) for label in range(10)]
     [tree] = call_tree(with_depths(_table(calls)), ["main"])
     assert [node[0] for node in tree[3]] == [9, 8]
@@ -96,8 +96,8 @@ def test_tree_of_many_names_keeps_the_longest(monkeypatch) -> None:
 def test_tree_size_is_limited_including_its_thread(
     most: int, names: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert nesting.MOST_NODES == 4000
-    monkeypatch.setattr(nesting, "MOST_NODES", most)
+    assert nesting.MAX_NODES == 4000
+    monkeypatch.setattr(nesting, "MAX_NODES", most)
     calls = [(0, 0, 10 * label, 10 * label + label, label) for label in (1, 2, 3)]
     [tree] = call_tree(with_depths(_table(calls)), ["main"])
     assert [node[0] for node in tree[3]] == names

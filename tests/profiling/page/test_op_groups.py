@@ -57,8 +57,8 @@ def test_ops_are_grouped_by_all_shown_columns_longest_first() -> None:
 def test_smallest_excess_groups_are_merged_by_type(
     most: int, types: list[str], together: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert module.MOST_GROUPS == 4000
-    monkeypatch.setattr(module, "MOST_GROUPS", most)
+    assert module.MAX_GROUPS == 4000
+    monkeypatch.setattr(module, "MAX_GROUPS", most)
     found = group_ops(profile_of(_OPS).ops)
     assert (found.rows["type"], found.merged_count) == (types, together)
     merged = [place for place, shape in enumerate(found.rows["shapes"]) if not shape]

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from jumar.profiling.comparison import compare
 from jumar.profiling.page import page, rendering
-from jumar.profiling.page.timeline import MOST_BOXES, MOST_IN_DETAIL
+from jumar.profiling.page.timeline import MAX_BOXES, MAX_IN_DETAIL
 from jumar.profiling.profile import OPS_SCHEMA, Missing, Profile
 from jumar.profiling.showing import json_for_script, short_types, shown
 from jumar.profiling.views import VIEWS
@@ -151,7 +151,7 @@ def test_many_ops_in_many_groups_stay_below_the_limit() -> None:
     assert len(text) < 6_000_000
     times = _data(text)["timeline"]
     boxes = sum(len(lane[0]) for level in times["levels"] for lane in level["lanes"])
-    assert boxes <= MOST_BOXES
+    assert boxes <= MAX_BOXES
     groups = _data(text)["labels"]
     assert sum(groups["count"]) == 60_000
     assert len(groups["type"]) <= 4_100
@@ -195,7 +195,7 @@ def test_truncated_step_has_every_op_of_every_lane_up_to_the_cut() -> None:
     origin = profile.ops["start_ns"].min()
     starts = profile.ops["start_ns"] - origin
     inside = profile.ops.filter((starts >= level["from"]) & (starts < level["to"]))
-    assert inside.height == MOST_IN_DETAIL
+    assert inside.height == MAX_IN_DETAIL
     by_stream = inside.group_by("stream").len().sort("stream")["len"].to_list()
     assert [len(lane[0]) for lane in level["lanes"]] == by_stream
 
@@ -224,7 +224,7 @@ def test_long_profile_omits_slow_views_and_says_how_to_see_them(
 def test_long_table_is_truncated_and_gives_its_total_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     profile = training(steps=9)
     whole = page(profile)
-    monkeypatch.setattr(rendering, "MOST_ROWS", 4)
+    monkeypatch.setattr(rendering, "MAX_ROWS", 4)
     cut = page(profile)
     line = "the first 4 of 9 rows; all: jumar profile show PROFILE --view variability --top 0"
     assert line not in whole

@@ -29,14 +29,14 @@ def _texts(text: str) -> str:
 
 
 def test_page_limits_match_the_measured_ones() -> None:
-    assert (rendering.MOST_ROWS, rendering.LONG_PROFILE) == (500, 300_000)
+    assert (rendering.MAX_ROWS, rendering.LONG_PROFILE) == (500, 300_000)
 
 
 @pytest.mark.parametrize("rows", [4, 5])
 def test_table_is_truncated_only_if_it_has_more_rows(
     rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rendering, "MOST_ROWS", 4)
+    monkeypatch.setattr(rendering, "MAX_ROWS", 4)
     text = _texts(page(training(steps=rows), options=Options(top=0)))
     assert (
         "the first 4 of 5 rows; all: jumar profile show PROFILE --view variability" in text

@@ -68,8 +68,8 @@ def test_launches_are_omitted_if_unknown() -> None:
 def test_lanes_with_the_most_time_are_drawn_and_the_rest_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert module.MOST_LANES == 24
-    monkeypatch.setattr(module, "MOST_LANES", 2)
+    assert module.MAX_LANES == 24
+    monkeypatch.setattr(module, "MAX_LANES", 2)
     drawn = _drawn(profile_of(_OPS))
     assert (drawn["lanes"], drawn["left_out"]) == (["rank 0 · stream 7", "rank 1 · stream 3"], 2)
     equal = [
@@ -95,7 +95,7 @@ def _many() -> Profile:
 def test_middle_step_is_drawn_completely_if_levels_cannot_hold_all_ops(
     boxes: int, detailed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_BOXES", boxes)
+    monkeypatch.setattr(module, "MAX_BOXES", boxes)
     drawn = _drawn(_many())
     levels = [level for level in drawn["levels"] if "from" in level]
     assert bool(levels) == detailed
@@ -113,12 +113,12 @@ def test_middle_step_is_drawn_completely_if_levels_cannot_hold_all_ops(
 def test_step_with_too_many_ops_is_drawn_at_its_beginning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "MOST_BOXES", 3)
-    monkeypatch.setattr(module, "MOST_IN_DETAIL", 3)
+    monkeypatch.setattr(module, "MAX_BOXES", 3)
+    monkeypatch.setattr(module, "MAX_IN_DETAIL", 3)
     level = _drawn(_many())["levels"][-1]
     assert (level["from"], level["to"]) == (130, 1060)
     assert [lane[0] for lane in level["lanes"]] == [[1000, 40], [1020]]
-    monkeypatch.setattr(module, "MOST_IN_DETAIL", 7)
+    monkeypatch.setattr(module, "MAX_IN_DETAIL", 7)
     level = _drawn(_many())["levels"][-1]
     assert (level["to"], sum(len(lane[0]) for lane in level["lanes"])) == (1130, 7)
 

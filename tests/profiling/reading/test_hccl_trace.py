@@ -132,7 +132,7 @@ def test_unusable_parts_of_a_trace_are_named(
         Missing(file="shown.json", what="the end: truncated"),
     )
     # Two events name the lanes.
-    monkeypatch.setattr(hccl_trace, "_MOST_EVENTS", 4)
+    monkeypatch.setattr(hccl_trace, "_MAX_EVENTS", 4)
     assert content(tmp_path, whole).missing == ()
     more = content(tmp_path, whole, slice_(1, "c", 20, 1), slice_(1, "d", 30, 1))
     assert more.collectives is not None

@@ -73,7 +73,7 @@ def test_path_does_not_grow_with_modules_that_call_themselves() -> None:
     (path,) = at(LayersOverTime(deep, backward()), (1, 5000))
     assert path is not None
     assert path.startswith("Deep_0.Deep_1.")
-    assert len(path) <= room._MOST_CHARACTERS  # pyright: ignore[reportPrivateUsage]
+    assert len(path) <= room._MAX_CHARACTERS  # pyright: ignore[reportPrivateUsage]
 
 
 def test_launches_lose_their_thread_and_get_a_layer_only_where_modules_were_called() -> None:

@@ -385,7 +385,7 @@ def test_ops_without_a_limit_are_kept(rates: Options) -> None:
 def test_longest_of_too_many_different_ops_are_kept(
     rates: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(roofline, "MOST_COMBINATIONS", 4)
+    monkeypatch.setattr(roofline, "MAX_COMBINATIONS", 4)
     profile = profile_of(_LIMITED)
     table = limits(profile, require_chip(profile, rates))
     assert table.select("type", "least_ns", "bound", "flops", "bytes").rows() == [
@@ -399,7 +399,7 @@ def test_longest_of_too_many_different_ops_are_kept(
 def test_ties_among_the_last_ops_are_broken_by_text(
     rates: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(roofline, "MOST_COMBINATIONS", 3)
+    monkeypatch.setattr(roofline, "MAX_COMBINATIONS", 3)
     sizes = ("7", "9", "5", "8", "6")
     profile = profile_of([_row("Add", 4_000, size) for size in sizes] + [_row("Add", 9_000, "1")])
     table = limits(profile, require_chip(profile, rates))
@@ -440,4 +440,4 @@ def test_ops_without_shapes_have_no_limits(rates: Options) -> None:
 def test_without_counters_no_pipe_is_the_busiest(rates: Options) -> None:
     table = VIEWS["roofline"].make(profile_of([_row("Add", 9_000, "8")]), rates)
     assert table["busiest_pipe"].to_list() == [None]
-    assert roofline.MOST_COMBINATIONS == 20_000
+    assert roofline.MAX_COMBINATIONS == 20_000

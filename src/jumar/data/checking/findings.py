@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jumar.data.checking.item import CheckedPart, Item
-from jumar.data.checking.lookalikes import MOST_NEIGHBOURS, alike, groups_of
+from jumar.data.checking.lookalikes import MAX_NEIGHBOURS, alike, groups_of
 from jumar.ground.text import counted
 
 FAR_FROM_MEDIAN = 4.0
@@ -17,7 +17,7 @@ SPREADS = 6.0
 """But only if its distance from the median is this many times that of half of the items."""
 FEW_SAMPLES = 0.1
 """A class is small below this fraction of the median class."""
-FEWEST_SAMPLES = 5
+MIN_SAMPLES = 5
 """A class below this number is always small."""
 
 
@@ -132,7 +132,7 @@ def _near(entries: Sequence[_Known], copy_pairs: set[tuple[int, int]]) -> list[F
     findings = _duplicates(entries, groups, "looks the same")
     if len(crowded):
         message = (
-            f"more than {MOST_NEIGHBOURS} others may look the same; only the nearest were compared"
+            f"more than {MAX_NEIGHBOURS} others may look the same; only the nearest were compared"
         )
         crowd_places = [[entries[index].place] for index in crowded.tolist()]
         findings.append(Finding(kind="look-alike", what=message, groups=crowd_places))
@@ -235,7 +235,7 @@ def _classes(parts: Sequence[PartItems]) -> Iterator[Finding]:
         nonzero_counts = [count for count in class_counts.values() if count]
         if not nonzero_counts:
             continue
-        minimum = max(FEWEST_SAMPLES, FEW_SAMPLES * float(np.median(nonzero_counts)))
+        minimum = max(MIN_SAMPLES, FEW_SAMPLES * float(np.median(nonzero_counts)))
         rare_classes = [
             [Place(part, name, counted(count, "item"))]
             for name, count in sorted(class_counts.items())

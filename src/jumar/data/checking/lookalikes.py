@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from jumar.data.checking.pictures import LOOK_SIDE
 
-MOST_DIFFERENCE = 4
+MAX_DIFFERENCE = 4
 """Levels of 0 to 255 by which any of the means may differ."""
-MOST_MEAN_DIFFERENCE = 1.0
+MAX_MEAN_DIFFERENCE = 1.0
 """Levels by which they may differ on average."""
-LEAST_CONTRAST = 8.0
+MIN_CONTRAST = 8.0
 """Standard deviation of the means, in levels, below which an image is not compared."""
 _BLOCKS = 4
-MOST_NEIGHBOURS = 32
+MAX_NEIGHBOURS = 32
 """Maximum number of images that each is compared with; all pairs of many look-alikes would not fit
 into memory."""
 
@@ -31,7 +31,7 @@ class Alike(NamedTuple):
 
     Attributes:
         pairs: Their indices, [pairs, 2].
-        crowded: Images with more than `MOST_NEIGHBOURS` candidates, of which only the nearest
+        crowded: Images with more than `MAX_NEIGHBOURS` candidates, of which only the nearest
             were compared, in ascending order.
     """
 
@@ -52,7 +52,7 @@ def alike(looks: NDArray[np.uint8], aspects: NDArray[np.float64]) -> Alike:
 
     first: dict[bytes, int] = {}
     exact_pairs: list[tuple[int, int]] = []
-    for index in np.flatnonzero(looks.std(axis=1) >= LEAST_CONTRAST).tolist():
+    for index in np.flatnonzero(looks.std(axis=1) >= MIN_CONTRAST).tolist():
         first_index = first.setdefault(looks[index].tobytes() + aspects[index].tobytes(), index)
         if first_index != index:
             exact_pairs.append((first_index, index))
@@ -64,12 +64,12 @@ def alike(looks: NDArray[np.uint8], aspects: NDArray[np.float64]) -> Alike:
     shape = (len(rows), _BLOCKS, side, _BLOCKS, side)
     blocks = looks[rows].reshape(shape).mean(axis=(2, 4)).reshape(len(rows), -1)
     # Block means differ by no more than their pixels do, so no pair is missed.
-    count = min(MOST_NEIGHBOURS + 2, len(rows))  # itself, and one more to detect a crowd
-    bound = MOST_DIFFERENCE + 1e-6  # the bound itself is excluded
+    count = min(MAX_NEIGHBOURS + 2, len(rows))  # itself, and one more to detect a crowd
+    bound = MAX_DIFFERENCE + 1e-6  # the bound itself is excluded
     query_result = KDTree(blocks).query(blocks, count, p=np.inf, distance_upper_bound=bound)
     neighbours = np.asarray(query_result[1], np.int64)
     is_neighbour = neighbours < len(rows)
-    crowded = rows[is_neighbour.sum(axis=1) > MOST_NEIGHBOURS + 1]
+    crowded = rows[is_neighbour.sum(axis=1) > MAX_NEIGHBOURS + 1]
     row, column = np.nonzero(is_neighbour)
     pairs = np.unique(np.sort(np.column_stack([row, neighbours[row, column]]), axis=1), axis=0)
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
@@ -84,8 +84,8 @@ def _confirmed(
     first, second = looks[pairs[:, 0]].astype(np.int16), looks[pairs[:, 1]].astype(np.int16)
     differences = np.abs(first - second)
     ratios = aspects[pairs[:, 0]] / aspects[pairs[:, 1]]
-    is_alike = (differences.max(axis=1) <= MOST_DIFFERENCE) & (
-        differences.mean(axis=1) <= MOST_MEAN_DIFFERENCE
+    is_alike = (differences.max(axis=1) <= MAX_DIFFERENCE) & (
+        differences.mean(axis=1) <= MAX_MEAN_DIFFERENCE
     )
     return pairs[is_alike & (np.abs(np.log(ratios)) < 0.02)]
 

@@ -13,7 +13,7 @@ from jumar.data.records.offset_files import LARGEST_IMAGE, OffsetFiles, too_larg
 from jumar.data.samples import CorruptRecord, Record
 from jumar.ground.errors import UserError
 
-MOST_EXPANSION = 200
+MAX_EXPANSION = 200
 """Unpacked bytes per packed byte above which a member is rejected as a decompression bomb."""
 ALWAYS_ALLOWED = 16 * 2**20
 """Unpacked bytes up to which the expansion is not checked: a blank bitmap shrinks a lot."""
@@ -118,7 +118,7 @@ class ImageZip(ListedImages):
     def _unpack(self, offset: int, packed_size: int, size: int, method: int) -> bytes:
         if max(size, packed_size) > LARGEST_IMAGE:
             raise ValueError(too_large(max(size, packed_size)))
-        if size > max(ALWAYS_ALLOWED, MOST_EXPANSION * packed_size):
+        if size > max(ALWAYS_ALLOWED, MAX_EXPANSION * packed_size):
             raise ValueError(f"{packed_size} bytes that unpack to {size}: refused as a zip bomb")
         if not size:
             raise ValueError("the file is empty")

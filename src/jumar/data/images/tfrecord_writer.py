@@ -39,7 +39,7 @@ Progress = Callable[[int, int], None]
 """Called with the images written and their total, from the calling thread, twice a second."""
 
 PREFIXES: dict[Split, Prefix] = {"train": "train", "eval": "validation"}
-MOST_SHARDS = 99999
+MAX_SHARDS = 99999
 _ORDER_SEED = 0
 _REPORT_S = 0.5
 _GZIP_LEVEL = 1
@@ -288,8 +288,8 @@ class _Job:
 
 def _check_request(part: _Part, destination: Path, label_offset: int) -> None:
     source, prefix, shards = part.source, part.prefix, part.shards
-    if not 1 <= shards <= MOST_SHARDS:
-        raise UserError(f"{shards} shards", where="--shards", todo=f"Allowed: 1 to {MOST_SHARDS}.")
+    if not 1 <= shards <= MAX_SHARDS:
+        raise UserError(f"{shards} shards", where="--shards", todo=f"Allowed: 1 to {MAX_SHARDS}.")
     if shards > len(source):
         raise UserError(
             f"{counted(len(source), f'{prefix} image')} cannot fill {counted(shards, 'shard')}",

@@ -34,7 +34,7 @@ from jumar.data.samples import Batch, Fault, SampleKey, SampleSet
 from jumar.ground.errors import UserError
 from jumar.ground.machine import checked_count, usable_cores
 
-MOST_WORKERS = 16
+MAX_WORKERS = 16
 """Maximum per rank when jumar chooses; more rarely help, and each takes memory."""
 PREFETCH = 2
 """Batches that each worker prepares ahead, unless the settings say otherwise."""
@@ -78,7 +78,7 @@ def resolve_workers(requested: int, *, local_world: int, on_cpu: bool) -> int:
     cores = max(1, usable_cores() // max(1, local_world))
     if on_cpu:
         return 0 if cores == 1 else max(1, cores // 16)
-    return min(cores, MOST_WORKERS)
+    return min(cores, MAX_WORKERS)
 
 
 def train_batches(

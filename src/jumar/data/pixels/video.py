@@ -34,7 +34,7 @@ _DURATION_UNITS = 1_000_000
 """Units of FFmpeg's AV_TIME_BASE per second."""
 _WHOLE_SHARE = 0.95
 """Minimum fraction of the announced frames; headers of variable-rate videos are slightly off."""
-_MOST_PIXELS = 89_000_000
+_MAX_PIXELS = 89_000_000
 
 
 def is_video(name: str) -> bool:
@@ -111,7 +111,7 @@ class VideoReader:
                 continue
             for frame in decoded:
                 number += 1
-                if frame.width * frame.height > _MOST_PIXELS:
+                if frame.width * frame.height > _MAX_PIXELS:
                     origin = f"{self._path}, frame {number}"
                     yield Fault(origin=origin, reason=f"{frame.width} x {frame.height} pixels")
                     continue

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jumar.data.images.class_folders import DiskTree, join
-from jumar.data.images.image_zip import ALWAYS_ALLOWED, MOST_EXPANSION, ZipTree
+from jumar.data.images.image_zip import ALWAYS_ALLOWED, MAX_EXPANSION, ZipTree
 from jumar.data.polygons import label_json, label_mat
 from jumar.data.polygons.label_lines import BadLine, Outline, form_of, outlines_of
 from jumar.data.text.numbered_lines import line_of
@@ -115,7 +115,7 @@ def _read(tree: DiskTree, name: str) -> bytes:
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, origin: str) -> bytes:
-    largest = min(_LARGEST, max(ALWAYS_ALLOWED, MOST_EXPANSION * info.compress_size))
+    largest = min(_LARGEST, max(ALWAYS_ALLOWED, MAX_EXPANSION * info.compress_size))
     if info.file_size > largest:
         raise UserError(
             f"{info.compress_size} bytes that unpack to {info.file_size}: refused as a zip bomb",

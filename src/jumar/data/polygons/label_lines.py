@@ -31,7 +31,7 @@ _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 _ARRAY = re.compile(r"\b([xy])\s*:\s*\[\[(.*?)\]\]", re.DOTALL)
 _TOTAL_TEXT = re.compile(r"^\s*x\s*:\s*\[\[")
 _WORDS = re.compile(r"transcriptions\s*:\s*\[\s*(.*?)\s*\]\s*$", re.DOTALL)
-_MOST_NUMBERS = 400
+_MAX_NUMBERS = 400
 
 
 class Outline(NamedTuple):
@@ -122,7 +122,7 @@ def _parts(line: str) -> list[str]:
 
 def _leading_numbers(parts: Sequence[str]) -> int:
     count = 0
-    for part in parts[:_MOST_NUMBERS]:
+    for part in parts[:_MAX_NUMBERS]:
         if not _NUMBER.fullmatch(part):
             break
         count += 1

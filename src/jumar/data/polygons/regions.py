@@ -16,7 +16,7 @@ DONT_CARE = "###"
 UNCERTAIN = frozenset({"*", "?"})
 """Transcriptions that the originals leave out of training too, though they count in scores."""
 
-_LEAST_AREA = 1.0
+_MIN_AREA = 1.0
 _SAME_POINT = 1e-6
 _FARTHEST = 1e6
 
@@ -75,7 +75,7 @@ def mended(corners: NDArray[Any], size: tuple[int, int] | None = None) -> tuple[
         points = _uncrossed(points)
         faults.append("the corners are in an order that crosses itself")
     area = signed_area(points)
-    if abs(area) < _LEAST_AREA:
+    if abs(area) < _MIN_AREA:
         raise BrokenPolygon(f"its area is {abs(area):.3g} square pixels")
     if area < 0:
         points = np.concatenate([points[:1], points[:0:-1]])
@@ -124,7 +124,7 @@ def _clipped(points: Corners, size: tuple[int, int]) -> Corners:
 
     height, width = size
     clipped: Any = shapely.intersection(shapely.polygons(points), shapely.box(0, 0, width, height))
-    if clipped.area < _LEAST_AREA:
+    if clipped.area < _MIN_AREA:
         raise BrokenPolygon(f"it lies outside the image of {width} x {height} pixels")
     if clipped.geom_type != "Polygon":
         raise BrokenPolygon("the border of the image cuts it into several pieces")

@@ -35,13 +35,13 @@ from jumar.ground.processes import begin_worker, process_context
 Script = Literal["latin", "chinese", "both"]
 Pixels = NDArray[np.uint8]
 
-LEAST_SIDE = 8.0
+MIN_SIDE = 8.0
 """Words with a shorter side, in pixels, are `###`."""
 
 _DRAW = 11
 """First word of the entropy, which no other use of a seed has."""
 _TINY_SHARE = 0.08
-_LEAST_CONTRAST = 70.0
+_MIN_CONTRAST = 70.0
 _ATTEMPTS = 12
 
 
@@ -240,7 +240,7 @@ def _write_word(
         part[:] = np.rint(part * (1 - alpha) + colour * alpha).astype(np.uint8)
         outline, _ = mended(np.round(corners, 1), pixels.shape[:2])
         sides = np.hypot(*(np.roll(outline, -1, axis=0) - outline).T)
-        ignored = bool(sides.min() < LEAST_SIDE)
+        ignored = bool(sides.min() < MIN_SIDE)
         return Region(corners=outline, text=DONT_CARE if ignored else word, ignored=ignored)
     return None
 
@@ -301,7 +301,7 @@ def _contrasting(part: Pixels, random: np.random.Generator) -> NDArray[np.float6
     below = float(part.reshape(-1, 3).mean(axis=0) @ luma)
     colour = random.uniform(0, 255, 3)
     for _ in range(_ATTEMPTS):
-        if abs(float(colour @ luma) - below) >= _LEAST_CONTRAST:
+        if abs(float(colour @ luma) - below) >= _MIN_CONTRAST:
             return colour
         colour = random.uniform(0, 255, 3)
     return np.full(3, 0.0 if below > 127 else 255.0)

@@ -10,7 +10,7 @@ from jumar.ground.text import size_text
 LARGEST_IMAGE = 256 * 2**20
 """Size in bytes above which an encoded image is rejected instead of read into memory."""
 
-MOST_OPEN = 256
+MAX_OPEN = 256
 """Open files per source: 1024 ImageNet shards would hit the usual limit of 1024 per process."""
 
 
@@ -64,7 +64,7 @@ class OffsetFiles:
         descriptor = self._open.get(which)
         if descriptor is None:
             descriptor = _Descriptor(self._paths[which])
-            for oldest in list(self._open)[: len(self._open) + 1 - MOST_OPEN]:
+            for oldest in list(self._open)[: len(self._open) + 1 - MAX_OPEN]:
                 # Another thread may still be reading from it: it closes with its last reference.
                 self._open.pop(oldest, None)
             self._open[which] = descriptor

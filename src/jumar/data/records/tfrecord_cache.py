@@ -25,7 +25,7 @@ from jumar.ground.files import is_at
 from jumar.ground.paths import exists, open_to_read
 from jumar.ground.text import size_text
 
-MOST_EXPANSION = 100
+MAX_EXPANSION = 100
 """Unpacked bytes per packed byte above which a file is rejected as a decompression bomb: encoded
 images hardly shrink, and DEFLATE reaches about 1000 for constant bytes."""
 ALWAYS_ALLOWED = 256 * 2**20
@@ -159,7 +159,7 @@ def _forget_earlier(entry: Path) -> None:
 
 
 def _unpack(path: Path, target: BinaryIO, stop: Event) -> None:
-    allowed_bytes = max(ALWAYS_ALLOWED, MOST_EXPANSION * path.stat().st_size)
+    allowed_bytes = max(ALWAYS_ALLOWED, MAX_EXPANSION * path.stat().st_size)
     written_bytes = 0
     for piece in _inflate(path):
         if stop.is_set():
@@ -173,7 +173,7 @@ def _unpack(path: Path, target: BinaryIO, stop: Event) -> None:
         written_bytes += len(piece)
         if written_bytes > allowed_bytes:
             raise UserError(
-                f"unpacks to more than {size_text(allowed_bytes)}, over {MOST_EXPANSION} times "
+                f"unpacks to more than {size_text(allowed_bytes)}, over {MAX_EXPANSION} times "
                 "its size: refused as a decompression bomb",
                 where=str(path),
                 todo="If you trust the file, decompress it yourself and give that path.",

@@ -30,7 +30,7 @@ _SUBFORMAT = 24
 _UNFILLED_FROM = 0x7FFFF000
 """Lengths from here on were never filled in: a program that writes to a pipe cannot seek back.
 eSpeak NG leaves exactly this number, others all ones."""
-_MOST_CHANNELS = 64
+_MAX_CHANNELS = 64
 _RATES = range(1_000, 768_001)
 
 
@@ -186,7 +186,7 @@ def _format(chunk: bytes) -> _Format:
     if bits not in ((8, 16, 24, 32) if coding == _PCM else (32, 64)):
         kind = "PCM" if coding == _PCM else "float"
         raise ValueError(f"{bits}-bit {kind} is not supported")
-    if not 1 <= channels <= _MOST_CHANNELS or rate not in _RATES:
+    if not 1 <= channels <= _MAX_CHANNELS or rate not in _RATES:
         raise ValueError(f"implausible format: {channels} channels at {rate} samples per second")
     form = _Format(coding=coding, channels=channels, rate=rate, bits=bits)
     if frame != form.frame_bytes:

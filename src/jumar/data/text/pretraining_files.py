@@ -26,8 +26,8 @@ from jumar.ground.paths import (
 )
 
 MANIFEST = "pretraining.json"
-MOST_SHARDS = 99999
-MOST_PIECES = 1 << 21
+MAX_SHARDS = 99999
+MAX_PIECES = 1 << 21
 Progress = Callable[[int, int], None]
 Notice = Callable[[str], None]
 
@@ -105,16 +105,16 @@ def check_request(request: PretrainingRequest) -> None:
     Raises:
         UserError: The destination exists or is among the texts, or a number is out of range.
     """
-    if not 1 <= request.shards <= MOST_SHARDS:
+    if not 1 <= request.shards <= MAX_SHARDS:
         raise UserError(
-            f"{request.shards} shards", where="--shards", todo=f"Allowed: 1 to {MOST_SHARDS}."
+            f"{request.shards} shards", where="--shards", todo=f"Allowed: 1 to {MAX_SHARDS}."
         )
     vocabulary = request.tokenizer.vocabulary
-    if len(vocabulary) > MOST_PIECES:
+    if len(vocabulary) > MAX_PIECES:
         raise UserError(
             f"{len(vocabulary)} word pieces",
             where=vocabulary.where,
-            todo=f"At most {MOST_PIECES} are supported.",
+            todo=f"At most {MAX_PIECES} are supported.",
         )
     target = resolved(request.destination)
     for path in request.files:

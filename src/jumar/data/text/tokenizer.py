@@ -23,7 +23,7 @@ from jumar.ground.paths import expanded, is_file, is_folder, missing, read_text
 LONGEST_WORD = 200
 """Characters above which a word is unknown, in google-research/bert and NEZHA. Ascend's Bert-base
 and Nezha-large use 100."""
-_MOST_WORDS = 300_000
+_MAX_WORDS = 300_000
 """Number of cached words with their pieces, about 100 MB."""
 
 
@@ -117,7 +117,7 @@ class _CutWords(dict[str, tuple[int, ...]]):
 
     def bound(self) -> None:
         """Clear the cache when it has too many words."""
-        if len(self) > _MOST_WORDS:
+        if len(self) > _MAX_WORDS:
             self.clear()
 
 

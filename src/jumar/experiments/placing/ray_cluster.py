@@ -23,7 +23,7 @@ from jumar.experiments.sweep_plan import stopping_signal
 from jumar.ground.errors import UserError
 from jumar.ground.text import counted
 
-MOST_LOSSES = 5
+MAX_LOSSES = 5
 """How often a run may be lost before it counts as failed: it may be the run that kills nodes."""
 ray: Any = import_module("ray")
 _errors: Any = import_module("ray.exceptions")
@@ -168,7 +168,7 @@ class RayCluster(Place):
             return Ended(job=job, code=0)
         if self.stopped_by or placed.is_stopped:
             return Ended(job=job, code=128 + (self.stopped_by or signal.SIGTERM))
-        if placed.losses >= MOST_LOSSES:
+        if placed.losses >= MAX_LOSSES:
             note = f"lost {placed.losses + 1} times with its worker ({reason})"
             return Ended(job=job, code=-signal.SIGKILL, note=note)
         self._say(f"{job.name} was lost with its worker ({reason}), starting it again")

@@ -14,7 +14,7 @@ from jumar.ground.machine import memory_bytes, process_memory, usable_cores
 from jumar.ground.text import size_text
 
 _LOOKS_EVERY_S = 0.05
-_LEAST_BYTES = 512 * 2**20
+_MIN_BYTES = 512 * 2**20
 """Minimum memory of a run: torch and a small network."""
 
 
@@ -50,7 +50,7 @@ class ThisMachine(Place):
         super().__init__()
         self._at_once, self._devices, self._say = at_once, devices, say
         self._children: list[_Child] = []
-        self._largest = _LEAST_BYTES
+        self._largest = _MIN_BYTES
         self._was_short = False
 
     @property

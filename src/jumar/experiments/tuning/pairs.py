@@ -18,11 +18,11 @@ from typing import Final, Literal
 Pair = tuple[float, float]
 """Seconds per step of the reference and of the candidate."""
 
-LEAST_GAIN: Final = 1.01
+MIN_GAIN: Final = 1.01
 """A smaller speed-up is not worth a setting that differs from the recipe's."""
 PROMISING: Final = 1.05
 """From this estimate on, measuring longer is worthwhile."""
-LEAST_PAIRS: Final = 3
+MIN_PAIRS: Final = 3
 _LEVEL: Final = 0.05
 _LEVEL_OF_LONG_RACES: Final = 0.002
 """With it, equal settings do not win more races by continuing: 13 to 17 of 300 on simulated
@@ -82,10 +82,10 @@ def judge(
         interval has no worthwhile speed-up, `undecided` if the pairs are used up; None if another
         pair is needed.
     """
-    if len(pairs) < LEAST_PAIRS:
+    if len(pairs) < MIN_PAIRS:
         return None if len(pairs) < most else "undecided"
     measured = speedup(pairs)
-    if measured.high < LEAST_GAIN:
+    if measured.high < MIN_GAIN:
         return "not faster"
     if (
         len(pairs) >= _SIGN_TEST_FROM
@@ -109,7 +109,7 @@ def _is_beyond_doubt(pairs: Sequence[Pair]) -> bool:
 
 def is_faster(measured: Speedup) -> bool:
     """Whether a speedup is proved: its interval excludes 1, and it is at least 1 %."""
-    return measured.low > 1.0 and measured.ratio >= LEAST_GAIN
+    return measured.low > 1.0 and measured.ratio >= MIN_GAIN
 
 
 def _student(logs: Sequence[float]) -> tuple[float, tuple[float, float]]:

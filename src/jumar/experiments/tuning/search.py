@@ -11,7 +11,7 @@ from jumar.experiments.tuning.journal import Comparison, Journal, Outcome
 from jumar.experiments.tuning.knobs import COMPILE, Choice, Combination
 from jumar.experiments.tuning.measured_process import Block, NotMeasured
 from jumar.experiments.tuning.pairs import (
-    LEAST_PAIRS,
+    MIN_PAIRS,
     PROMISING,
     Pair,
     Speedup,
@@ -24,13 +24,13 @@ from jumar.experiments.tuning.result import START, Found, Tried, tried_line
 from jumar.ground.errors import UserError
 from jumar.ground.text import counted
 
-MOST_PAIRS: Final = 12
-MOST_PAIRS_IF_PROMISING: Final = 36
+MAX_PAIRS: Final = 12
+MAX_PAIRS_IF_PROMISING: Final = 36
 NOISE_PAIRS: Final = 5
 SITTINGS: Final = 4
 """How often both settings are restarted for the confirmation: two processes with equal settings may
 differ permanently, because of the memory pages they got."""
-MOST_SITTINGS: Final = 8
+MAX_SITTINGS: Final = 8
 """The same if the gain is large and its interval still contains 1."""
 PAIRS_A_SITTING: Final = 4
 _COMPILE_S: Final = 120.0
@@ -236,7 +236,7 @@ class SpeedSearch:
         bench = self._bench
         pair_s = 2 * max(BLOCK_S, bench.step_s)
         start_s = bench.start_s or 8.0
-        race_s = start_s + LEAST_PAIRS * pair_s + (_COMPILE_S if choice.knob == COMPILE else 0.0)
+        race_s = start_s + MIN_PAIRS * pair_s + (_COMPILE_S if choice.knob == COMPILE else 0.0)
         return race_s + self._confirmation_s()
 
     def _confirmation_s(self) -> float:
@@ -266,7 +266,7 @@ class SpeedSearch:
                 return ended("changes the weights")
             bench.block(_CANDIDATE, candidate)
             while (verdict := _verdict(pairs)) is None:
-                if self._clock.left() < self._confirmation_s() and len(pairs) >= LEAST_PAIRS:
+                if self._clock.left() < self._confirmation_s() and len(pairs) >= MIN_PAIRS:
                     return None
                 turned = bool(len(pairs) % 2)
                 pair, _ = bench.pair((_BEST, best), (_CANDIDATE, candidate), turned=turned)
@@ -286,7 +286,7 @@ class SpeedSearch:
     ) -> None:
         """Record how a race ended, and continue from the winner."""
         result = self.found
-        measured = speedup(comparison.pairs) if len(comparison.pairs) >= LEAST_PAIRS else None
+        measured = speedup(comparison.pairs) if len(comparison.pairs) >= MIN_PAIRS else None
         weights = None
         if comparison.hashes:
             weights = "identical" if comparison.hashes == self._hashes else "rounding"
@@ -317,7 +317,7 @@ class SpeedSearch:
         pairs: list[Pair] = []
         start_settings, best_settings = ("start", START), ("final", result.best)
         try:
-            for sitting in range(MOST_SITTINGS):
+            for sitting in range(MAX_SITTINGS):
                 if sitting >= SITTINGS and not _is_open(speedup(pairs)):
                     break
                 bench.ready()
@@ -332,7 +332,7 @@ class SpeedSearch:
 
 
 def _verdict(pairs: Sequence[Pair]) -> Verdict | None:
-    return judge(pairs, most=MOST_PAIRS, most_if_promising=MOST_PAIRS_IF_PROMISING)
+    return judge(pairs, most=MAX_PAIRS, most_if_promising=MAX_PAIRS_IF_PROMISING)
 
 
 def _is_open(measured: Speedup) -> bool:

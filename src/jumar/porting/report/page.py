@@ -25,9 +25,9 @@ LINES_KEPT_WHOLE = 2_000
 PAGE_CHARACTERS = 6_000_000
 """About this many characters of differences fit on a page; what follows is left out, and the
 page says so. A browser opens a page of that size in a second or two."""
-MOST_FINDINGS = 2_000
-MOST_FILES = 5_000
-MOST_KEPT = 1_000
+MAX_FINDINGS = 2_000
+MAX_FILES = 5_000
+MAX_KEPT = 1_000
 _PACKAGE = "jumar.porting.report"
 _FILES_OPEN = 12
 _CHARACTERS_A_ROW = 150
@@ -84,16 +84,16 @@ def render(report: TreeReport, language: Language = "en") -> str:
         findings=_grouped(
             [
                 _finding_view(file, finding, keys.get(id(file)))
-                for file, finding in findings[:MOST_FINDINGS]
+                for file, finding in findings[:MAX_FINDINGS]
             ]
         ),
-        findings_left_out=max(0, len(findings) - MOST_FINDINGS),
+        findings_left_out=max(0, len(findings) - MAX_FINDINGS),
         views=views,
         files_open=len(views) <= _FILES_OPEN,
-        others=[file for file in report.files if not file.edits][:MOST_FILES],
-        others_left_out=max(0, sum(not file.edits for file in report.files) - MOST_FILES),
-        kept_places=sorted(kept, key=_by_rule)[:MOST_KEPT],
-        kept_left_out=max(0, len(kept) - MOST_KEPT),
+        others=[file for file in report.files if not file.edits][:MAX_FILES],
+        others_left_out=max(0, sum(not file.edits for file in report.files) - MAX_FILES),
+        kept_places=sorted(kept, key=_by_rule)[:MAX_KEPT],
+        kept_left_out=max(0, len(kept) - MAX_KEPT),
         is_fold=_is_fold,
         pieces=_pieces,
         lines_of=lines_of,

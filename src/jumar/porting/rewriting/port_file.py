@@ -22,8 +22,8 @@ from jumar.porting.script.source import Lines, SourceText
 
 _Item = TypeVar("_Item", Edit, Finding)
 _REFERENCES = (ast.Name, ast.Attribute)
-_MOST_PASSES = 6
-_MOST_EXCERPT = 1500
+_MAX_PASSES = 6
+_MAX_EXCERPT = 1500
 _NEAR = 200
 """Maximum distance from a node, in characters, of an insertion that is shown with it."""
 _IMPORT_RULE = "npu-import"
@@ -133,7 +133,7 @@ def _rounds(module: Module, options: PortOptions) -> list[_Applied]:
     """Rounds of all rules; the last one has rewrites only if the rules do not converge."""
     rounds: list[_Applied] = []
     own_empty = empty_branches(module.tree)
-    for _ in range(_MOST_PASSES):
+    for _ in range(_MAX_PASSES):
         view = View(module, options, own_empty)
         result = _run_rules(view, rule_index(options.source, options.minimal))
         applied_pass = _apply(view, result)
@@ -373,7 +373,7 @@ def _shown_span(module: Module, rewrite: Rewrite) -> tuple[int, int]:
 
 
 def _excerpt(text: str) -> str:
-    return text if len(text) <= _MOST_EXCERPT else f"{text[:_MOST_EXCERPT]}…"
+    return text if len(text) <= _MAX_EXCERPT else f"{text[:_MAX_EXCERPT]}…"
 
 
 def _parsed(text: str) -> ast.Module | None:

@@ -14,7 +14,7 @@ from jumar.porting.script.source import Lines
 _LIBRARIES = ("npu_bridge", "tensorflow", "keras", "horovod", "torch", "torch_npu")
 """Absolute imports of these are never modules of the tree: a tree that holds a copy of npu_bridge
 would otherwise hide from the rules what they have written themselves."""
-_MOST_ALIASES = 12
+_MAX_ALIASES = 12
 """Maximum length of a chain of aliases: longer ones are loops."""
 
 
@@ -190,7 +190,7 @@ class Module:
         return list(dict.fromkeys(path for path in paths if path and path != self.path))
 
     def _name_of(self, node: ast.expr, depth: int) -> str | None:
-        if depth > _MOST_ALIASES:
+        if depth > _MAX_ALIASES:
             return None
         if isinstance(node, ast.Attribute):
             base = self.name_of(node.value) if depth == 0 else self._name_of(node.value, depth)

@@ -16,11 +16,11 @@ from jumar.porting.script.source import Unreadable, decode
 LARGEST_SCRIPT = 5_000_000
 """Bytes; a larger script is data, and its syntax tree would take gigabytes."""
 
-_MOST_BYTES = 2_000_000
+_MAX_BYTES = 2_000_000
 """Maximum bytes of a module that is read to resolve an import; longer ones are data."""
-_MOST_PARSED = 2_000_000
+_MAX_PARSED = 2_000_000
 """Characters of modules that are cached parsed: a tree takes some 40 bytes per character."""
-_MOST_KEPT = 256_000_000
+_MAX_KEPT = 256_000_000
 """Bytes of files that are cached, so that none is read twice; those beyond are read again."""
 
 
@@ -62,7 +62,7 @@ class Project:
             raise OSError(errno.EINVAL, "it is not a regular file")
         with (self.root / path).open("rb") as stream:
             content = Content(stream.read(LARGEST_SCRIPT + 1), _state(os.fstat(stream.fileno())))
-        if len(content.data) <= LARGEST_SCRIPT and self._kept + len(content.data) <= _MOST_KEPT:
+        if len(content.data) <= LARGEST_SCRIPT and self._kept + len(content.data) <= _MAX_KEPT:
             self._contents[path] = content
             self._kept += len(content.data)
         return content.data
@@ -153,7 +153,7 @@ class Project:
             return self._modules[path]
         module = None
         try:
-            if not path.endswith("/") and (self.root / path).stat().st_size <= _MOST_BYTES:
+            if not path.endswith("/") and (self.root / path).stat().st_size <= _MAX_BYTES:
                 text = decode(self.content(path)).text
                 module = self._in_python3(text, path)
         except (OSError, Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
@@ -165,7 +165,7 @@ class Project:
         before = self._modules.pop(path, None)
         self._parsed += len(module.text if module else "") - len(before.text if before else "")
         self._modules[path] = module
-        while self._parsed > _MOST_PARSED and len(self._modules) > 1:
+        while self._parsed > _MAX_PARSED and len(self._modules) > 1:
             _, oldest = self._modules.popitem(last=False)
             self._parsed -= len(oldest.text) if oldest else 0
 

@@ -82,7 +82,7 @@ _BLOCK = re.compile(
     re.MULTILINE,
 )
 """A compound statement and its first line; `Args:` of a docstring begins no block."""
-_MOST_BLOCKS = 500
+_MAX_BLOCKS = 500
 """Blocks that are examined: one of them may be an example within a text."""
 
 
@@ -107,7 +107,7 @@ class Lines:
     @cached_property
     def indentation(self) -> str:
         """One level of indentation, as in most indented blocks; else four spaces."""
-        steps = Counter(match["step"] for match in islice(_BLOCK.finditer(self.text), _MOST_BLOCKS))
+        steps = Counter(match["step"] for match in islice(_BLOCK.finditer(self.text), _MAX_BLOCKS))
         step = next((step for step, _ in steps.most_common(1)), "")
         return step if step == "\t" or len(step) in (2, 3, 4, 8) else "    "
 

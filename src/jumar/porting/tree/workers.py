@@ -16,7 +16,7 @@ Port = Callable[[str], FileReport]
 
 LONGEST_SECONDS = 60
 """Time limit for one script; the largest real ones take a second."""
-MOST_MEMORY = 1_500_000_000
+MAX_MEMORY = 1_500_000_000
 """Bytes that a process may take for the syntax trees of a script."""
 
 _port: Port | None = None
@@ -82,8 +82,8 @@ def _start(port: Port) -> None:
     begin_worker()
     signal.signal(signal.SIGALRM, _out_of_time)
     most = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    if most == resource.RLIM_INFINITY or most > MOST_MEMORY:
-        resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, most))
+    if most == resource.RLIM_INFINITY or most > MAX_MEMORY:
+        resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY, most))
     # Syntax trees are many small objects that live until the script is done.
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)

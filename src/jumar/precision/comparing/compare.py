@@ -21,7 +21,7 @@ from jumar.precision.comparing.replay import replay
 from jumar.precision.comparing.unequal import first_unequal, hashed_values
 from jumar.precision.dumps.dump import Call, Dump, Value
 
-_FEWEST_PAIRED: Final = 0.05
+_MIN_PAIRED: Final = 0.05
 """With less than this fraction of calls paired, two dumps are of different models."""
 
 _LAYER_GRADIENTS: Final = ("module", "backward")
@@ -105,7 +105,7 @@ def _check_steps(*dumps: Dump) -> None:
 
 def _paired(before: Dump, after: Dump) -> Pairing:
     pairing = pair_calls(before, after)
-    if len(pairing.pairs) < _FEWEST_PAIRED * min(len(before.calls), len(after.calls)) + 1e-9:
+    if len(pairing.pairs) < _MIN_PAIRED * min(len(before.calls), len(after.calls)) + 1e-9:
         raise UserError(
             f"only {len(pairing.pairs)} of {len(before.calls)} and {len(after.calls)} calls are "
             "the same, so these are dumps of different models, such as"

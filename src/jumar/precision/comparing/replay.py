@@ -45,7 +45,7 @@ _NAMES: Final = {
     """,
 }
 _FUNCTIONS: Final = {kind: frozenset(names.split()) for kind, names in _NAMES.items()}
-_MOST_ELEMENTS: Final = 1 << 26
+_MAX_ELEMENTS: Final = 1 << 26
 """Calls with a larger tensor are not replayed: they would need gigabytes."""
 _ACCUMULATED: Final = 2.0**-24
 _LOW: Final = 2.0**-20
@@ -238,7 +238,7 @@ def _replayed(function: _Function, call: Call, dump: Dump, twin: Call | None) ->
         for value in each.values if each is not None else ():
             if value.tensor is None or dump.tensors is None:
                 return None
-            if math.prod(value.shape) > _MOST_ELEMENTS:
+            if math.prod(value.shape) > _MAX_ELEMENTS:
                 return None
             if source == "forward" and value.role != "input":
                 continue

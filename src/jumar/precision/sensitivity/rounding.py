@@ -12,7 +12,7 @@ from torch import Tensor
 
 BITS: Final = {torch.float16: 11, torch.bfloat16: 8}
 """Bits of a dtype's significand, with the implicit one."""
-_LEAST_EXPONENT: Final = {torch.float16: -24, torch.bfloat16: -133}
+_MIN_EXPONENT: Final = {torch.float16: -24, torch.bfloat16: -133}
 """The exponent of the smallest subnormal number, the lower limit of an ulp."""
 _MOVES: Final = 1 / 12
 
@@ -34,7 +34,7 @@ def add_noise(tensor: Tensor, dtype: torch.dtype, generator: torch.Generator) ->
         shares = torch.sign(shares) * (shares.abs() > 0.5 * (1 - _MOVES))
         dtype = tensor.dtype
     _, exponents = torch.frexp(wide)
-    lowest = torch.full_like(exponents, _LEAST_EXPONENT[dtype])
+    lowest = torch.full_like(exponents, _MIN_EXPONENT[dtype])
     exponents = torch.maximum(exponents - BITS[dtype], lowest)
     largest = torch.finfo(tensor.dtype).max
     noisy = (wide + torch.ldexp(shares, exponents)).clamp(-largest, largest)

@@ -11,7 +11,7 @@ from jumar.profiling.views.collectives import collective_rows, collectives
 from jumar.profiling.views.intervals import intersection, length
 from jumar.profiling.views.view import Impossible
 
-_MOST_LINES: Final = 3
+_MAX_LINES: Final = 3
 _LATE_NS: Final = 50_000
 
 
@@ -51,7 +51,7 @@ def waiting(case: Case) -> Iterator[Claim]:
         },
         spans=carved(shared, pl.col("share").fill_null(0.0)),
         evidence=(
-            *(_spent(row) for row in longest.head(_MOST_LINES).iter_rows(named=True)),
+            *(_spent(row) for row in longest.head(_MAX_LINES).iter_rows(named=True)),
             *_late(case),
             *_meanwhile(case),
         ),

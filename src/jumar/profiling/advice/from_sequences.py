@@ -36,7 +36,7 @@ _LETTERS: Final = {
 """Letters for the op types of sequences; any other op is a dot."""
 
 _LETTER_OF: Final = {kind: letter for letter, kinds in _LETTERS.items() for kind in kinds}
-_MOST_LINES: Final = 3
+_MAX_LINES: Final = 3
 _USED: Final = (
     *("rank", "stream", "type", "start_ns", "duration_ns"),
     *("input_shapes", "output_shapes"),
@@ -255,7 +255,7 @@ def _claim(case: Case, fused: _Fused, ops: pl.DataFrame, sequences: Sequence[lis
         spans=spans(ops[[row for row in rows if row not in longest]]),
         evidence=tuple(
             alike(f"{number / case.steps:g} x {shown(what, 120)}: {shown(shapes, 80)}")
-            for (what, shapes), number in kinds.most_common(_MOST_LINES)
+            for (what, shapes), number in kinds.most_common(_MAX_LINES)
         ),
     )
 

@@ -24,7 +24,7 @@ _SOFTMAX: Final = re.compile(r"(?i)softmax|logsumexp|^(aten::)?exp$")
 _PASSES: Final = 2
 """A fused loss reads the logits once and writes their gradient once."""
 _REACHABLE: Final = 0.7
-_MOST_LINES: Final = 5
+_MAX_LINES: Final = 5
 _USED: Final = ("kind", "type", "input_shapes", "output_shapes")
 _MIN_SHARE: Final = 0.01
 """Op types below this share of the time are ignored."""
@@ -117,7 +117,7 @@ def whole_logits(case: Case) -> Iterator[Claim]:
             evidence=(
                 *(
                     alike(f"{count / case.steps:g} x {kind}: {ms(size / case.steps)}")
-                    for kind, size, count in by_type.head(_MOST_LINES).iter_rows()
+                    for kind, size, count in by_type.head(_MAX_LINES).iter_rows()
                 ),
                 _assumption(remaining),
             ),

@@ -20,7 +20,7 @@ _BLOCKING_SHARE = 0.1
 """Calls that block the host for at least this share of a step are always reported."""
 
 
-_MOST_PLACES = 20
+_MAX_PLACES = 20
 """Most intervals per entry that the page steps through."""
 
 
@@ -85,7 +85,7 @@ def _ranked(profile: Profile, options: Options) -> list[Advice]:
 def _longest(spans: pl.DataFrame) -> pl.DataFrame:
     length = pl.col("end_ns") - pl.col("start_ns")
     longest = spans.select(list(SPAN)).top_k(
-        _MOST_PLACES, by=[length, pl.col("start_ns")], reverse=[False, True]
+        _MAX_PLACES, by=[length, pl.col("start_ns")], reverse=[False, True]
     )
     return longest.sort("start_ns")
 

@@ -22,7 +22,7 @@ CHAINS = {
 """Chains of ops that end with the original tensor, and the time saved without them: all of it, or
 only that of the last op if an intermediate result is used."""
 
-MOST_OPS_BETWEEN = 400
+MAX_OPS_BETWEEN = 400
 """After more ops than this, a tensor of the same shape and dtype is considered another one."""
 
 
@@ -91,7 +91,7 @@ def cancelling_chains(profile: PreparedProfile) -> pl.DataFrame:
     """Chains of conversions that end with the original tensor (`CHAINS`), largest saving first.
 
     A conversion is linked to the last one in the step whose output has the shape, dtype and layout
-    of its input, if at most `MOST_OPS_BETWEEN` ops are between them and no other op outputs such a
+    of its input, if at most `MAX_OPS_BETWEEN` ops are between them and no other op outputs such a
     tensor. A weight converted for a convolution and its gradient, which is converted back, have the
     same shape but are different tensors.
     """
@@ -167,7 +167,7 @@ def _chains(
             continue
         input_, output = use.conversion
         link = open_links.pop(input_, None)
-        if link is not None and position - link.position > MOST_OPS_BETWEEN:
+        if link is not None and position - link.position > MAX_OPS_BETWEEN:
             link = None
         if link is None:
             open_links[output] = _ChainLink(

@@ -229,7 +229,7 @@ def _types_by_gap(rows: _Rows, gap: Integers, gaps: Integers) -> list[tuple[tupl
     ]
 
 
-_MOST_LISTED: Final = 6
+_MAX_LISTED: Final = 6
 
 
 @lru_cache(maxsize=65536)
@@ -237,5 +237,5 @@ def _type_list(types: tuple[str, ...]) -> str:
     """A list of op types with their counts, the most frequent first."""
     counts = Counter(types)
     names = [f"{count} x {kind}" if count > 1 else kind for kind, count in counts.most_common()]
-    more = f" + {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
-    return " + ".join(names[:_MOST_LISTED]) + more
+    more = f" + {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
+    return " + ".join(names[:_MAX_LISTED]) + more

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jumar.ground.text import Text
-from jumar.profiling.comparison.chains import MOST_OPS_BETWEEN, Tensor, input_and_output, tensors
+from jumar.profiling.comparison.chains import MAX_OPS_BETWEEN, Tensor, input_and_output, tensors
 from jumar.profiling.comparison.op_kinds import (
     DTYPES_16_BIT,
     DTYPES_32_BIT,
@@ -232,7 +232,7 @@ def _casts_between(
         if use.cast is not None:
             source, result = use.cast
             found_producer, producer = producers.get(source), ""
-            if found_producer is not None and position - found_producer[0] <= MOST_OPS_BETWEEN:
+            if found_producer is not None and position - found_producer[0] <= MAX_OPS_BETWEEN:
                 producer = found_producer[1]
             elif last_computed >= 0:
                 last_op = ops[op_numbers[last_computed]]
@@ -242,7 +242,7 @@ def _casts_between(
             casts[position] = (_CastBetween(result.dtype in DTYPES_16_BIT, producer, ""), own_ns)
         for tensor in use.inputs:
             cast_position = open_casts.pop(tensor, None)
-            if cast_position is not None and position - cast_position <= MOST_OPS_BETWEEN:
+            if cast_position is not None and position - cast_position <= MAX_OPS_BETWEEN:
                 cast, cast_ns = casts[cast_position]
                 casts[cast_position] = (cast._replace(consumer=use.name), cast_ns)
         for tensor in use.outputs:

@@ -164,7 +164,7 @@ def prepare(profile: Profile, *, steps: int | None = None) -> PreparedProfile:
     )
 
 
-_MOST_NOTES: Final = 5
+_MAX_NOTES: Final = 5
 """Most gaps to list; a broken capture may have one for each file."""
 
 
@@ -174,11 +174,11 @@ def _notes(profile: Profile) -> Iterator[Text]:
     Data that only certain views need is not listed.
     """
     gaps = [gap for gap in profile.missing if not gap.needed_for or "gate" in gap.needed_for]
-    for gap in gaps[:_MOST_NOTES]:
+    for gap in gaps[:_MAX_NOTES]:
         what = f"{shown(gap.file)}: {shown(gap.what, 300)}"
         yield Text(en=f"missing: {what}", zh=f"缺失：{what}")
-    if len(gaps) > _MOST_NOTES:
-        more, name = len(gaps) - _MOST_NOTES, shown(profile.source, 200)
+    if len(gaps) > _MAX_NOTES:
+        more, name = len(gaps) - _MAX_NOTES, shown(profile.source, 200)
         yield Text(
             en=f"{name} lacks {more} more; all: jumar profile show {name}",
             zh=f"{name} 另缺 {more} 项，全部见：jumar profile show {name}",

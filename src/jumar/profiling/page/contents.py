@@ -15,8 +15,8 @@ from jumar.profiling.texts import texts_in
 from jumar.profiling.views import Impossible, Options
 from jumar.profiling.views.step_split import step_split
 
-MOST_STEPS: Final = 60
-MOST_CHANGES: Final = 300
+MAX_STEPS: Final = 60
+MAX_CHANGES: Final = 300
 
 PART_COLUMNS: Final = {
     "computing": "computing_ns",
@@ -73,7 +73,7 @@ def profile_facts(profile: Profile, language: Language) -> list[tuple[str, str]]
 def step_bars(profile: Profile, language: Language) -> list[StepBar]:
     """A bar for each step; none if the ops have no times."""
     try:
-        table = step_split(profile).head(MOST_STEPS)
+        table = step_split(profile).head(MAX_STEPS)
     except Impossible:
         return []
     texts = texts_in(language)
@@ -115,7 +115,7 @@ def comparison_tables(
     comparison: Comparison, edits: Sequence[Edit], language: Language
 ) -> list[Listing]:
     """The tables of a comparison, except its parts, which are drawn as bars."""
-    options = Options(top=MOST_CHANGES, language=language)
+    options = Options(top=MAX_CHANGES, language=language)
     _, *other_tables = tables(comparison, options, chains=False)
     return [edit_table(comparison, edits, language), *other_tables] if edits else other_tables
 

@@ -12,14 +12,14 @@ from jumar.profiling.profile import Profile
 from jumar.profiling.showing import shown
 from jumar.profiling.texts import texts_in
 
-MOST_CALLS: Final = 300_000
+MAX_CALLS: Final = 300_000
 """Most calls on a page; of more, the longest are kept."""
-MOST_THREADS: Final = 8
-MOST_LEVELS: Final = 16
+MAX_THREADS: Final = 8
+MAX_LEVELS: Final = 16
 """Most lanes per thread; deeper calls are only in the call tree."""
-_MOST_BOXES: Final = 50_000
-_MOST_IN_DETAIL: Final = 20_000
-_MOST_NAMES: Final = 3000
+_MAX_BOXES: Final = 50_000
+_MAX_IN_DETAIL: Final = 20_000
+_MAX_NAMES: Final = 3000
 """Most call names on a page; the others are replaced by `…`."""
 
 
@@ -37,15 +37,15 @@ def host_lanes(
     calls = _calls_in_range(profile.host, time_range)
     if calls.is_empty():
         return None
-    left_out = max(calls.height - MOST_CALLS, 0)
+    left_out = max(calls.height - MAX_CALLS, 0)
     if left_out:
         durations = calls["end"] - calls["start"]
-        calls = calls.filter(durations.rank("ordinal", descending=True) <= MOST_CALLS)
+        calls = calls.filter(durations.rank("ordinal", descending=True) <= MAX_CALLS)
     names, calls = _with_labels(calls)
     threads, calls = _with_threads(calls)
     calls = with_depths(calls)
     titles = [_thread_name(row, profile, language) for row in threads.iter_rows(named=True)]
-    drawn = calls.filter((pl.col("thread_id") < MOST_THREADS) & (pl.col("depth") < MOST_LEVELS))
+    drawn = calls.filter((pl.col("thread_id") < MAX_THREADS) & (pl.col("depth") < MAX_LEVELS))
     lanes = drawn.select("thread_id", "depth").unique().sort("thread_id", "depth")
     lanes = lanes.with_row_index("lane")
     boxes = drawn.join(lanes, on=["thread_id", "depth"], how="left").select(
@@ -55,7 +55,7 @@ def host_lanes(
         (pl.col("end") - pl.col("start")).alias("busy"),
         "label",
     )
-    levels = zoom_levels(boxes, span=time_range.span, lanes=lanes.height, most_boxes=_MOST_BOXES)
+    levels = zoom_levels(boxes, span=time_range.span, lanes=lanes.height, most_boxes=_MAX_BOXES)
     return {
         "lanes": [
             titles[thread] if depth == 0 else ""
@@ -68,8 +68,8 @@ def host_lanes(
         "counts": names["count"].to_list(),
         "tree": call_tree(calls, titles),
         "left_out": left_out,
-        "too_deep": int((calls["depth"] >= MOST_LEVELS).sum()),
-        "threads_left_out": max(threads.height - MOST_THREADS, 0),
+        "too_deep": int((calls["depth"] >= MAX_LEVELS).sum()),
+        "threads_left_out": max(threads.height - MAX_THREADS, 0),
     }
 
 
@@ -93,7 +93,7 @@ def _with_labels(calls: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         .sort("total", "layer", "name", descending=[True, False, False])
         .with_row_index("place")
         .with_columns(
-            pl.when(pl.col("place") < _MOST_NAMES).then("name").otherwise(pl.lit("…")).alias("kept")
+            pl.when(pl.col("place") < _MAX_NAMES).then("name").otherwise(pl.lit("…")).alias("kept")
         )
     )
     kept_names = names.group_by("layer", "kept", maintain_order=True).agg(pl.col("count").sum())
@@ -111,8 +111,8 @@ def _with_threads(calls: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         .agg(pl.len().alias("calls"))
         .sort("calls", "rank", "thread", descending=[True, False, False])
     )
-    shown_threads = threads.head(MOST_THREADS).sort("rank", "calls", descending=[False, True])
-    threads = pl.concat([shown_threads, threads.slice(MOST_THREADS)]).with_row_index("thread_id")
+    shown_threads = threads.head(MAX_THREADS).sort("rank", "calls", descending=[False, True])
+    threads = pl.concat([shown_threads, threads.slice(MAX_THREADS)]).with_row_index("thread_id")
     joined = calls.join(
         threads.select("rank", "thread", "thread_id"), on=["rank", "thread"], how="left"
     )
@@ -137,9 +137,9 @@ def _detail_level(
         return []
     low, high = detail
     in_step = boxes.filter((pl.col("start") < high) & (pl.col("end") > low)).sort("start")
-    if in_step.height > _MOST_IN_DETAIL:
-        high = int(in_step["start"][_MOST_IN_DETAIL])
-        in_step = in_step.head(_MOST_IN_DETAIL)
+    if in_step.height > _MAX_IN_DETAIL:
+        high = int(in_step["start"][_MAX_IN_DETAIL])
+        in_step = in_step.head(_MAX_IN_DETAIL)
     level = in_step.sort("lane", "start", maintain_order=True)
     level = level.with_columns(pl.lit(1, pl.Int64).alias("count"))
     return [pack_level(level, width=0, lanes=lanes) | {"from": low, "to": high}]

@@ -10,8 +10,8 @@ from jumar.profiling.profile import Profile
 from jumar.profiling.showing import shown
 from jumar.profiling.texts import texts_in
 
-_MOST_POINTS: Final = 2000
-_MOST_CURVES: Final = 8
+_MAX_POINTS: Final = 2000
+_MAX_CURVES: Final = 8
 
 
 def memory_curves(profile: Profile, time_range: TimeRange, language: Language) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def memory_curves(profile: Profile, time_range: TimeRange, language: Language) -
         for key, curve_rows in sorted(rows_by_key.items(), key=lambda pair: -pair[1].height)
         if curve_rows.height > 1
     ]
-    return {"curves": curves[:_MOST_CURVES], "left_out": max(len(curves) - _MOST_CURVES, 0)}
+    return {"curves": curves[:_MAX_CURVES], "left_out": max(len(curves) - _MAX_CURVES, 0)}
 
 
 def _curve_name(key: dict[str, Any], profile: Profile, language: Language) -> str:
@@ -63,7 +63,7 @@ def _curve_name(key: dict[str, Any], profile: Profile, language: Language) -> st
 
 def _thin_out(rows: pl.DataFrame, span: int) -> dict[str, list[int]]:
     """The last point of each interval, and the one with the most memory allocated."""
-    interval = max(2 * span // _MOST_POINTS, 1)
+    interval = max(2 * span // _MAX_POINTS, 1)
     numbered = rows.with_row_index("row").with_columns((pl.col("at") // interval).alias("interval"))
     kept_rows = pl.concat(
         [

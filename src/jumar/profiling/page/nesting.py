@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import polars as pl
 
-MOST_NODES: Final = 4000
+MAX_NODES: Final = 4000
 """Most nodes of the call trees on a page."""
 
 
@@ -67,7 +67,7 @@ def call_tree(calls: pl.DataFrame, threads: Sequence[str]) -> list[list[Any]]:
         root.total = sum(node.total for node in root.children.values())
     # One limit for all threads: shorter nodes would be narrower than a pixel.
     totals = sorted(_totals(roots), reverse=True)
-    shortest = totals[MOST_NODES - 1] if len(totals) > MOST_NODES else 0
+    shortest = totals[MAX_NODES - 1] if len(totals) > MAX_NODES else 0
     named_roots = zip(threads, roots, strict=True)
     trees = [[name, *_as_lists(root, shortest)[1:]] for name, root in named_roots if root.total]
     return sorted(trees, key=lambda tree: -int(tree[1]))

@@ -8,7 +8,7 @@ import polars as pl
 from jumar.profiling.comparison.op_kinds import op_kind, type_or_name
 from jumar.profiling.showing import short_types, shown
 
-MOST_GROUPS: Final = 4000
+MAX_GROUPS: Final = 4000
 """Most groups on a page; the smallest ones are merged by type."""
 
 _GROUP_COLUMNS: Final = (
@@ -53,7 +53,7 @@ def group_ops(ops: pl.DataFrame) -> OpGroups:
         .sort("total", *_GROUP_COLUMNS, descending=[True, *[False] * len(_GROUP_COLUMNS)])
         .with_row_index("place")
     )
-    is_merged = pl.col("place") >= MOST_GROUPS
+    is_merged = pl.col("place") >= MAX_GROUPS
     kept_columns = [
         pl.when(is_merged).then(None).otherwise(pl.col(name)).alias(f"kept_{name}")
         for name in _GROUP_COLUMNS
@@ -93,7 +93,7 @@ def group_ops(ops: pl.DataFrame) -> OpGroups:
             rows[name].append(text)
     rows |= {name: sums[name].to_list() for name in ("count", "total", "min", "max")}
     return OpGroups(
-        rows=rows, group_of_op=group_of_op, merged_count=max(groups.height - MOST_GROUPS, 0)
+        rows=rows, group_of_op=group_of_op, merged_count=max(groups.height - MAX_GROUPS, 0)
     )
 
 

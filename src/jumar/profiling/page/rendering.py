@@ -22,8 +22,8 @@ from jumar.profiling.views.chips import peak_rates
 from jumar.profiling.views.step_split import contradictions
 
 _PACKAGE: Final = "jumar.profiling.page"
-_MOST_NOTICES: Final = 30
-MOST_ROWS: Final = 500
+_MAX_NOTICES: Final = 30
+MAX_ROWS: Final = 500
 """Most rows of a table; one with a row for each step or collective may have tens of thousands."""
 LONG_PROFILE: Final = 300_000
 """Pages of profiles with more ops than this omit views that take seconds for a million ops."""
@@ -83,7 +83,7 @@ def page(
         script_hash=policy_hash(script),
         facts=contents.profile_facts(profile, language),
         contradictions=[line.in_language(language) for line in contradictions(profile)],
-        notices=missing_lines(profile, language)[:_MOST_NOTICES],
+        notices=missing_lines(profile, language)[:_MAX_NOTICES],
         parts=contents.PART_COLUMNS,
         bars=contents.step_bars(profile, language) if op_groups else (),
         language=language,
@@ -93,7 +93,7 @@ def page(
         ],
         views=[
             (
-                view.listing(answered.tables[view.name].head(MOST_ROWS)),
+                view.listing(answered.tables[view.name].head(MAX_ROWS)),
                 _cut_note(view.name, answered.tables[view.name].height, texts),
                 rates if view.uses_rates else "",
             )
@@ -118,7 +118,7 @@ def page(
 
 def _cut_note(name: str, rows: int, texts: Mapping[str, str]) -> str:
     """A note for a table with more rows than the page shows; empty for others."""
-    return "" if rows <= MOST_ROWS else texts["cut"].format(shown=MOST_ROWS, rows=rows, name=name)
+    return "" if rows <= MAX_ROWS else texts["cut"].format(shown=MAX_ROWS, rows=rows, name=name)
 
 
 def _conclusion(comparison: Comparison, language: Language) -> str:

@@ -15,11 +15,11 @@ from jumar.profiling.showing import shown
 from jumar.profiling.texts import texts_in
 from jumar.profiling.views.windows import steady, step_windows
 
-MOST_BOXES: Final = 110_000
+MAX_BOXES: Final = 110_000
 """Most boxes on all levels together, except the level of the detailed step."""
-MOST_IN_DETAIL: Final = 40_000
+MAX_IN_DETAIL: Final = 40_000
 """Most boxes of the detailed step; a longer one is cut."""
-MOST_LANES: Final = 24
+MAX_LANES: Final = 24
 
 
 def timeline(
@@ -66,7 +66,7 @@ def timeline(
     )
     windows = step_windows(profile)
     detail = _detail_level(boxes, windows, time_range.origin, lanes)
-    levels = zoom_levels(boxes, span=time_range.span, lanes=lanes.height, most_boxes=MOST_BOXES)
+    levels = zoom_levels(boxes, span=time_range.span, lanes=lanes.height, most_boxes=MAX_BOXES)
     in_detail = (int(detail[0]["from"]), int(detail[0]["to"])) if detail else None
     return {
         "span": time_range.span,
@@ -90,7 +90,7 @@ def _lanes(lane_ops: pl.DataFrame) -> pl.DataFrame:
         lane_ops.group_by("rank", "use", "stream")
         .agg(pl.col("duration_ns").sum().alias("total"))
         .sort("total", "rank", "use", "stream", descending=[True, False, False, False])
-        .head(MOST_LANES)
+        .head(MAX_LANES)
         .sort("rank", "use", "stream")
         .drop("total")
         .with_row_index("lane")
@@ -114,17 +114,17 @@ def _detail_level(
 ) -> list[dict[str, Any]]:
     """A level with every op of a steady step, unless other levels have all; `boxes` are sorted."""
     steps = steady(windows)
-    if boxes.height <= MOST_BOXES // 3 or steps.is_empty():
+    if boxes.height <= MAX_BOXES // 3 or steps.is_empty():
         return []
     durations = (steps["end_ns"] - steps["begin_ns"]).to_list()
     middle = sorted(range(len(durations)), key=durations.__getitem__)[len(durations) // 2]
     low = int(steps["begin_ns"][middle]) - origin
     high = int(steps["end_ns"][middle]) - origin
     in_step = boxes.filter((pl.col("start") < high) & (pl.col("end") > low))
-    if in_step.height > MOST_IN_DETAIL:
+    if in_step.height > MAX_IN_DETAIL:
         # Cut at the same time on all lanes.
-        high = int(in_step["start"][MOST_IN_DETAIL])
-        in_step = in_step.head(MOST_IN_DETAIL)
+        high = int(in_step["start"][MAX_IN_DETAIL])
+        in_step = in_step.head(MAX_IN_DETAIL)
     level = in_step.sort("lane", "start", maintain_order=True).with_columns(
         pl.lit(1, pl.Int64).alias("count")
     )

@@ -13,7 +13,7 @@ from jumar.profiling.reading.events import load_object
 from jumar.profiling.reading.file_content import FileContent
 from jumar.profiling.reading.unreadable import Unreadable
 
-_MOST_LEVELS: Final = 6
+_MAX_LEVELS: Final = 6
 _TIME_INFO: Final = "Communication Time Info"
 _BANDWIDTH_INFO: Final = "Communication Bandwidth Info"
 _LINK: Final = re.compile(r"^([0-9]{1,8})-([0-9]{1,8})$")
@@ -158,7 +158,7 @@ def read_nothing(path: Path, display_name: str, kind: str) -> FileContent:
 
 def _entries(tree: Any, marker: str, keys: Keys) -> Iterator[tuple[Keys, dict[str, Any]]]:
     """Objects that contain the key `marker`, with the path of keys to each."""
-    if not isinstance(tree, dict) or len(keys) > _MOST_LEVELS:
+    if not isinstance(tree, dict) or len(keys) > _MAX_LEVELS:
         return
     if marker in tree:
         yield keys, tree

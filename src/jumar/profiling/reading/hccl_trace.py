@@ -19,7 +19,7 @@ from jumar.profiling.reading.unreadable import Unreadable, span_of
 _KERNEL_THREAD: Final = "Communication Kernel"
 _WAIT: Final = "Notify_Wait"
 _NO_RANK: Final = (1 << 32) - 1
-_MOST_EVENTS: Final = 2_000_000
+_MAX_EVENTS: Final = 2_000_000
 _TYPE_IN_NAME: Final = r"([A-Za-z][A-Za-z0-9]*?)(?:-op\d+)?(?:_\d+)*$"
 
 Span = tuple[int, int]
@@ -32,7 +32,7 @@ def read_hccl_trace(path: Path, display_name: str, kind: str) -> FileContent:
         reader = EventReader(file)
         events: list[Mapping[str, Any]] = []
         for event in reader:
-            if len(events) >= _MOST_EVENTS:
+            if len(events) >= _MAX_EVENTS:
                 break
             events.append(event)
     collective_lanes = {
@@ -61,11 +61,7 @@ def read_hccl_trace(path: Path, display_name: str, kind: str) -> FileContent:
     collectives = pl.DataFrame(rows, schema=dict(COLLECTIVES_SCHEMA))
     unreadable.note_end(
         reader.problem
-        or (
-            ""
-            if len(events) < _MOST_EVENTS
-            else f"only the first {_MOST_EVENTS:,} events were read"
-        )
+        or ("" if len(events) < _MAX_EVENTS else f"only the first {_MAX_EVENTS:,} events were read")
     )
     return FileContent(
         file=display_name,

@@ -18,7 +18,7 @@ MODULE_CALL: Final = r"^nn\.Module: "
 AUTOGRAD_NODE: Final = "^autograd::engine::evaluate_function: "
 """Names of calls that evaluate an autograd node."""
 
-_MOST_CHARACTERS: Final = 1000
+_MAX_CHARACTERS: Final = 1000
 """Most characters of a layer's path, which recursive modules would make arbitrarily long."""
 
 _Change = tuple[int | str, int, str | None]
@@ -138,9 +138,9 @@ def _changes(calls: pl.DataFrame, path_of: Mapping[str, str]) -> Iterator[_Chang
         path, is_module = name.removeprefix("\t"), name.startswith("\t")
         if is_module and stack and stack[-1][2]:
             longer = f"{stack[-1][1]}.{path}"
-            path = longer if len(longer) <= _MOST_CHARACTERS else stack[-1][1]
+            path = longer if len(longer) <= _MAX_CHARACTERS else stack[-1][1]
         elif is_module:
-            path = path_of.get(path, path)[:_MOST_CHARACTERS]
+            path = path_of.get(path, path)[:_MAX_CHARACTERS]
         # Cut calls that outlast the enclosing one: the clocks of Python and C++ differ slightly.
         stack.append((min(end, stack[-1][0]) if stack else end, path, is_module))
         yield thread, start, path

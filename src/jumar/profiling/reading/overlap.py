@@ -15,7 +15,7 @@ _OP_TABLES: Final = ("kernel_details", "op_summary")
 _CONCURRENT_SHARE: Final = 0.05
 """If at least this share of a table's ops start while an op of another table runs, the two are of
 different devices: tables of one device cover consecutive time slices."""
-_MOST_COMPARED: Final = 20
+_MAX_COMPARED: Final = 20
 """Number of tables that are compared; a capture of many iterations has hundreds."""
 
 
@@ -28,7 +28,7 @@ def notes_on_overlap(contents: Sequence[FileContent]) -> list[Missing]:
         and content.ops is not None
         and "rank" not in content.ops.columns
         and content.ops.height
-    ][:_MOST_COMPARED]
+    ][:_MAX_COMPARED]
     notes: list[Missing] = []
     for index, (file, ops) in enumerate(tables):
         other_file = next(

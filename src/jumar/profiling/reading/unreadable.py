@@ -7,7 +7,7 @@ from jumar.ground.text import counted
 from jumar.profiling.profile import Missing
 from jumar.profiling.reading.exact import NO_VALUE, nanoseconds_of
 
-_MOST_LISTED: Final = 3
+_MAX_LISTED: Final = 3
 _LONGEST: Final = 40
 
 
@@ -34,7 +34,7 @@ class Unreadable:
             text: The text of the field.
         """
         self._count_numbers += 1
-        if len(self._numbers) < _MOST_LISTED:
+        if len(self._numbers) < _MAX_LISTED:
             self._numbers.append(f"{place()}: {str(text)[:_LONGEST]!r}")
 
     def nanoseconds(self, value: object, unit: str, place: Callable[[], str]) -> int | None:
@@ -47,7 +47,7 @@ class Unreadable:
     def count_line(self, number: int, reason: str) -> None:
         """Count a dropped line."""
         self._count_lines += 1
-        if len(self._lines) < _MOST_LISTED:
+        if len(self._lines) < _MAX_LISTED:
             self._lines.append(f"line {number} {reason}")
 
     def note_end(self, reason: str) -> None:

@@ -19,7 +19,7 @@ _MINDSPORE_DEVICE: Final = re.compile(r"_(\d{1,5})(?:_[a-z_]+)?\.[a-z]+$")
 
 _EPOCH_NS: Final = 10**18
 """Times above this are nanoseconds since 1970; other clocks are not comparable across machines."""
-_MOST_BETWEEN_RANKS_NS: Final = 3_600 * 10**9
+_MAX_BETWEEN_RANKS_NS: Final = 3_600 * 10**9
 """Captures that start further apart than this are not ranks of one job, whatever their clocks."""
 
 
@@ -102,7 +102,7 @@ def _of_last_recording(captures: Mapping[str, list[FileContent]]) -> dict[str, l
     capture_at = {begin: name for name, (begin, _) in reversed(extents.items())}
     last_begin, end = 0, 0
     for begin, capture_end in sorted(extents.values()):
-        if begin - end > _MOST_BETWEEN_RANKS_NS:
+        if begin - end > _MAX_BETWEEN_RANKS_NS:
             last_begin = begin
         end = max(end, capture_end)
     result: dict[str, list[FileContent]] = {}
@@ -110,7 +110,7 @@ def _of_last_recording(captures: Mapping[str, list[FileContent]]) -> dict[str, l
         if name not in extents or extents[name][0] >= last_begin:
             result.setdefault(name, []).extend(contents)
             continue
-        delay = f"{(last_begin - extents[name][1]) / _MOST_BETWEEN_RANKS_NS:.1f} h"
+        delay = f"{(last_begin - extents[name][1]) / _MAX_BETWEEN_RANKS_NS:.1f} h"
         what = f"not read: {captures[capture_at[last_begin]][0].file} was recorded {delay} later"
         gap = _not_read(contents[0].file, f"{what}, so they are not ranks of one job")
         # Notes on broken files and on older captures are kept.

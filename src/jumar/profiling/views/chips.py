@@ -172,7 +172,7 @@ def _measured(profile: Profile) -> tuple[Chip, ...]:
         return ()
 
 
-_MOST_CORES: Final = 48
+_MAX_CORES: Final = 48
 """No chip has more cores of one kind: the largest has 24 cube and 48 vector cores."""
 
 
@@ -187,7 +187,7 @@ def _guess(profile: Profile, chips: tuple[Chip, ...]) -> Chip | None:
     blocks = profile.ops.select("core", "block_num")
     most = {
         str(core): int(number or 0)
-        for core, number in blocks.filter(pl.col("block_num").fill_null(0) <= _MOST_CORES)
+        for core, number in blocks.filter(pl.col("block_num").fill_null(0) <= _MAX_CORES)
         .group_by("core")
         .agg(pl.col("block_num").max())
         .rows()

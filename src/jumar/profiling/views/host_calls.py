@@ -52,7 +52,7 @@ STEP_MARK = r"^ProfilerStep#"
 _MIN_IDLE_SHARE = 0.5
 """A call explains idle time if at least this share of the call is idle time."""
 
-_MOST_COVERING = 4
+_MAX_COVERING = 4
 
 
 class Cause(NamedTuple):
@@ -192,7 +192,7 @@ def _covering(
         pl.col("rank").fill_null(0)
     )
     result: list[Cause] = []
-    while len(result) < _MOST_COVERING and calls.height and left.height:
+    while len(result) < _MAX_COVERING and calls.height and left.height:
         calls = _with_idle(calls, left).filter(
             pl.col("idle_ns") >= _MIN_IDLE_SHARE * pl.col("duration_ns")
         )

@@ -10,7 +10,7 @@ from jumar.profiling.views.chips import Chip, chip_of
 from jumar.profiling.views.op_costs import cost
 from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View, require
 
-MOST_COMBINATIONS = 20_000
+MAX_COMBINATIONS = 20_000
 """Most combinations to estimate, by total time; the others get no estimate."""
 
 
@@ -27,7 +27,7 @@ def limits(profile: Profile, chip: Chip) -> pl.DataFrame:
     """One row per combination of `KEY`: count, time, minimum time of an op, and its bottleneck.
 
     `least_ns` is the longest of compute, memory and launch times at the chip's peak rates. Only the
-    `MOST_COMBINATIONS` longest combinations are included.
+    `MAX_COMBINATIONS` longest combinations are included.
     """
     require(profile.ops, "shapes of the inputs", "input_shapes", how=LEVEL_1)
     memo_key = f"limits {chip!r}"
@@ -80,13 +80,13 @@ def _longest(table: pl.DataFrame) -> pl.DataFrame:
         .collect()
     )
     # Sort only those that may be among the longest, by texts where times are equal.
-    shortest = sums["total_ns"].top_k(MOST_COMBINATIONS).min()
+    shortest = sums["total_ns"].top_k(MAX_COMBINATIONS).min()
     sums = sums.filter(pl.col("total_ns") >= shortest)
     texts = table.select(*KEY, "known_flops", "known_bytes")[sums["row"]]
     return (
         pl.concat([sums.drop("row"), texts], how="horizontal")
         .sort("total_ns", *KEY, descending=[True] + [False] * len(KEY))
-        .head(MOST_COMBINATIONS)
+        .head(MAX_COMBINATIONS)
     )
 
 

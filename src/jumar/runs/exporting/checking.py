@@ -19,7 +19,7 @@ Runner = Callable[[Sequence[tuple[Array, ...]]], list[list[Array]]]
 
 _TIMES_OWN = 4
 """How much further from float64 a file may be than the network's own float32."""
-_MOST_OTHER_CODES = 1e-3
+_MAX_OTHER_CODES = 1e-3
 """Fraction of codes that may differ, since two codebook vectors may be equally near."""
 
 
@@ -171,7 +171,7 @@ def _compared(name: str, reference: Tensor, output: Array, tolerance: float) -> 
         actual = np.take(actual, np.arange(length), axis=axis)
     largest = float(np.abs(expected.astype(np.float64)).max(initial=0))
     if not reference.is_floating_point():
-        difference, allowed = float((expected != actual).mean()), _MOST_OTHER_CODES
+        difference, allowed = float((expected != actual).mean()), _MAX_OTHER_CODES
     else:
         values = expected.astype(np.float64), actual.astype(np.float64)
         difference = float(np.abs(values[0] - values[1]).max(initial=0))

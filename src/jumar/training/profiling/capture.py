@@ -59,11 +59,11 @@ class CaptureSettings:
         Raises:
             UserError: A number is out of range.
         """
-        if not 1 <= self.steps <= MOST_STEPS:
+        if not 1 <= self.steps <= MAX_STEPS:
             raise UserError(
                 f"{self.steps} steps cannot be recorded",
                 where="--steps",
-                todo=f"Allowed: 1 to {MOST_STEPS}; a recorded step takes megabytes.",
+                todo=f"Allowed: 1 to {MAX_STEPS}; a recorded step takes megabytes.",
             )
         if self.warm_up < 0:
             raise UserError(f"{self.warm_up} steps of warm-up", where="--warm-up", todo="0 or more")
@@ -74,7 +74,7 @@ def raw_folder(run: Path, ranks: Ranks) -> Path:
     return run / "profile-npu" / f"rank-{ranks.rank}"
 
 
-MOST_STEPS: Final = 200
+MAX_STEPS: Final = 200
 """All events are held in memory; a step of a large network has some 10,000 of 600 bytes each."""
 
 

@@ -20,7 +20,7 @@ from jumar.profiling.reading.traces.kineto_types import DTYPES
 from jumar.profiling.views.op_costs import cost, family
 from jumar.training.profiling.layers import Event, start_of
 
-_MOST_COMBINATIONS: Final = 20_000
+_MAX_COMBINATIONS: Final = 20_000
 _TORCH_NAMES: Final = {"FLOAT": "float32", "DOUBLE": "float64", "BF16": "bfloat16"}
 """torch's dtype names that differ from msprof's by more than case."""
 _DTYPES: Final = {
@@ -74,7 +74,7 @@ def work_of(events: Sequence[Event]) -> pl.DataFrame:
                 continue
             key = json.dumps([event.get("name"), *_signature(arguments)])
             if key not in work_by_key:
-                if len(work_by_key) >= _MOST_COMBINATIONS:
+                if len(work_by_key) >= _MAX_COMBINATIONS:
                     continue
                 work_by_key[key] = _work(str(event.get("name", "")), *_signature(arguments))
             work = work_by_key[key]

@@ -11,7 +11,7 @@ from typing import Any
 
 from jumar.training.trackers.services import PROJECT, Service
 
-_MOST_PARAMETERS = 100
+_MAX_PARAMETERS = 100
 """The most that one request may contain."""
 _LONGEST_VALUE = 6000
 
@@ -47,8 +47,8 @@ class MlflowService(Service):
             self._entities.Param(field, str(value)[:_LONGEST_VALUE])
             for field, value in settings.items()
         ]
-        for start in range(0, len(parameters), _MOST_PARAMETERS):
-            batch = parameters[start : start + _MOST_PARAMETERS]
+        for start in range(0, len(parameters), _MAX_PARAMETERS):
+            batch = parameters[start : start + _MAX_PARAMETERS]
             self._client.log_batch(self._run_id, params=batch)
         return self._run_id
 

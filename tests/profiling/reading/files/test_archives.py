@@ -56,7 +56,7 @@ def test_members_that_point_outside_are_refused(tmp_path: Path, name: str) -> No
 def test_archive_with_too_many_files_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archives, "MOST_FILES", 2)
+    monkeypatch.setattr(archives, "MAX_FILES", 2)
     members = [(f"{number}.csv", b"1") for number in range(3)]
     with unpacked(zipped(tmp_path, *members[:2], ("x.py", b"")), "x") as folder:
         assert len(list(folder.iterdir())) == 2
@@ -72,18 +72,18 @@ def test_archive_is_unpacked_only_up_to_a_size(
     packed = path.stat().st_size
     room = len(content) + 1
     if limit == "largest":
-        monkeypatch.setattr(archives, "MOST_UNPACKED", room)
-        monkeypatch.setattr(archives, "MOST_EXPANSION", 1 << 20)
+        monkeypatch.setattr(archives, "MAX_UNPACKED", room)
+        monkeypatch.setattr(archives, "MAX_EXPANSION", 1 << 20)
     else:
         # A megabyte more than so many times the archive.
         fold = -(-(room - (1 << 20)) // packed)
-        monkeypatch.setattr(archives, "MOST_EXPANSION", fold)
+        monkeypatch.setattr(archives, "MAX_EXPANSION", fold)
     with unpacked(path, "x") as folder:
         assert (folder / "a.csv").stat().st_size == len(content)
     if limit == "largest":
-        monkeypatch.setattr(archives, "MOST_UNPACKED", room - 1)
+        monkeypatch.setattr(archives, "MAX_UNPACKED", room - 1)
     else:
-        monkeypatch.setattr(archives, "MOST_EXPANSION", fold - 1)
+        monkeypatch.setattr(archives, "MAX_EXPANSION", fold - 1)
     assert refused(path) == "expands to far more than its size suggests"
 
 

@@ -51,7 +51,7 @@ def test_tables_below_a_folder_are_found_in_order_without_raw_data(tmp_path: Pat
 def test_folder_with_too_many_files_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finding, "MOST_FILES", 2)
+    monkeypatch.setattr(finding, "MAX_FILES", 2)
     written(tmp_path, "a.csv", "b.csv")
     assert len(sources_of(tmp_path, "x")) == 2
     written(tmp_path, "c.csv")

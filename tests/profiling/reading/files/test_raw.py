@@ -177,5 +177,5 @@ def test_raw_folders_have_data_and_are_sorted_and_not_nested(
     assert raw_folders(tmp_path / "a/PROF_3") == [tmp_path / "a/PROF_3"]
     # The top, and PROFX with the four folders in it, which are looked at before PROF_8.
     for most, found in ((6, []), (7, expected[:1])):
-        monkeypatch.setattr(raw, "_MOST_FOLDERS", most)
+        monkeypatch.setattr(raw, "_MAX_FOLDERS", most)
         assert raw_folders(tmp_path) == found

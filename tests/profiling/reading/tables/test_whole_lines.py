@@ -267,7 +267,7 @@ def test_rows_are_complete_records_with_line_numbers(
 def test_quoted_field_may_span_a_limited_number_of_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, breaks: int, whole: bool
 ) -> None:
-    monkeypatch.setattr(lines_of, "_MOST_LINES_IN_FIELD", 3)
+    monkeypatch.setattr(lines_of, "_MAX_LINES_IN_FIELD", 3)
     content = 'a,b\n1,"' + "x\n" * breaks + '"\n7,8\n'
     found, _, said = taken(tmp_path, content)
     assert (found == content) is whole
@@ -292,7 +292,7 @@ def test_regularity_does_not_depend_on_window_size(
     ):
         path.write_text(text)
         assert is_regular(path, fields) is regular, text
-    monkeypatch.setattr(lines_of, "_MOST_PATTERNS", 1)
+    monkeypatch.setattr(lines_of, "_MAX_PATTERNS", 1)
     path.write_text('a,b\n1,2\n"1",2\n"1","2"\n1,2\n1\n')
     assert not is_regular(path, 2)
 

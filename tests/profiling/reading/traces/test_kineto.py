@@ -64,7 +64,7 @@ def test_dropped_calls_of_the_host_are_reported(
     _captured(tmp_path / "trace.json")
     whole = read(tmp_path / "trace.json")
     assert not any("too many to keep" in each.what for each in whole.missing)
-    monkeypatch.setattr(longest, "MOST_CALLS", 10)
+    monkeypatch.setattr(longest, "MAX_CALLS", 10)
     profile = read(tmp_path / "trace.json")
     assert profile.host.filter(pl.col("layer") != "mark").height <= 10
     (left_out,) = (each for each in profile.missing if "too many to keep" in each.what)

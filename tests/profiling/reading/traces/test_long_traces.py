@@ -186,7 +186,7 @@ def test_longest_calls_match_a_single_pass(parts: list[list[tuple[int, bool]]], 
         for part in parts
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(longest, "MOST_CALLS", kept)
+        patch.setattr(longest, "MAX_CALLS", kept)
         found, gaps = longest.longest_calls(frames, "x")
     calls = [call for part in parts for call in part]
     if len(calls) <= kept:

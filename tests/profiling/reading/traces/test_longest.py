@@ -31,7 +31,7 @@ def test_without_calls_the_table_is_empty() -> None:
 def test_shortest_excess_calls_are_dropped_and_marks_kept(
     monkeypatch: pytest.MonkeyPatch, durations: list[int], kept: list[int], bound: str | None
 ) -> None:
-    monkeypatch.setattr(longest, "MOST_CALLS", 4)
+    monkeypatch.setattr(longest, "MAX_CALLS", 4)
     calls = [(duration, "op") for duration in durations]
     host, gaps = longest_calls([frame(*calls[:2]), frame(*calls[2:])], "shown.json")
     assert host["duration_ns"].to_list() == kept
@@ -45,7 +45,7 @@ def test_shortest_excess_calls_are_dropped_and_marks_kept(
 def test_short_calls_are_dropped_on_arrival_once_a_bound_is_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(longest, "MOST_CALLS", 4)
+    monkeypatch.setattr(longest, "MAX_CALLS", 4)
     frames = [
         frame(*((number, "op") for number in (10, 11, 12, 13, 14, 15))),
         frame((1, "op"), (2, "mark"), (12, "op"), (16, "op")),
@@ -61,7 +61,7 @@ def test_short_calls_are_dropped_on_arrival_once_a_bound_is_known(
 def test_excess_calls_without_a_length_are_dropped_on_arrival(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(longest, "MOST_CALLS", 4)
+    monkeypatch.setattr(longest, "MAX_CALLS", 4)
     frames = [frame(*[(0, "op")] * 6), frame((0, "op"), (0, "mark"), (9, "op"))]
     host, gaps = longest_calls(frames, "x")
     assert host.rows() == [(0, "mark"), (9, "op")]

@@ -127,7 +127,7 @@ def test_flows_clocks_and_waits_are_kept_and_other_events_counted(tmp_path: Path
 def test_processes_and_threads_are_named_up_to_a_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(traces, "MOST_NAMES", 3)
+    monkeypatch.setattr(traces, "MAX_NAMES", 3)
 
     def named(kind: str, pid: int, name: object, tid: int = 0) -> dict[str, Any]:
         return {"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": {"name": name}}

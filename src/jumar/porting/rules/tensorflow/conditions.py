@@ -16,7 +16,7 @@ _MAPS = ("map", "flat_map", "interleave", "apply", "filter", "map_with_legacy_fu
 _TRAINING = ("minimize", "apply_gradients", "compute_gradients")
 _SESSIONS = ("tensorflow.Session", "tensorflow.InteractiveSession")
 _PADDED_WITHOUT_REST = "tensorflow.contrib.data.padded_batch_and_drop_remainder"
-_MOST_CALLERS = 4
+_MAX_CALLERS = 4
 _RANK_WORDS = ("rank", "chief", "master", "hvd", "is_main")
 _QUEUES = re.compile(r"\bstart_queue_runners\b|\bQueueRunner\b|enqueue")
 _CLASS_TESTS = ("builtins.isinstance", "builtins.issubclass", "builtins.print")
@@ -171,7 +171,7 @@ def _is_for_one_rank(node: ast.AST, view: View, depth: int) -> bool:
                     return True
         child = enclosing
     function = view.module.function(node)
-    if function is None or depth > _MOST_CALLERS:
+    if function is None or depth > _MAX_CALLERS:
         return False
     callers = [
         call

@@ -20,7 +20,7 @@ _WORDS_OF_COMPILE = frozenset({"optimizer", "loss"})
 _TEXT = re.compile(r"\.(?:fit|fit_generator|train_on_batch)\s*\(")
 _COMPUTES = re.compile(r"\.(?:fit|predict|evaluate|train_on_batch|test_on_batch)\w*\s*\(")
 _RIVALS = ("sklearn", "xgboost", "lightgbm", "statsmodels", "torch", "fastai", "mxnet", "tflearn")
-_MOST_MODULES = 30
+_MAX_MODULES = 30
 """Modules that are followed to see whether a script uses Keras."""
 _DEEPEST = 5
 """Functions of the tree that are followed from a script to one that runs a model."""
@@ -89,7 +89,7 @@ def uses_keras(module: Module, seen: set[str] | None = None) -> bool:
     return any(
         uses_keras(inner, visited)
         for path in module.imported_paths()
-        if path not in visited and len(visited) < _MOST_MODULES
+        if path not in visited and len(visited) < _MAX_MODULES
         for inner in [module.project.module(path)]
         if inner is not None
     )

@@ -26,7 +26,7 @@ _BACKENDS = (
 )
 _SET_SESSIONS = tuple(f"{backend}.set_session" for backend in _BACKENDS)
 _NAME = "npu_keras_session"
-_MOST_MODULES = 30
+_MAX_MODULES = 30
 """Modules that are followed to see which Keras a script trains with."""
 _ENTRY = Text(
     en="Keras runs in the session that is set before the model is built: one with NpuOptimizer; "
@@ -149,7 +149,7 @@ def _uses_keras_alone(module: Module, visited: set[str]) -> bool:
     return any(
         _uses_keras_alone(inner, visited)
         for path in module.imported_paths()
-        if path not in visited and len(visited) < _MOST_MODULES
+        if path not in visited and len(visited) < _MAX_MODULES
         for inner in [module.project.module(path)]
         if inner is not None
     )

@@ -16,7 +16,7 @@ _APPLIES = re.compile(r"\.apply_gradients\s*\(|create_train_op\s*\(")
 _TRAIN_OP = re.compile(
     r"(?i)(?:^|_)(?:train|training|optim|optimi[sz]er?|opt|solver|update)(?:_|$)|train_?op"
 )
-_MOST_MODULES = 30
+_MAX_MODULES = 30
 """Modules that are followed to see whether one of them creates an optimizer."""
 
 
@@ -64,7 +64,7 @@ def _imports_optimizer(module: Module, visited: set[str]) -> bool:
     return any(
         _MAKES_OPTIMIZER.search(inner.text) is not None or _imports_optimizer(inner, visited)
         for path in module.imported_paths()
-        if path not in visited and len(visited) < _MOST_MODULES
+        if path not in visited and len(visited) < _MAX_MODULES
         for inner in [module.project.module(path)]
         if inner is not None
     )

@@ -9,7 +9,7 @@ from jumar.precision.comparing.tables import error_of, shown
 from jumar.profiling.showing import json_for_script
 from jumar.profiling.showing import shown as safe
 
-_MOST_OFFENDERS: Final = 100
+_MAX_OFFENDERS: Final = 100
 _VERDICTS: Final = ("agrees", "inherited", "offender")
 
 
@@ -38,7 +38,7 @@ def page(comparison: Comparison) -> str:
         notices=[safe(notice, 400) for notice in comparison.notices],
         offenders=[
             (call.place, safe(call.name), safe(call.reason), shown(call.ratio))
-            for call in comparison.offenders[:_MOST_OFFENDERS]
+            for call in comparison.offenders[:_MAX_OFFENDERS]
         ],
         data=json_for_script([_call(call) for call in comparison.calls]),
     )

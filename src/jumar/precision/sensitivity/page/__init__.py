@@ -13,8 +13,8 @@ from jumar.profiling.showing import shown as safe
 
 _WIDTH, _HEIGHT = 1400, 380
 _LEFT, _TOP, _BOTTOM = 60, 12, 40
-_LEAST_DECADES: Final = 2
-_MOST_ROWS: Final = 200
+_MIN_DECADES: Final = 2
+_MAX_ROWS: Final = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +50,8 @@ def page(result: Sensitivity, *, what: str, step: int) -> str:
         together=[shown(change) for change in result.together],
         rows_of=counted(len(ranked), "row"),
         passes=counted(result.passes, "pass"),
-        rows=[_cells(row) for row in ranked[:_MOST_ROWS]],
-        rest=max(0, len(ranked) - _MOST_ROWS),
+        rows=[_cells(row) for row in ranked[:_MAX_ROWS]],
+        rest=max(0, len(ranked) - _MAX_ROWS),
         layers=_sums(result.summed("layer"), "outside all layers"),
         types=_sums(result.summed("cann"), "no CANN type"),
         **_chart(result.rows),
@@ -63,7 +63,7 @@ def _chart(rows: Sequence[Moved]) -> Mapping[str, Any]:
     logs = [math.log10(row.gradient) if 0 < row.gradient < math.inf else None for row in rows]
     finite_logs = [exponent for exponent in logs if exponent is not None] or [-3.0]
     high = math.ceil(max(finite_logs))
-    low = min(math.floor(min(finite_logs)), high - _LEAST_DECADES)
+    low = min(math.floor(min(finite_logs)), high - _MIN_DECADES)
     width = max(_WIDTH, _LEFT + 20 + 7 * len(rows))
 
     def y(log: float) -> float:
@@ -103,5 +103,5 @@ def _cells(row: Moved) -> list[str]:
 def _sums(sums: Mapping[str, tuple[float, float]], unnamed: str) -> list[tuple[str, str, str]]:
     return [
         (shown(gradient), shown(loss), safe(name or unnamed))
-        for name, (loss, gradient) in [*sums.items()][:_MOST_ROWS]
+        for name, (loss, gradient) in [*sums.items()][:_MAX_ROWS]
     ]

@@ -10,13 +10,13 @@ from typing import Final
 
 from jumar.ground.errors import UserError
 from jumar.ground.paths import is_file
-from jumar.profiling.reading.files.finding import ENDINGS, MOST_FILES
+from jumar.profiling.reading.files.finding import ENDINGS, MAX_FILES
 from jumar.profiling.reading.files.opening import ZIP
 
-MOST_UNPACKED: Final = 16 << 30
+MAX_UNPACKED: Final = 16 << 30
 """Most bytes of an archive's tables when unpacked."""
 
-MOST_EXPANSION: Final = 300
+MAX_EXPANSION: Final = 300
 """Largest ratio of unpacked to packed size: 10 to 60 for traces, 1000 for zip bombs."""
 
 
@@ -54,9 +54,9 @@ def _unpack(archive: zipfile.ZipFile, folder: Path, packed_size: int, display_na
         for member in archive.infolist()
         if not member.is_dir() and member.filename.lower().endswith(ENDINGS)
     ]
-    if len(members) > MOST_FILES:
-        raise _refused(f"contains more than {MOST_FILES} files", display_name)
-    bytes_left = min(MOST_UNPACKED, MOST_EXPANSION * packed_size + (1 << 20))
+    if len(members) > MAX_FILES:
+        raise _refused(f"contains more than {MAX_FILES} files", display_name)
+    bytes_left = min(MAX_UNPACKED, MAX_EXPANSION * packed_size + (1 << 20))
     for member in members:
         name = PurePosixPath(member.filename.replace("\\", "/"))
         if name.is_absolute() or ".." in name.parts or ":" in name.parts[0]:

@@ -11,7 +11,7 @@ from jumar.ground.paths import is_file, is_folder, missing
 from jumar.profiling.reading.file_content import Source
 from jumar.profiling.reading.files.recognition import recognised
 
-MOST_FILES: Final = 20_000
+MAX_FILES: Final = 20_000
 _MAX_DEVICES: Final = 64
 ENDINGS: Final = (
     *(".csv", ".json", ".gz", ".db", ".txt"),
@@ -59,9 +59,9 @@ def _files(folder: Path) -> Iterable[Path]:
         for name in sorted(names):
             if name.lower().endswith(ENDINGS) and (Path(parent) / name).is_file():
                 count += 1
-                if count > MOST_FILES:
+                if count > MAX_FILES:
                     raise UserError(
-                        f"contains more than {MOST_FILES} files",
+                        f"contains more than {MAX_FILES} files",
                         where=str(folder),
                         todo="Give the folder of one capture.",
                     )

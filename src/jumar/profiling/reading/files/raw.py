@@ -19,7 +19,7 @@ _ANALYSIS_FOLDERS: Final = ("ASCEND_PROFILER_OUTPUT", "ASCEND_MINDSPORE_PROFILER
 _MSPROF_SCRIPT: Final = "tools/profiler/profiler_tool/analysis/msprof/msprof.py"
 _HOME_VARIABLES: Final = ("ASCEND_TOOLKIT_HOME", "ASCEND_HOME_PATH")
 _USUAL_HOMES: Final = ("/usr/local/Ascend/cann", "/usr/local/Ascend/ascend-toolkit/latest")
-_MOST_FOLDERS: Final = 10_000
+_MAX_FOLDERS: Final = 10_000
 """Most folders to search."""
 
 
@@ -33,7 +33,7 @@ def raw_folders(path: Path) -> list[Path]:
     for count, (parent, folders, _) in enumerate(os.walk(path)):
         folder = Path(parent).resolve()
         folders.sort()
-        if count >= _MOST_FOLDERS:
+        if count >= _MAX_FOLDERS:
             break
         is_analysed = any((folder / name).is_dir() for name in _ANALYSIS_FOLDERS)
         if FRAMEWORK_FOLDER.search(folder.name) or is_analysed:

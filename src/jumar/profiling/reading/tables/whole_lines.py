@@ -19,10 +19,10 @@ from typing import Final
 from jumar.profiling.reading.unreadable import Unreadable
 
 _IRRELEVANT_BYTES: Final = bytes(byte for byte in range(256) if byte not in b',\n"\0')
-_MOST_PATTERNS: Final = 10_000
+_MAX_PATTERNS: Final = 10_000
 _CHUNK: Final = 1 << 18
 _TAIL_BYTES: Final = 60
-_MOST_LINES_IN_FIELD: Final = 1000
+_MAX_LINES_IN_FIELD: Final = 1000
 """Most lines that a quoted field may span; beyond that, the quote is considered stray."""
 _FIELD: Final = re.compile(r'("[^"]*(?:""[^"]*)*"(?!")[^,]*|[^,"][^,]*|)(?:,|\Z)', re.DOTALL)
 
@@ -98,7 +98,7 @@ def is_regular(path: Path, expected: int) -> bool:
             new = set(patterns) - seen
             if not all(_has_fields(line, expected) for line in new):
                 return False
-            seen = seen | new if len(seen) < _MOST_PATTERNS else new
+            seen = seen | new if len(seen) < _MAX_PATTERNS else new
             last_byte = chunk[-1:]
     return last_byte == b"\n" or _has_fields(partial, expected)
 
@@ -150,7 +150,7 @@ def _multiline_record(
 
     A stray quote costs only its own line: the lines after it stay in `pending`.
     """
-    for index in range(_MOST_LINES_IN_FIELD):
+    for index in range(_MAX_LINES_IN_FIELD):
         if index == len(pending):
             pending.extend(islice(lines, 1))
         if index == len(pending):

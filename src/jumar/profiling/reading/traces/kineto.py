@@ -37,7 +37,7 @@ LAYERS: Final = {
 }
 _CORES: Final = dict(zip(DEVICE_CATEGORIES, ("CUDA", "CUDA_MEMCPY", "CUDA_MEMSET"), strict=True))
 NOT_READ: Final = "events of unsupported categories"
-_MOST_LISTED: Final = 20
+_MAX_LISTED: Final = 20
 """Most categories to list; a hostile file has a million."""
 
 _KERNEL_FAMILIES: Final = (
@@ -165,8 +165,8 @@ def _unread_categories(trace: Trace, display_name: str) -> Iterator[Missing]:
                 counts[category] += count
     by_count = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     if by_count:
-        names = ", ".join(f"{category} {count}" for category, count in by_count[:_MOST_LISTED])
-        more = f" and {len(by_count) - _MOST_LISTED} more" if len(by_count) > _MOST_LISTED else ""
+        names = ", ".join(f"{category} {count}" for category, count in by_count[:_MAX_LISTED])
+        more = f" and {len(by_count) - _MAX_LISTED} more" if len(by_count) > _MAX_LISTED else ""
         yield Missing(file=display_name, what=f"{NOT_READ}: {names}{more}")
 
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from jumar.profiling.profile import HOST_SCHEMA, Missing
 
-MOST_CALLS: Final = 1_000_000
+MAX_CALLS: Final = 1_000_000
 """Most host calls kept of a trace; of more, the shortest are dropped."""
 
 
@@ -30,10 +30,10 @@ def longest_calls(
         frame = frame.filter(_is_kept(longest_dropped)) if longest_dropped >= 0 else frame
         kept.append(frame)
         count += frame.height
-        if count > MOST_CALLS * 5 // 4:
+        if count > MAX_CALLS * 5 // 4:
             longest_dropped = _drop_shortest(kept, longest_dropped)
             count = sum(kept_frame.height for kept_frame in kept)
-    if longest_dropped >= 0 or count > MOST_CALLS:
+    if longest_dropped >= 0 or count > MAX_CALLS:
         longest_dropped = _drop_shortest(kept, longest_dropped)
     if not kept:
         kept.append(pl.DataFrame(schema={k: v for k, v in HOST_SCHEMA.items() if k != "rank"}))
@@ -52,12 +52,12 @@ def _drop_shortest(kept: list[pl.DataFrame], longest_dropped: int) -> int:
     """Drop the shortest calls in place, and return the longest duration that was dropped.
 
     All calls of that duration are dropped, since there may be millions of them; so fewer than
-    `MOST_CALLS` may remain. If there are too few to drop any, nothing changes.
+    `MAX_CALLS` may remain. If there are too few to drop any, nothing changes.
     """
     durations = np.concatenate([frame["duration_ns"].to_numpy() for frame in kept])
     durations = durations[durations > longest_dropped]
-    if len(durations) >= MOST_CALLS:
-        longest_dropped = int(np.partition(durations, -MOST_CALLS)[-MOST_CALLS])
+    if len(durations) >= MAX_CALLS:
+        longest_dropped = int(np.partition(durations, -MAX_CALLS)[-MAX_CALLS])
         for index, frame in enumerate(kept):
             kept[index] = frame.filter(_is_kept(longest_dropped))
     return longest_dropped

@@ -16,7 +16,7 @@ from jumar.profiling.reading.traces.kineto_types import shapes_and_types
 from jumar.profiling.reading.traces.spilling import ColumnType, SpillingTable, TextNumbers
 from jumar.profiling.reading.unreadable import Unreadable, span_of
 
-MOST_NAMES: Final = 1_000_000
+MAX_NAMES: Final = 1_000_000
 """Most names of processes and threads to keep."""
 
 _CALL_COLUMNS: Final[Mapping[str, ColumnType]] = {
@@ -242,7 +242,7 @@ class Trace:
 
     def _add_name(self, event: Mapping[str, Any]) -> None:
         name = arguments_of(event).get("name")
-        if len(self.threads) + len(self.processes) > MOST_NAMES or not isinstance(name, str):
+        if len(self.threads) + len(self.processes) > MAX_NAMES or not isinstance(name, str):
             return
         if event.get("name") == "process_name":
             self.processes[str(event.get("pid"))] = name

@@ -291,6 +291,18 @@ CASES = [
         "python: lib/gather.cpp:12: int at(long): Assertion `vec_[vec_idx] < size()' failed.",
         "native-assert",
     ),
+    ("Floating point exception (core dumped)", "process-arithmetic"),
+    ("traps: python[811] trap divide error ip:7f1 in libcublasLt.so", "process-arithmetic"),
+    ("./run.sh: 行 3: 8122 浮点数例外  （核心已转储） python a.py", "process-arithmetic"),
+    ("./run.sh: 行 3: 8122 段错误  （核心已转储） python a.py", "process-segfault"),
+    ("traps: python[811] trap invalid opcode ip:7f1 in libtorch.so", "illegal-instruction"),
+    ("Trace/breakpoint trap", "process-trap"),
+    ("Bad system call", "process-system-call"),
+    ("TERM_CPULIMIT: job killed after reaching LSF CPU usage limit.", "process-cpu-time"),
+    ("OSError: [Errno 27] File too large", "process-file-size"),
+    ("srun: error: n1: task 0: User defined signal 2", "process-user-signal"),
+    ("DataLoader worker (pid 812) is killed by signal: Aborted. ", "dataloader-crashed"),
+    ("DataLoader worker (pid 812) is killed by signal: Killed. ", "dataloader-killed"),
 ]
 
 

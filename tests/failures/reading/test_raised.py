@@ -338,6 +338,33 @@ def test_exception_split_by_two_processes_is_put_together(tmp_path: Path) -> Non
         ("rc=134", "process-aborted"),
         ("process 7 exited with code -4", "illegal-instruction"),
         ("exit code = 143", "process-ended"),
+        ("failed (exitcode: -8) local_rank: 6 (pid: 3694) of binary: python", "process-arithmetic"),
+        ("  exitcode  : -5 (pid: 52782)", "process-trap"),
+        ("ForkPoolWorker-1 exitcode=-5", "process-trap"),
+        ("  traceback : Signal 8 (SIGFPE) received by PID 52782", "process-arithmetic"),
+        ("Command '['python']' died with <Signals.SIGFPE: 8>.", "process-arithmetic"),
+        ("process 1 terminated with signal SIGTRAP", "process-trap"),
+        ("['python', 'a.py'] exits with return code = -8", "process-arithmetic"),
+        ("mpirun noticed that rank 1 exited on signal 8 (Floating", "process-arithmetic"),
+        ("[n1:00921] Signal: Floating point exception (8)", "process-arithmetic"),
+        ("TERMINATED WITH THE EXIT STRING: a (signal 8)", "process-arithmetic"),
+        ("      Exit Code:    132", "illegal-instruction"),
+        ("Training end with return code: 136", "process-arithmetic"),
+        ("Main process exited, code=dumped, status=8/FPE", "process-arithmetic"),
+        ("Main process exited, code=killed, status=31/SYS", "process-system-call"),
+        ("finished with exit code 132 (interrupted by signal 4:SIGILL)", "illegal-instruction"),
+        ("Command terminated by signal 13", "process-pipe"),
+        ("task 0 killed by SIGUSR1", "process-user-signal"),
+        ("process 811 received SIGXCPU", "process-cpu-time"),
+        ("Exited with exit code 153.", "process-file-size"),
+        ("worker 3 exited with code 129", "process-hung-up"),
+        ("worker 3 exited with code 131", "process-quit"),
+        ("worker 3 exited with code -14", "process-alarm"),
+        ("registered a handler for SIGUSR1, signal 10", ""),
+        ("Handling auto-requeue signal: 10", ""),
+        ("returned 136 items", ""),
+        ("returned -1", ""),
+        ("the SIGFPE chapter", ""),
         ("worker 3 exited with status 1", ""),
         ("exit code 0", ""),
         ("error code 137", ""),
@@ -347,6 +374,23 @@ def test_exception_split_by_two_processes_is_put_together(tmp_path: Path) -> Non
 )
 def test_exit_code_of_any_launcher_tells_the_signal(line: str, fault: str) -> None:
     assert fault_of_exit(line) == fault
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("api.py:833] failed (exitcode: -8) local_rank: 6 (pid: 3)", "process-arithmetic"),
+        ("  exitcode  : -5 (pid: 52782)", "process-trap"),
+        ("ProcessExitedException: process 1 terminated with signal SIGTRAP", "process-trap"),
+        ("mpirun noticed that process rank 1 exited on signal 8 (a).", "process-arithmetic"),
+        ("  exitcode  : 1 (pid: 52782)", "process-ended"),
+        ("  exitcode  : -15 (pid: 52782)", "process-terminated"),
+    ],
+)
+def test_signal_outranks_what_says_only_that_a_process_ended(
+    tmp_path: Path, line: str, fault: str
+) -> None:
+    assert named(explain_text(tmp_path, log=f"{line}\n")) == [fault]
 
 
 def test_process_that_an_unknown_launcher_reports_as_killed(tmp_path: Path) -> None:

@@ -59,6 +59,9 @@ _TELLING: Final = (
         "During handling of",
         "exit",
         "returned",
+        "return code",
+        "ignal",
+        "SIG",
         "rc=",
         "File /",
         "File ~",
@@ -224,7 +227,7 @@ class _Reader:
             is_quote = raised.is_wrapped(place.text) or is_source_in(place.text, before)
             return None if is_quote else fault
         if fault is not None and fault.id not in raised.VAGUE:
-            return fault
+            return self._by_signal(fault, place)
         if raised.cann_message_in(place.text):
             return self._table.faults.get(raised.MESSAGE, fault)
         in_traceback = self._tracebacks.has_frames((self._source, place.rank, place.pid))
@@ -242,6 +245,12 @@ class _Reader:
         if fault is None and raised.is_error_line(place.text):
             return self._table.faults.get(raised.ERROR_LINE)
         return fault
+
+    def _by_signal(self, fault: Fault, place: forms.Place) -> Fault:
+        """The fault of the signal that ended a process, instead of one that says only its end."""
+        signal = raised.fault_of_exit(place.text) if fault.role == "end" else ""
+        by_signal = self._table.faults.get(signal, fault)
+        return by_signal if by_signal.role != "end" else fault
 
     def _note_wait(self, place: forms.Place, text: str) -> None:
         rank = self._rank(place)

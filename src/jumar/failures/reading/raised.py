@@ -59,17 +59,51 @@ _GLUED: Final = re.compile(r"\)(?=(?:[a-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error
 """The end of another process's line, with no line break between it and the exception."""
 _ENDED: Final = re.compile(
     r"\b(?:exit(?:ed|s|ing)?|return(?:ed|s|ing)?|terminated|failed|rc|ret|status)\b"
-    r"[ \w]{0,20}?(?:[ _-]?(?:code|status))?[\s:=(]{1,4}(-?\d{1,3})(?![\w.])",
+    r"[ \w]{0,20}?(?:[ _-]?(?:code|status))?[\s:=(]{1,4}(-?\d{1,3})(?!\w|\.\d)"
+    r"|\b(?:exit|return)[ _-]?(?:code|status)[\s:=(]{1,12}(-?\d{1,3})(?!\w|\.\d)",
     re.IGNORECASE,
 )
+_COUNTING: Final = re.compile(r"(?:return|fail)\w{0,3}\W{1,4}\d{3} \w", re.IGNORECASE)
+"""`returned 136 rows` counts something; `returned 136` at the end is a code."""
+_SIGNALLED: Final = re.compile(
+    r"\b(?:signal(?: code)?:?|Signals\.\w{4,10}:|status=) ?\(?(\d{1,2})\b(?!\.)"
+    r"|^Signal: [\w /]{3,40}\((\d{1,2})\)|\] Signal: [\w /]{3,40}\((\d{1,2})\)",
+    re.IGNORECASE,
+)
+"""A signal by its number: `Signal 8 (SIGFPE) received`, `exited on signal 8`."""
+_SIGNAL_NAME: Final = re.compile(
+    r"\bSIG(HUP|QUIT|ILL|TRAP|ABRT|BUS|FPE|KILL|USR1|SEGV|USR2|PIPE|ALRM|XCPU|XFSZ|SYS)\b"
+)
+_BY_A_SIGNAL: Final = re.compile(
+    r"receiv|signal|terminat|kill|died|caught|exit|crash|fatal|got|code=", re.IGNORECASE
+)
+_HANDLED_SIGNAL: Final = re.compile(r"handler|handling|ignor|register|install", re.IGNORECASE)
+_NUMBERS: Final = {
+    **{"HUP": 1, "QUIT": 3, "ILL": 4, "TRAP": 5, "ABRT": 6, "BUS": 7, "FPE": 8, "KILL": 9},
+    **{"USR1": 10, "SEGV": 11, "USR2": 12, "PIPE": 13, "ALRM": 14, "XCPU": 24, "XFSZ": 25},
+    "SYS": 31,
+}
 _BY_SIGNAL: Final = {
+    1: "process-hung-up",
+    2: "interrupted",
+    3: "process-quit",
     4: "illegal-instruction",
+    5: "process-trap",
     6: "process-aborted",
     7: "process-bus-error",
+    8: "process-arithmetic",
     9: KILLED,
+    10: "process-user-signal",
     11: "process-segfault",
+    12: "process-user-signal",
+    13: "process-pipe",
+    14: "process-alarm",
     15: "process-ended",
+    24: "process-cpu-time",
+    25: "process-file-size",
+    31: "process-system-call",
 }
+"""The fault of each signal of Linux that ends a process."""
 _ERROR_LINE: Final = re.compile(
     r"(?:[\w./@-]{1,80}: ){0,3}(?:fatal |internal |critical |runtime )?(?:error|fatal|错误)"
     r"(?:[ \[(]{1,2}\w{1,20}[)\]]?)?[:：] ?(?=\S)",
@@ -193,10 +227,23 @@ def is_logged_error(text: str) -> bool:
 
 
 def fault_of_exit(text: str) -> str:
-    """The fault of a process whose exit code, as any launcher writes it, tells of a signal."""
-    match = _ENDED.search(text[:_MOST_GLUED])
-    code = int(match.group(1)) if match else 0
-    return _BY_SIGNAL.get(-code if code < 0 else code - 128, "")
+    """The fault of a process that a signal ended, as any launcher writes it: code or name."""
+    text = text[:_MOST_GLUED]
+    for match in _ENDED.finditer(text):
+        code = int(match.group(1) or match.group(2))
+        signal = -code if code < -1 else code - 128
+        if signal in _BY_SIGNAL and (code < 0 or not _COUNTING.match(text, match.start())):
+            return _BY_SIGNAL[signal]
+    if "ignal" not in text and "SIG" not in text and "status=" not in text:
+        return ""
+    if _HANDLED_SIGNAL.search(text):
+        return ""
+    if match := _SIGNALLED.search(text):
+        return _BY_SIGNAL.get(int(next(filter(None, match.groups()))), "")
+    name = _SIGNAL_NAME.search(text)
+    if name is None or not _BY_A_SIGNAL.search(text.replace(name.group(), "")):
+        return ""
+    return _BY_SIGNAL[_NUMBERS[name.group(1)]]
 
 
 def is_error_line(text: str) -> bool:

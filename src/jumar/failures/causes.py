@@ -100,7 +100,7 @@ def _specific(unexplained: list[Sighting]) -> list[Sighting]:
     What the program survived is not more specific than an end that says why.
     """
     failures = [each for each in unexplained if each.fault.role not in ("end", "note")]
-    ends = [each for each in unexplained if each.fault.telling]
+    ends = [each for each in unexplained if each.fault.telling and each.fault.role == "end"]
     if ends and all(each.survived for each in failures):
         return [*ends, *failures]
     return failures or unexplained

@@ -146,7 +146,7 @@ class _Reader:
         undone = self._table.undone_in(text.lower())
         goes_on = any(word in text for word in forms.GOING_ON)
         counted = 0
-        if sieve.marks or sieve.codes or telling_words or undone:
+        if sieve.marks or sieve.codes or telling_words or undone or self._tracebacks.owe_messages:
             for count, line in enumerate(batch, 1):
                 if undone:
                     self._undo(undone, line.text.lower())
@@ -154,6 +154,7 @@ class _Reader:
                 fault = sieve.fault_in(line.text)
                 if (
                     fault is not None
+                    or self._tracebacks.owe_messages
                     or any(word in line.text for word in telling_words)
                     or line.text.startswith(": ")
                     or (sieve.codes and any(codes_in(line.text)))
@@ -198,6 +199,11 @@ class _Reader:
         text = place.text
         stream = (self._source, place.rank, place.pid)
         fault = self._known(fault, place)
+        before = forms.place_of(self._before).text
+        if self._tracebacks.is_message(stream, text, before):
+            self._raised_at = self._job.lines
+            if fault is None or fault.role in ("end", "note"):
+                fault = self._table.faults.get(raised.EXCEPTION)
         if fault is not None or any(word in text for word in _BINDING) or Waits.concerns(text):
             self._complete(place, line.text)
             self._note_wait(place, text)
@@ -213,7 +219,7 @@ class _Reader:
             )
         ):
             last.survived = True
-        if raised.exception_in(text):
+        if raised.exception_in(text) or raised.is_wrapped(text):
             self._raised_at = self._job.lines
         if fault is not None:
             self._note(fault, place, line)
@@ -223,9 +229,11 @@ class _Reader:
     def _known(self, fault: Fault | None, place: forms.Place) -> Fault | None:
         """The fault of a line; one quoting its own words if the table has none better."""
         before = forms.place_of(self._before).text
+        # The name of an exception that is passed on may be in the table; its message is below.
+        if (fault is None or fault.role in ("cause", "general")) and raised.is_wrapped(place.text):
+            return self._table.faults.get(raised.ANNOUNCED)
         if fault is not None and fault.role == "general":
-            is_quote = raised.is_wrapped(place.text) or is_source_in(place.text, before)
-            return None if is_quote else fault
+            return None if is_source_in(place.text, before) else fault
         if fault is not None and fault.id not in raised.VAGUE:
             return self._by_signal(fault, place)
         if raised.cann_message_in(place.text):
@@ -286,7 +294,8 @@ class _Reader:
         earlier = self._seen.get(key)
         stream = (self._source, place.rank, place.pid)
         is_raised = raised.is_error(place.text) or self._continues_exception()
-        survived = self._tracebacks.ended_nothing(stream) or forms.is_warning(line.text)
+        is_warned = forms.is_warning(line.text) and not (fault.telling and fault.role == "cause")
+        survived = self._tracebacks.ended_nothing(stream) or is_warned
         survived = survived or (not is_raised and forms.goes_on(line.text))
         if earlier is not None:
             earlier.count += 1

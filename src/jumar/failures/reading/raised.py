@@ -137,8 +137,33 @@ _LOGGED: Final = re.compile(
     r"|\[[\d.]{10,20}\] \[[\w. :/-]{3,100}\] {1,9}[\w./-]{1,60}:\d{1,6} {1,4}UCX {1,4}ERROR "
 )
 """The start of an error line: plog and MindSpore, MindIE, TensorFlow, glog, UCX."""
-_WRAPPED: Final = re.compile(rf"{_NAME}: (?:Caught \w{{1,60}} in |\d{{1,6}} root error\(s\) found)")
-"""A line above the exception itself: of another process (PyTorch), or of a graph (TensorFlow)."""
+_WRAPPED: Final = re.compile(
+    rf"(?:{_NAME}: )?(?:Exception encountered when calling |Error in call to target '"
+    r"|Error in creating partial\("
+    r"|Failed to import [\w.]{1,200} because of the following error[^:]{0,60}:\s*$)"
+    rf"|{_NAME}: (?:Caught \w{{1,60}} in |\d{{1,6}} root error\(s\) found|in user code:"
+    r"|Graph execution error:|\d{1,4} validation errors? for |Failed running call_"
+    r"|The following operation failed in the TorchScript interpreter"
+    r"|Exception thrown from (?:user defined Python function|dataset pipeline)"
+    r"|An error occurred (?:while|during) [^:]{1,80}$|(?:One or more|Some) \w{1,30} raised )"
+)
+"""A line that only passes on another exception, which stands below it or above."""
+_MESSAGE_BELOW: Final = re.compile(
+    r"Exception encountered when calling |Error in call to target '|Error in creating partial\("
+    r"|: Graph execution error:|: \d{1,4} validation errors? for |Failed running call_\w{1,20} "
+    r"|because of the following error \(look up to see its traceback\):\s*$"
+    r"|(?:^|\s)- Dataset Pipeline Error Message:"
+)
+"""One below which only the message stands, without the name of an exception."""
+_NO_MESSAGE: Final = re.compile(
+    r"(?:E {3,8})?\s{0,40}(?:[^\s(]{0,200}\s{0,9}$|-{3}|[\^~ ]{1,200}$|Detected at node|Node: "
+    r"|Stack trace for|<stack traces|\d{1,6} root error|File \"|\)|FakeTensor|grad_fn=|Parameter\()"
+)
+_NAMED_BELOW: Final = re.compile(
+    r"\s{0,40}in user code:\s{0,9}$|.{0,20}\[ERROR\] Execute user Python code failed"
+)
+_COLOUR: Final = re.compile(r"\x1b\[[\d;]{0,12}m")
+_PLACE_IN_GRAPH: Final = re.compile(r"\{\{[^{}]{1,400}\}\} ")
 _ROOT_ERROR: Final = re.compile(r"\s{1,4}\(0\) [A-Z][\w ]{2,30}: +(?=\S)")
 """TensorFlow's first one of several exceptions of a graph."""
 HANDLED: Final = "During handling of the above exception"
@@ -171,7 +196,7 @@ def kind_of(text: str) -> str:
 
 def is_exception(text: str, *, in_traceback: bool) -> bool:
     """Whether a line is the one that ends a traceback, looks like it, or says `Killed`."""
-    if _WRAPPED.match(text):
+    if is_wrapped(text):
         return False
     if text.strip() == "Killed" or _ROOT_ERROR.match(text):
         return True
@@ -206,8 +231,30 @@ def message_of(text: str, before: str) -> str:
 
 
 def is_wrapped(text: str) -> bool:
-    """Whether a line only announces the original traceback of another process."""
-    return _WRAPPED.match(text) is not None
+    """Whether a line only passes on an exception that stands below it, or above."""
+    for _ in range(_MOST_PREFIXES):
+        if _WRAPPED.match(text):
+            return True
+        prefix = _PREFIX.match(text)
+        if prefix is None:
+            return False
+        text = text[prefix.end() :]
+    return False
+
+
+def has_message_below(text: str) -> bool:
+    """Whether a message without the name of an exception is to follow."""
+    return _MESSAGE_BELOW.search(text[:_MOST_GLUED]) is not None
+
+
+def is_no_message(text: str) -> bool:
+    """Whether a line between such a line and its message is not the message."""
+    return _NO_MESSAGE.match(text) is not None
+
+
+def is_named(text: str) -> bool:
+    """Whether a line in place of the message says that an exception stands elsewhere by name."""
+    return _NAMED_BELOW.match(text) is not None
 
 
 def is_handled(text: str, earlier: str) -> bool:
@@ -273,4 +320,4 @@ def saying(text: str, before: str) -> str:
     message = message or text[logged.end() if logged else 0 :].strip()
     if _BARE.match(text) and before.startswith(" ") and 'File "' not in before:
         message = f"{message.rstrip(':')}: {before.strip()}"
-    return message[:LONGEST_SAYING]
+    return _PLACE_IN_GRAPH.sub("", _COLOUR.sub("", message))[:LONGEST_SAYING].strip()

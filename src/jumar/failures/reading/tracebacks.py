@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from jumar.failures.reading import raised
 from jumar.failures.reading.raised import HANDLED
 
 MOST_STREAMS: Final = 20_000
@@ -23,6 +24,8 @@ _LIBRARY: Final = re.compile(
 )
 _FUNCTION: Final = re.compile(r'File "([^"]{1,400})", line \d{1,7}, in (\S{1,200})')
 _SURVIVED: Final = "Exception ignored "
+_MOST_BETWEEN: Final = 400
+"""Lines between an exception that passes on another one and its message: frames of a graph."""
 
 
 class Tracebacks:
@@ -34,6 +37,7 @@ class Tracebacks:
         self._outermost: dict[Stream, tuple[str, ...]] = {}
         self._handlers: dict[Stream, tuple[str, ...]] = {}
         self._inside: set[Stream] = set()
+        self._owed: dict[Stream, int] = {}
 
     def note(self, stream: Stream, text: str) -> None:
         """Take in a line, without launcher prefixes."""
@@ -51,6 +55,27 @@ class Tracebacks:
             self._handlers[stream] = self._outermost[stream]
         elif _SURVIVED in text[:40] and len(self._ignored) < MOST_STREAMS:
             self._ignored[stream] = False
+
+    @property
+    def owe_messages(self) -> bool:
+        """Whether the message of an exception is still to follow, which any line may be."""
+        return bool(self._owed)
+
+    def is_message(self, stream: Stream, text: str, before: str) -> bool:
+        """Whether a line is the message that an exception above it passed on."""
+        if raised.has_message_below(text):
+            if len(self._owed) < MOST_STREAMS:
+                self._owed[stream] = _MOST_BETWEEN
+            return False
+        left = self._owed.get(stream, 0)
+        if left == 0:
+            return False
+        if raised.is_no_message(text) or is_source_in(text, before):
+            self._owed[stream] = left - 1
+            if left > 1:
+                return False
+        del self._owed[stream]
+        return left > 1 and not raised.is_named(text) and not raised.is_wrapped(text)
 
     def has_frames(self, stream: Stream) -> bool:
         return stream in self._frames

@@ -75,6 +75,7 @@ def test_rank_and_process_are_found_in_a_line(line: str, rank: int | None, pid: 
     [
         ("2024-04-07-18:35:53.134.675 [op_base.cc]", datetime(2024, 4, 7, 18, 35, 53, 134675)),
         ("2026-06-08 19:04:36,139 - root", datetime(2026, 6, 8, 19, 4, 36, 139000)),
+        ("20260831-01:43:41.474 TrainWorker", datetime(2026, 8, 31, 1, 43, 41, 474000)),
         ("[E814 01:57:12.984417033 a.cpp:5]", datetime(YEARLESS, 8, 14, 1, 57, 12, 984417)),
         ("W1203 16:08:45.014881 a.cpp:5]", datetime(YEARLESS, 12, 3, 16, 8, 45, 14881)),
         ("ERROR 08-26 03:01:18 [engine.py:458]", datetime(YEARLESS, 8, 26, 3, 1, 18)),

@@ -78,7 +78,7 @@ _NAMED: Final = re.compile(
 )
 _ATTEMPT: Final = re.compile(r"^attempt_\d+$")
 _FULL_TIME: Final = re.compile(
-    r"(\d{4})[-/](\d\d)[-/](\d\d)[-_ T](\d\d):(\d\d):(\d\d)(?:[.,:](\d{3})(?:\.?(\d{3}))?)?"
+    r"(\d{4})[-/]?(\d\d)[-/]?(\d\d)[-_ T](\d\d):(\d\d):(\d\d)(?:[.,:](\d{3})(?:\.?(\d{3}))?)?"
 )
 _SHORT_TIME: Final = re.compile(
     r"(?:^|\[|\s)[EWIF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{3})(\d{3})?)?"

@@ -297,6 +297,7 @@ CASES = [
     ("./run.sh: 行 3: 8122 段错误  （核心已转储） python a.py", "process-segfault"),
     ("traps: python[811] trap invalid opcode ip:7f1 in libtorch.so", "illegal-instruction"),
     ("Trace/breakpoint trap", "process-trap"),
+    ("lightning.fabric.utilities.exceptions.SIGTERMException", "process-terminated"),
     ("Bad system call", "process-system-call"),
     ("TERM_CPULIMIT: job killed after reaching LSF CPU usage limit.", "process-cpu-time"),
     ("OSError: [Errno 27] File too large", "process-file-size"),

@@ -142,6 +142,27 @@ Traceback (most recent call last):
     load()
 datasets.exceptions.DatasetGenerationError: An error occurred while generating the dataset
 """
+CALLBACK = """\
+XlaRuntimeError: INTERNAL: CpuCallback error: Traceback (most recent call last):
+  File "/env/jax/_src/pure_callback.py", line 90, in pure_callback_impl
+OddError: the callback met 7
+"""
+DESERIALIZED = """\
+TypeError: <class 'keras.src.models.functional.Functional'> could not be deserialized properly.
+
+config={'module': 'keras', 'name': 'a'}
+
+Exception encountered: Unrecognized keyword arguments passed to DepthwiseConv2D: {'groups': 1}
+"""
+FRAMEWORK = f"""\
+RuntimeError: Compile graph kernel_graph0 failed.
+
+{RULE}
+- Framework Error Message:
+{RULE}
+The odd operator got 7 inputs.
+"""
+MAPPED = MINDSPORE.replace("Crop: Crop height dimension", "map operation: [Decode] failed. Crop")
 
 
 @pytest.mark.parametrize(
@@ -162,6 +183,10 @@ datasets.exceptions.DatasetGenerationError: An error occurred while generating t
         (MINDSPORE, "[ERROR] Crop: Crop height dimension: 8 exceeds image height: 3."),
         (MINDSPORE_PYTHON, "ValueError: Crop size (5000, 5000) is larger"),
         (VALIDATED, "Input should be a valid integer"),
+        (CALLBACK, "OddError: the callback met 7"),
+        (DESERIALIZED, "Exception encountered: Unrecognized keyword arguments"),
+        (FRAMEWORK, "The odd operator got 7 inputs."),
+        (MAPPED, "[ERROR] map operation: [Decode] failed. Crop: 8 exceeds"),
         (GENERATED, "pyarrow.lib.ArrowNotImplementedError: Nested data"),
     ],
 )
@@ -244,3 +269,9 @@ def test_warning_that_explains_a_failure_is_its_cause(tmp_path: Path) -> None:
     assert named(explain_text(tmp_path, log=failed + SLOW))[0] == "ms-data-slow"
     trained = SLOW + "step 1 loss 2.3\n" * 60 + "OddError: no\n"
     assert named(explain_text(tmp_path, log=trained))[0] == "python-exception"
+
+
+def test_message_that_says_only_that_something_failed_explains_no_code(tmp_path: Path) -> None:
+    log = FRAMEWORK.replace("The odd operator got 7 inputs.", "Odd graph failed.")
+    log = log.replace("Compile graph kernel_graph0 failed.", "error code is 507015")
+    assert named(explain_text(tmp_path, log=log))[0] == "npu-aicore-exception"

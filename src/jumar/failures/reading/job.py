@@ -203,7 +203,7 @@ class _Reader:
         if self._tracebacks.is_message(stream, text, before):
             self._raised_at = self._job.lines
             if fault is None or fault.role in ("end", "note"):
-                fault = self._table.faults.get(raised.EXCEPTION)
+                fault = self._table.faults.get(raised.kind_of_message(text))
         if fault is not None or any(word in text for word in _BINDING) or Waits.concerns(text):
             self._complete(place, line.text)
             self._note_wait(place, text)

@@ -60,7 +60,8 @@ _GLUED: Final = re.compile(r"\)(?=(?:[a-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error
 _ENDED: Final = re.compile(
     r"\b(?:exit(?:ed|s|ing)?|return(?:ed|s|ing)?|terminated|failed|rc|ret|status)\b"
     r"[ \w]{0,20}?(?:[ _-]?(?:code|status))?[\s:=(]{1,4}(-?\d{1,3})(?!\w|\.\d)"
-    r"|\b(?:exit|return)[ _-]?(?:code|status)[\s:=(]{1,12}(-?\d{1,3})(?!\w|\.\d)",
+    r"|\b(?:exit|return)[ _-]?(?:code|status)[\s:=(\"]{1,12}(-?\d{1,3})(?!\w|\.\d)"
+    r"|\bexit with exception\. Error code: (-\d{1,2})\b",
     re.IGNORECASE,
 )
 _COUNTING: Final = re.compile(r"(?:return|fail)\w{0,3}\W{1,4}\d{3} \w", re.IGNORECASE)
@@ -145,6 +146,8 @@ _WRAPPED: Final = re.compile(
     r"|Graph execution error:|\d{1,4} validation errors? for |Failed running call_"
     r"|The following operation failed in the TorchScript interpreter"
     r"|Exception thrown from (?:user defined Python function|dataset pipeline)"
+    r"|Error when deserializing class |<class '[\w.]{1,200}'> could not be deserialized properly"
+    r"|[^:]{1,80}: [^:]{1,80}: Traceback \(most recent call last\):\s*$"
     r"|An error occurred (?:while|during) [^:]{1,80}$|(?:One or more|Some) \w{1,30} raised )"
 )
 """A line that only passes on another exception, which stands below it or above."""
@@ -152,12 +155,14 @@ _MESSAGE_BELOW: Final = re.compile(
     r"Exception encountered when calling |Error in call to target '|Error in creating partial\("
     r"|: Graph execution error:|: \d{1,4} validation errors? for |Failed running call_\w{1,20} "
     r"|because of the following error \(look up to see its traceback\):\s*$"
-    r"|(?:^|\s)- Dataset Pipeline Error Message:"
+    r"|: Error when deserializing class |> could not be deserialized properly"
+    r"|(?:^|\s)- (?:Dataset Pipeline|Framework) Error Message:"
 )
 """One below which only the message stands, without the name of an exception."""
 _NO_MESSAGE: Final = re.compile(
     r"(?:E {3,8})?\s{0,40}(?:[^\s(]{0,200}\s{0,9}$|-{3}|[\^~ ]{1,200}$|Detected at node|Node: "
-    r"|Stack trace for|<stack traces|\d{1,6} root error|File \"|\)|FakeTensor|grad_fn=|Parameter\()"
+    r"|Stack trace for|<stack traces|\d{1,6} root error|File \"|\)|FakeTensor|config="
+    r"|grad_fn=|Parameter\()"
 )
 _NAMED_BELOW: Final = re.compile(
     r"\s{0,40}in user code:\s{0,9}$|.{0,20}\[ERROR\] Execute user Python code failed"
@@ -232,6 +237,8 @@ def message_of(text: str, before: str) -> str:
 
 def is_wrapped(text: str) -> bool:
     """Whether a line only passes on an exception that stands below it, or above."""
+    if not any(word in text for word in ("rror", "xception", "Caught ", "Failed to import ")):
+        return False
     for _ in range(_MOST_PREFIXES):
         if _WRAPPED.match(text):
             return True
@@ -250,6 +257,11 @@ def has_message_below(text: str) -> bool:
 def is_no_message(text: str) -> bool:
     """Whether a line between such a line and its message is not the message."""
     return _NO_MESSAGE.match(text) is not None
+
+
+def kind_of_message(text: str) -> str:
+    """The fault of such a message that the table does not know."""
+    return ANNOUNCED if _ANNOUNCED.match(f"Error: {text.strip()}") else EXCEPTION
 
 
 def is_named(text: str) -> bool:
@@ -277,7 +289,7 @@ def fault_of_exit(text: str) -> str:
     """The fault of a process that a signal ended, as any launcher writes it: code or name."""
     text = text[:_MOST_GLUED]
     for match in _ENDED.finditer(text):
-        code = int(match.group(1) or match.group(2))
+        code = int(next(filter(None, match.groups())))
         signal = -code if code < -1 else code - 128
         if signal in _BY_SIGNAL and (code < 0 or not _COUNTING.match(text, match.start())):
             return _BY_SIGNAL[signal]

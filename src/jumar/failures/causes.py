@@ -10,7 +10,7 @@ from jumar.failures.survived import FAILING, judged, stated
 from jumar.failures.table import Fault
 from jumar.failures.waiting import SILENT, Culprit
 
-MOST_CANDIDATES: Final = 3
+MAX_CANDIDATES: Final = 3
 _LATER: Final = timedelta(minutes=2)
 """How much later a cause may be logged than its consequences: buffers are flushed late."""
 _LINES_LATER: Final = 400
@@ -80,7 +80,7 @@ def explained(job: Job) -> Explanation:
             *(sighting.fault.believed, _when(sighting)),
         ),
     )
-    likeliest = _specific(unexplained)[:MOST_CANDIDATES]
+    likeliest = _specific(unexplained)[:MAX_CANDIDATES]
     candidates = tuple(_candidate(sighting.fault, by_fault, job) for sighting in likeliest)
     consequences = [sighting for sighting in firsts if sighting not in likeliest]
     return Explanation(

@@ -8,8 +8,8 @@ from jumar.failures.reading.sightings import Sighting
 from jumar.ground.text import Language, Text, counted
 
 LONGEST_LINE: Final = 240
-MOST_EVIDENCE: Final = 4
-MOST_COLLATERAL: Final = 8
+MAX_EVIDENCE: Final = 4
+MAX_COLLATERAL: Final = 8
 _FIRST: Final = Text(en="First cause: {what}", zh="首要原因：{what}")
 _NEXT: Final = Text(en="Or: {what}", zh="或者：{what}")
 _BLAMED: Final = Text(en="to blame", zh="责任方")
@@ -53,7 +53,7 @@ def lines_of(explanation: Explanation, language: Language) -> Iterator[str]:
             yield f"  {error.file}:{error.line}: {shortened(error.text)}"
     elif explanation.collateral:
         yield _COLLATERAL.in_language(language)
-        for fault_sightings in explanation.collateral[:MOST_COLLATERAL]:
+        for fault_sightings in explanation.collateral[:MAX_COLLATERAL]:
             count = sum(sighting.count for sighting in fault_sightings.sightings)
             ranks = (
                 f" · {named_ranks(fault_sightings.ranks, language)}"
@@ -110,7 +110,7 @@ def _frames(ranks: tuple[int, ...], collateral: tuple[Candidate, ...]) -> list[t
         for sighting in sightings
         if sighting.frame and sighting.rank in ranks
     }
-    return [(rank, frames[rank]) for rank in ranks if rank in frames][:MOST_EVIDENCE]
+    return [(rank, frames[rank]) for rank in ranks if rank in frames][:MAX_EVIDENCE]
 
 
 def blamed(candidate: Candidate, language: Language) -> str:
@@ -127,7 +127,7 @@ def _evidence(candidate: Candidate) -> list[Sighting]:
     """The first lines, from different ranks if possible."""
     by_rank = {sighting.rank: sighting for sighting in reversed(candidate.sightings)}
     earliest = sorted(by_rank.values(), key=candidate.sightings.index)
-    return earliest[:MOST_EVIDENCE]
+    return earliest[:MAX_EVIDENCE]
 
 
 def _place(sighting: Sighting) -> Iterator[str]:

@@ -21,9 +21,9 @@ from jumar.ground.errors import UserError
 
 BATCH: Final = 256
 """Lines that are processed together."""
-MOST_SIGHTINGS: Final = 20_000
-MOST_PROCESSES: Final = 20_000
-MOST_PENDING: Final = 4_000
+MAX_SIGHTINGS: Final = 20_000
+MAX_PROCESSES: Final = 20_000
+MAX_PENDING: Final = 4_000
 FIRST_ERRORS: Final = 8
 _FAILING: Final = re.compile(
     r"(?<!\bno )(?<!\b0 )(?<!\bignored )(?<!\bignoring )"
@@ -264,7 +264,7 @@ class _Reader:
         rank = self._rank(place)
         self._job.waits.note(rank, text)
         pending = rank is None and place.pid is not None and Waits.concerns(text)
-        if pending and len(self._pending) < MOST_PENDING:
+        if pending and len(self._pending) < MAX_PENDING:
             self._pending.append((self._source, place.pid or 0, text[:2000]))
 
     def _complete(self, place: forms.Place, line: str) -> None:
@@ -277,7 +277,7 @@ class _Reader:
         self._job.world = max(self._job.world, world)
         if line.lstrip().startswith("exitcode") and place.rank is None:
             place.rank = self._block_rank
-        has_room = len(self._ranks_of) < MOST_PROCESSES
+        has_room = len(self._ranks_of) < MAX_PROCESSES
         if place.rank is not None and place.pid is not None and has_room:
             self._ranks_of.setdefault((self._source, place.pid), place.rank)
 
@@ -303,7 +303,7 @@ class _Reader:
                 earlier.blamed = _blamed(fault, place.text)
             if (survived, not is_raised) >= (earlier.survived, not earlier.raised):
                 return
-        elif len(self._seen) >= MOST_SIGHTINGS:
+        elif len(self._seen) >= MAX_SIGHTINGS:
             return
         # An exception that was raised stands for the fault, not a warning or mention before it.
         self._seen[key] = sighting = Sighting(
@@ -328,7 +328,7 @@ class _Reader:
             informed=self._informed,
             count=1 if earlier is None else earlier.count,
         )
-        if len(self._last_raised) < MOST_PROCESSES or stream in self._last_raised:
+        if len(self._last_raised) < MAX_PROCESSES or stream in self._last_raised:
             self._last_raised[stream] = sighting
 
     def _continues_exception(self) -> bool:

@@ -51,8 +51,8 @@ _PREFIX: Final = re.compile(
     r"|msg=\"|\{\"log\":\""
 )
 """What programs, launchers and log collectors write in front of a line."""
-_MOST_PREFIXES: Final = 8
-_MOST_GLUED: Final = 1000
+_MAX_PREFIXES: Final = 8
+_MAX_GLUED: Final = 1000
 _SUFFIX: Final = re.compile(r"(?:\\n)?\",\"stream\".{0,80}$|\s{0,200}[│`|]\s{0,9}$")
 """The end of what encloses a line: JSON of a container's log, a frame, a quotation."""
 _GLUED: Final = re.compile(r"\)(?=(?:[a-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception): \S)")
@@ -213,20 +213,20 @@ def exception_in(text: str) -> str:
     """The exception that ends a line, without any prefix; empty if there is none."""
     if not any(word in text for word in _WORDS):
         return ""
-    for _ in range(_MOST_PREFIXES):
+    for _ in range(_MAX_PREFIXES):
         if _RAISED.match(text):
             return "" if _WRAPPED.match(text) else _SUFFIX.sub("", text)
         prefix = _PREFIX.match(text)
         if prefix is None:
             break
         text = text[prefix.end() :]
-    glued = _GLUED.search(text[:_MOST_GLUED])
+    glued = _GLUED.search(text[:_MAX_GLUED])
     return text[glued.end() :] if glued else ""
 
 
 def is_error(text: str) -> bool:
     """Whether a line is an exception or calls itself an error, in Python or native code."""
-    return bool(exception_in(text)) or _ERROR.search(text[:_MOST_GLUED]) is not None
+    return bool(exception_in(text)) or _ERROR.search(text[:_MAX_GLUED]) is not None
 
 
 def message_of(text: str, before: str) -> str:
@@ -239,7 +239,7 @@ def is_wrapped(text: str) -> bool:
     """Whether a line only passes on an exception that stands below it, or above."""
     if not any(word in text for word in ("rror", "xception", "Caught ", "Failed to import ")):
         return False
-    for _ in range(_MOST_PREFIXES):
+    for _ in range(_MAX_PREFIXES):
         if _WRAPPED.match(text):
             return True
         prefix = _PREFIX.match(text)
@@ -251,7 +251,7 @@ def is_wrapped(text: str) -> bool:
 
 def has_message_below(text: str) -> bool:
     """Whether a message without the name of an exception is to follow."""
-    return _MESSAGE_BELOW.search(text[:_MOST_GLUED]) is not None
+    return _MESSAGE_BELOW.search(text[:_MAX_GLUED]) is not None
 
 
 def is_no_message(text: str) -> bool:
@@ -287,7 +287,7 @@ def is_logged_error(text: str) -> bool:
 
 def fault_of_exit(text: str) -> str:
     """The fault of a process that a signal ended, as any launcher writes it: code or name."""
-    text = text[:_MOST_GLUED]
+    text = text[:_MAX_GLUED]
     for match in _ENDED.finditer(text):
         code = int(next(filter(None, match.groups())))
         signal = -code if code < -1 else code - 128

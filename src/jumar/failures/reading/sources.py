@@ -16,7 +16,7 @@ from typing import IO, Final, cast
 from jumar.ground.errors import UserError
 from jumar.ground.paths import is_file, is_folder, missing, open_to_read
 
-MOST_FILES: Final = 20_000
+MAX_FILES: Final = 20_000
 UNPACKED_AT_LEAST: Final = 512 * 1024**2
 UNPACKED_TIMES: Final = 100
 """Maximum expansion of a compressed file; real logs expand 10 to 50 times."""
@@ -86,9 +86,9 @@ def _of_folder(folder: Path) -> Iterator[Source]:
             if path.suffix.lower() in _OTHERS or path.is_symlink() or not path.is_file():
                 continue
             count += 1
-            if count > MOST_FILES:
+            if count > MAX_FILES:
                 raise UserError(
-                    f"it contains more than {MOST_FILES} files",
+                    f"it contains more than {MAX_FILES} files",
                     where=str(folder),
                     todo="Name the folder of one job's logs.",
                 )
@@ -128,7 +128,7 @@ def _of_zip(path: Path, display_name: str, most: int) -> Iterator[Source]:
     except DAMAGED as error:
         raise UserError(f"it is not a readable zip file: {error}", where=display_name) from error
     bytes_left = most
-    for member in members[:MOST_FILES]:
+    for member in members[:MAX_FILES]:
         if Path(member.filename).suffix.lower() not in _OTHERS:
             member_name = f"{display_name}/{member.filename}"
             yield Source(
@@ -161,7 +161,7 @@ def _of_tar(path: Path, display_name: str, most: int) -> Iterator[Source]:
                         most=bytes_left,
                     )
                 bytes_left -= member.size  # moving on unpacks it, read or not
-                if bytes_left <= 0 or count >= MOST_FILES:
+                if bytes_left <= 0 or count >= MAX_FILES:
                     return
     except DAMAGED as error:
         raise UserError(f"it is not a readable tar file: {error}", where=display_name) from error

@@ -6,7 +6,7 @@ from typing import Final
 from jumar.failures.reading import raised
 from jumar.failures.reading.raised import HANDLED
 
-MOST_STREAMS: Final = 20_000
+MAX_STREAMS: Final = 20_000
 Stream = tuple[int, int | None, int | None]
 """Index of the log, rank, process."""
 _FRAME: Final = re.compile(r'(?:^|(?<=[\s\]|>:]))File "([^"]{1,400})", line (\d{1,7})')
@@ -24,7 +24,7 @@ _LIBRARY: Final = re.compile(
 )
 _FUNCTION: Final = re.compile(r'File "([^"]{1,400})", line \d{1,7}, in (\S{1,200})')
 _SURVIVED: Final = "Exception ignored "
-_MOST_BETWEEN: Final = 400
+_MAX_BETWEEN: Final = 400
 """Lines between an exception that passes on another one and its message: frames of a graph."""
 
 
@@ -53,7 +53,7 @@ class Tracebacks:
                 self._ignored[stream] = True
         elif HANDLED in text and stream in self._outermost:
             self._handlers[stream] = self._outermost[stream]
-        elif _SURVIVED in text[:40] and len(self._ignored) < MOST_STREAMS:
+        elif _SURVIVED in text[:40] and len(self._ignored) < MAX_STREAMS:
             self._ignored[stream] = False
 
     @property
@@ -64,8 +64,8 @@ class Tracebacks:
     def is_message(self, stream: Stream, text: str, before: str) -> bool:
         """Whether a line is the message that an exception above it passed on."""
         if raised.has_message_below(text):
-            if len(self._owed) < MOST_STREAMS:
-                self._owed[stream] = _MOST_BETWEEN
+            if len(self._owed) < MAX_STREAMS:
+                self._owed[stream] = _MAX_BETWEEN
             return False
         left = self._owed.get(stream, 0)
         if left == 0:
@@ -107,7 +107,7 @@ class Tracebacks:
             self._handlers.pop(stream, None)
         elif match.groups() == self._handlers.get(stream):
             self._inside.add(stream)
-        if len(self._outermost) < MOST_STREAMS:
+        if len(self._outermost) < MAX_STREAMS:
             self._outermost.setdefault(stream, match.groups())
 
     def _note_frame(self, stream: Stream, text: str) -> None:
@@ -119,7 +119,7 @@ class Tracebacks:
         previous = self._frames.get(stream)
         # The deepest line in the script itself is more useful than the library's.
         deeper = in_script or previous is None or not previous[1]
-        if deeper and (previous is not None or len(self._frames) < MOST_STREAMS):
+        if deeper and (previous is not None or len(self._frames) < MAX_STREAMS):
             self._frames[stream] = (f"{path}:{number}", in_script)
 
 

@@ -185,6 +185,15 @@ def test_causes_explained_by_the_table_are_not_quoted_again(tmp_path: Path) -> N
             "ibv_create_ah(dlid=49152) on rocep33s0f1 failed: Invalid argument",
             "ibv_create_ah(dlid=49152) on rocep33s0f1 failed: Invalid argument",
         ),
+        (
+            "[2025-12-08 11:52:44.735471] [error] [69197] [operation_util.h:156] rankSize [16] is "
+            "invalid",
+            "rankSize [16] is invalid",
+        ),
+        (
+            "E20251208 11:52:44.736321 69197 npu_word_embedding_impl.cpp:96] init node failed",
+            "init node failed",
+        ),
     ],
 )
 def test_unknown_error_of_a_native_log_is_quoted_if_nothing_better_is_there(
@@ -207,6 +216,8 @@ def test_unknown_error_of_a_native_log_is_quoted_if_nothing_better_is_there(
         "[ERROR] some error",
         "W1111 20:20:54.172290  207019 client.cc:3077] Execution failed, will be repeated",
         "[1641998540.196336] [node1:31658:0]       ib_device.c:1319 UCX  WARN   a device failed",
+        "[2025-12-08 11:52:44.735471] [info] [69197] [operation_util.h:156] rankSize [16]",
+        "I20251208 11:52:33.906306 69771 hf_model_loader.cpp:65] Loading a model",
     ],
 )
 def test_other_lines_of_native_logs_are_not_quoted(line: str, tmp_path: Path) -> None:

@@ -134,10 +134,11 @@ _LOGGED: Final = re.compile(
     r"\[[\w./-]{1,120}:\d{1,6}\] ?(?:\[\d{1,9}\]|\d{1,9} )?"
     r"|\[[^\]]{8,40}\] (?:\[[\w.-]{1,30}\] ){1,4}\[ERROR\] \[[\w./-]{1,120}:\d{1,6}\] ?:? ?"
     r"|\d{4}-\d\d-\d\d [\d:.]{8,16}: [EF] (?:tensorflow|external|xla|tsl)/[\w./-]{1,120}:\d{1,6}\] "
-    r"|[EF]\d{4} [\d:.]{15} {1,6}\d{1,9} [\w./-]{1,120}:\d{1,6}\] "
+    r"|[EF](?:\d{4}|20\d{6}) [\d:.]{15} {1,6}\d{1,9} [\w./-]{1,120}:\d{1,6}\] "
+    r"|\[[\d:. -]{15,40}\] \[(?:error|critical)\] \[\d{1,9}\] \[[\w./-]{1,120}:\d{1,6}\] "
     r"|\[[\d.]{10,20}\] \[[\w. :/-]{3,100}\] {1,9}[\w./-]{1,60}:\d{1,6} {1,4}UCX {1,4}ERROR "
 )
-"""The start of an error line: plog and MindSpore, MindIE, TensorFlow, glog, UCX."""
+"""The start of an error line: plog and MindSpore, MindIE, TensorFlow, glog, ATB, UCX."""
 _WRAPPED: Final = re.compile(
     rf"(?:{_NAME}: )?(?:Exception encountered when calling |Error in call to target '"
     r"|Error in creating partial\("

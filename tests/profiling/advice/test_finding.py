@@ -34,6 +34,7 @@ DECLARED = {
     "launching": (from_host, 23, "training.compile", "launches", False),
     "host-work": (from_host, 24, "", "host", False),
     "memory-copies": (from_host, 24, "", "steps", False),
+    "waiting-ops": (from_host, 24, "", "host", False),
     "free": (from_host, 25, "training.compile", "launches", False),
     "ai-cpu": (from_ops, 30, "", "aicpu", True),
     "whole-logits": (from_vocabulary, 35, "", "by-shape", True),

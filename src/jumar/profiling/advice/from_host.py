@@ -119,30 +119,35 @@ def memory_copies(case: Case) -> Iterator[Claim]:
         yield Claim(values={"bare": uncovered}, spans=left, evidence=(line,))
 
 
+def waiting_ops(case: Case) -> Iterator[Claim]:
+    """Idle time in which the next op, launched long before, waits on the device."""
+    waits = intersection(difference(case.blames[1], case.copying), case.queued)
+    if not length(waits):
+        return
+    longest = ms(float(str((waits["end_ns"] - waits["start_ns"]).max())))
+    count = waits.height / case.steps
+    yield Claim(
+        values={"waits": ms(length(waits) / case.steps)},
+        spans=waits,
+        evidence=(
+            Text(
+                en=f"{counted(count, 'gap')} per step, the longest {longest}; the host is ahead, "
+                "so launching faster would not shorten them",
+                zh=f"每迭代 {count:g} 个间隙，最长 {longest}；host 已领先，加快下发不会缩短间隙",
+            ),
+        ),
+    )
+
+
 def unexplained(case: Case) -> Iterator[Claim]:
     """Idle time that no cause explains."""
-    left = difference(case.blames[1], case.copying)
+    left = difference(difference(case.blames[1], case.copying), case.queued)
     if length(left):
         yield Claim(
             values={"free": ms(length(left) / case.steps), "record": _not_recorded(case)},
             spans=left,
-            evidence=tuple(_evidence(case, left)),
+            evidence=(_host_activity(case, left),),
         )
-
-
-def _evidence(case: Case, left: pl.DataFrame) -> Iterator[Text]:
-    """Lines with what is known about unexplained idle time."""
-    waits = intersection(left, case.queued)
-    if waits.height:
-        kept = ms(length(waits) / case.steps)
-        yield Text(
-            en=f"in {kept} of it the next op had been launched long before and waits on the "
-            "device, for another stream or program",
-            zh=f"其中 {kept} 内下一个算子早已下发：它在设备上等待其他流或其他程序",
-        )
-        left = difference(left, waits)
-    if length(left):
-        yield _host_activity(case, left)
 
 
 def _not_recorded(case: Case) -> Text:
@@ -308,6 +313,27 @@ FINDINGS.add(
         search=memory_copies,
         place=24,
         view="steps",
+    )
+)
+FINDINGS.add(
+    Finding(
+        name="waiting-ops",
+        what=Text(
+            en="Device idle although its next op was launched: {waits} per step",
+            zh="下一个算子已下发而设备空闲：每迭代 {waits}",
+        ),
+        change=Text(
+            en="Find what these ops wait for: an event of another stream, a copy or a collective "
+            "(the ops that end just before they start), or another program on the card "
+            "(nvidia-smi, npu-smi info). If nothing ends there, it is the device's own scheduling: "
+            "fewer and larger ops have fewer such gaps.",
+            zh="找出这些算子在等待什么：其他流的事件、拷贝或集合通信（在其开始前刚结束的算子），"
+            "或卡上的其他程序（nvidia-smi、npu-smi info）。若没有，则为设备自身的调度："
+            "算子更少、更大，间隙也更少。",
+        ),
+        search=waiting_ops,
+        place=24,
+        view="host",
     )
 )
 FINDINGS.add(

@@ -79,7 +79,7 @@ def test_boxes_are_ymin_xmin_ymax_xmax(tmp_path: Path) -> None:
         ({"image__class__label": BytesFeature((b"cat",))}, "not one whole number"),
         ({"image__encoded": None}, "'image/encoded' is not a single byte string"),
         ({"image__encoded": BytesFeature((b"",))}, "'image/encoded' is empty"),
-        ({"image__object__bbox__xmin": FloatFeature((0.5,))}, "have 0, 1, 0, 0 sides"),
+        ({"image__object__bbox__xmin": FloatFeature((0.5,))}, "differ in length: 0, 1, 0, 0"),
         ({"image__object__bbox__xmin": IntegerFeature((1,))}, "not a list of floats"),
         (
             {

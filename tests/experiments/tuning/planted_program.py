@@ -1,7 +1,7 @@
 """A program that answers as a measured training does, with planted times; it needs no torch.
 
-Words: a JSON object with `step_s`, `hash`, and optionally `dies` (`start` or `block`), `noise`, and
-`pattern`, factors on the times of blocks in turn.
+Words: a JSON object with `step_s`, `hash`, and optionally `dies` (`start` or `block`), `noise` with
+its `seed`, and `pattern`, factors on the times of blocks in turn.
 """
 
 import itertools
@@ -12,7 +12,7 @@ import signal
 import sys
 
 plan = json.loads(sys.argv[1])
-draw = random.Random(os.getpid())
+draw = random.Random(plan.get("seed", 0))
 pattern = itertools.cycle(plan.get("pattern", [1.0]))
 if plan.get("dies") == "start":
     sys.exit("jumar: there is no such thing here")

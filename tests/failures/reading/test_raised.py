@@ -57,6 +57,7 @@ def test_exception_is_recognised_by_its_format(
         ("E69999: [PID: 1] 2025-07-08-19:23:04.799.485 op[X], only[FUNC:A]", "op[X], only"),
         ("EZ9999[PID: 12] 2025-07-08-19:23:04.799.485 (EZ9999):  op[X] fails", "op[X] fails"),
         ("EZ9999: Parse dynamic kernel config fail.", "Parse dynamic kernel config fail."),
+        ("CANN error: EZ9903: [PID: 7] 2025-12-17-18:13:01.238.630 no Ascend910", "no Ascend910"),
         (
             "[PID: 4] 2026-04-10-17:11:48.281.315 AclNN_Parameter_Error(EZ1001): Too wide.",
             "Too wide.",

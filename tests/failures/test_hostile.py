@@ -33,6 +33,18 @@ from tests.failures.explaining import explain
         "[ERROR] A(1,",
         "[aaaaaaaa] [a] ",
         "a.b/1 [",
+        "exit code ",
+        "returned 1 ",
+        "signal (",
+        "SIGHUP ",
+        "status=",
+        "[pod/a] ",
+        "2024-01-01T00:00:00Z ",
+        "Error: Caught a in ",
+        "Error a | ",
+        "Error !! a !! ",
+        "Error)a.",
+        "loss INFO ",
     ],
 )
 def test_matching_takes_linear_time_per_line(piece: str, tmp_path: Path) -> None:
@@ -79,3 +91,27 @@ def test_markup_and_escapes_in_a_log_are_neutralised(tmp_path: Path) -> None:
     log.write_text("\x1b[2J\x1b]0;title\x07[bold red]RuntimeError: CUDA out of memory.[/]\u202e\n")
     text = "\n".join(lines_of(explain(log), "en"))
     assert "[bold red]" in text  # printed as it stands: nothing reads markup
+
+
+def test_many_ranks_that_failed_twice_are_judged_in_linear_time(tmp_path: Path) -> None:
+    with (tmp_path / "log.txt").open("w") as log:
+        for rank in range(8000):
+            name = f"[rank{rank}]: "
+            log.write(f'{name}Traceback (most recent call last):\n{name}  File "/a.py", line 3\n')
+            log.write(f"{name}RuntimeError: bad\n{name}FileNotFoundError: [Errno 2] No such file\n")
+    job = read_job([str(tmp_path / "log.txt")], fault_table())
+    assert len(job.sightings) == 16_000
+    start = time.thread_time()
+    explained(job)
+    assert time.thread_time() - start < 8
+
+
+def test_states_that_end_again_and_again_are_read_in_linear_time(tmp_path: Path) -> None:
+    waiting = "(Worker pid={}) Warning  FailedScheduling  11m  x  0/4 nodes are available: 4 full\n"
+    lines = [waiting.format(pid) for pid in range(12_000)]
+    lines += ["Normal  Scheduled  x  Successfully assigned a/b to c\n"] * 12_000
+    (tmp_path / "log.txt").write_text("".join(lines))
+    start = time.thread_time()
+    job = read_job([str(tmp_path / "log.txt")], fault_table())
+    assert time.thread_time() - start < 12
+    assert all(sighting.survived for sighting in job.sightings)

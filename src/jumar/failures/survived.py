@@ -8,6 +8,7 @@ from typing import Final
 from jumar.failures.reading.raised import exception_in, is_optional
 from jumar.failures.reading.sightings import Sighting
 
+_Process = tuple[int, int | None, int | None]
 FAILING: Final = ("cause", "general", "wait", "effect")
 """Roles of faults that fail something."""
 _TRAINED: Final = 50
@@ -37,14 +38,21 @@ def judged(sightings: list[Sighting]) -> list[Sighting]:
             _keep_later(last, sighting)
         if not is_optional(sighting.fault.example):
             _keep_later(last_other, sighting)
+    # By process: with thousands of ranks, not every fault is compared with every other.
     is_alone = _is_alone(sightings)
-    ended = [each for each in sightings if _ended_a_process(each)]
+    ends: dict[_Process, list[Sighting]] = {}
+    for sighting in sightings:
+        if _ended_a_process(sighting):
+            ends.setdefault(_process(sighting, is_alone=is_alone), []).append(sighting)
     return [
         replace(sighting, survived=True)
         if (
             _went_on(sighting, last.get(sighting.source, sighting))
             or _did_without(sighting, last_other.get(sighting.source, sighting))
-            or any(_outlived(sighting, end, is_alone=is_alone) for end in ended)
+            or any(
+                _outlived(sighting, end)
+                for end in ends.get(_process(sighting, is_alone=is_alone), ())
+            )
         )
         else sighting
         for sighting in sightings
@@ -87,13 +95,19 @@ def _ended_a_process(sighting: Sighting) -> bool:
     return is_own and sighting.traced and exception_in(sighting.text) != ""
 
 
-def _outlived(sighting: Sighting, end: Sighting, *, is_alone: bool) -> bool:
-    """Whether a process went on after an exception, until another one ended it."""
-    same = (sighting.source, sighting.rank, sighting.pid) == (end.source, end.rank, end.pid)
-    is_named = end.rank is not None or end.pid is not None
+def _process(sighting: Sighting, *, is_alone: bool) -> _Process:
+    """The process of a sighting; a line of its own where nothing names it among others."""
+    if is_alone:
+        return 0, None, None
+    if sighting.rank is None and sighting.pid is None:
+        return sighting.order, None, None
+    return sighting.source, sighting.rank, sighting.pid
+
+
+def _outlived(sighting: Sighting, end: Sighting) -> bool:
+    """Whether a process went on after an exception, until another one, of the same, ended it."""
     return (
-        (is_alone or (same and is_named))
-        and end.order > sighting.order
+        end.order > sighting.order
         and end.informed > sighting.informed
         and sighting.fault.role in ("cause", "general")
         and exception_in(sighting.text) != ""

@@ -95,13 +95,17 @@ def read_job(paths: list[str], table: Table) -> Job:
     return job
 
 
+_Key = tuple[str, int, int | None, int | None]
+"""Of a sighting: fault, index of the log, rank, and the process where the rank is unknown."""
+
+
 class _Reader:
     """Reads sources in sequence."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
         self._job = Job()
-        self._seen: dict[tuple[str, int, int | None, int | None], Sighting] = {}
+        self._seen: dict[_Key, Sighting] = {}
         self._ranks_of: dict[tuple[int, int], int] = {}
         self._tracebacks = Tracebacks()
         self._bound: dict[int, list[tuple[int, int]]] = {}
@@ -113,6 +117,7 @@ class _Reader:
         self._raised_at = -raised.CONTINUED
         self._progress = self._informed = 0
         self._last_raised: dict[Stream, Sighting] = {}
+        self._undoable: dict[str, dict[_Key, Sighting]] = {}
         self._file_rank: int | None = None
         self._block_rank: int | None = None
         self._time: datetime | None = None
@@ -122,6 +127,7 @@ class _Reader:
         self._source += 1
         self._shown, self._time, self._block_rank = source.shown, None, None
         self._progress = self._informed = 0
+        self._undoable.clear()
         self._names.append(source.shown)
         self._file_rank = forms.rank_in_name(source.shown)
         before = self._job.lines
@@ -178,11 +184,11 @@ class _Reader:
     def _undo(self, undone: list[tuple[Mark, str]], lower_line: str) -> None:
         """Note what a line shows to be over."""
         over = {fault for mark, fault in undone if mark.stands_in(lower_line)}
-        for key, sighting in list(self._seen.items()) if over else ():
-            if key[0] in over and key[1] == self._source:
+        for fault in over:
+            for key, sighting in self._undoable.pop(fault, {}).items():
                 sighting.survived = True
                 if sighting.fault.role == "note":
-                    del self._seen[key]
+                    self._seen.pop(key, None)
 
     def _take_unescaped(self, line: Line, fault: Fault | None, sieve: Sieve) -> None:
         """Process a line; one that quotes a whole log, as an answer in JSON does, in parts."""
@@ -293,7 +299,9 @@ class _Reader:
         key = (fault.id, self._source, rank, None if rank is not None else place.pid)
         earlier = self._seen.get(key)
         stream = (self._source, place.rank, place.pid)
-        is_raised = raised.is_error(place.text) or self._continues_exception()
+        # The message of an exception may go on over a few lines.
+        continues = self._job.lines - self._raised_at < raised.CONTINUED
+        is_raised = raised.is_error(place.text) or continues
         is_warned = forms.is_warning(line.text) and not (fault.telling and fault.role == "cause")
         survived = self._tracebacks.ended_nothing(stream) or is_warned
         survived = survived or (not is_raised and forms.goes_on(line.text))
@@ -328,12 +336,10 @@ class _Reader:
             informed=self._informed,
             count=1 if earlier is None else earlier.count,
         )
+        if fault.undone:
+            self._undoable.setdefault(fault.id, {})[key] = sighting
         if len(self._last_raised) < MAX_PROCESSES or stream in self._last_raised:
             self._last_raised[stream] = sighting
-
-    def _continues_exception(self) -> bool:
-        """Whether an exception is so near above that its message may still go on."""
-        return self._job.lines - self._raised_at < raised.CONTINUED
 
     def _saying(self, fault: Fault, text: str) -> str:
         before = forms.place_of(self._before).text

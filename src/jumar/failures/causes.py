@@ -114,14 +114,14 @@ def _candidate(fault: Fault, by_fault: dict[str, list[Sighting]], job: Job) -> C
         blamed_ranks = tuple(
             sorted({sighting.blamed for sighting in waiting if sighting.blamed is not None})
         )
-        # The rank may only stand in the line of an effect that tells of the same failure.
-        told = [
+        # The rank may stand only in the line of an effect that reports the same failure.
+        effects = [
             sighting
             for group in by_fault.values()
             for sighting in group
             if sighting.fault.role == "effect" and fault.id in sighting.fault.follows
         ]
-        reporters = {each.rank for each in (*waiting, *told) if each.rank is not None}
+        reporters = {each.rank for each in (*waiting, *effects) if each.rank is not None}
         culprit = job.waits.culprit(reporters, job.ranks, job.world)
         # A rank named by a message is stronger evidence than a silent one.
         if blamed_ranks and (culprit is None or culprit.why is SILENT):

@@ -25,7 +25,7 @@ def judged(sightings: list[Sighting]) -> list[Sighting]:
     What is normally raised as an exception, but only mentioned by a line that is none, ended
     nothing if the program came to another fault after it; nor did anything after which the
     training went on for many steps before it failed, nor an exception after which the same
-    process told what it was doing, until another one ended it.
+    process logged what it was doing, until another one ended it.
     """
     # Some entries are no failures, but show how far the program came, or why it was ended.
     last: dict[int, Sighting] = {}
@@ -77,15 +77,15 @@ def _went_on(sighting: Sighting, last: Sighting) -> bool:
 
 
 def _is_alone(sightings: list[Sighting]) -> bool:
-    """Whether nothing shows more than one process."""
+    """Whether all sightings may be of a single process."""
     ranks = {each.rank for each in sightings} - {None}
     pids = {each.pid for each in sightings} - {None}
-    tells_of_others = {"child-failed", "process-terminated", "exception-elsewhere"}
+    reports_of_others = {"child-failed", "process-terminated", "exception-elsewhere"}
     return (
         not ranks
         and len(pids) <= 1
         and len({each.source for each in sightings}) == 1
-        and not any(each.fault.id in tells_of_others for each in sightings)
+        and not any(each.fault.id in reports_of_others for each in sightings)
     )
 
 
@@ -120,10 +120,10 @@ def _outlived(sighting: Sighting, end: Sighting) -> bool:
 def stated(
     firsts: list[Sighting], explains: Callable[[Sighting, Sighting], bool]
 ) -> list[Sighting]:
-    """The sightings, with what the program told of as the cause if all follows from it.
+    """The sightings, with a state that the program reported as the cause if all follows from it.
 
-    A buffer that is still being filled, a training that is over: no failures, and told in a line
-    for information, but known to lead to what failed after it. Otherwise they are left out.
+    A buffer that is still being filled or a training that is over is no failure, and is only logged
+    for information, but can lead to what failed after it. Otherwise it is left out.
     """
     kept: list[Sighting] = []
     for sighting in firsts:

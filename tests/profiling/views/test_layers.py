@@ -57,3 +57,9 @@ def test_numbers_of_lists_and_scopes_of_graphs_are_merged() -> None:
 def test_profile_without_layers_says_how_to_record_them() -> None:
     with pytest.raises(Impossible, match="with_stack=True"):
         _rows(_op(None, 5))
+
+
+def test_layers_beyond_a_depth_belong_to_the_last_one() -> None:
+    rows = _rows(_op(".".join(["a"] * 300_000), 1), _op(".".join(["a"] * 32), 2))
+    assert len(rows) == 32
+    assert rows[-1] == (".".join(["a"] * 32), 1, 2, 0.003, 0.003, 100.0)

@@ -104,7 +104,7 @@ _GOES_ON: Final = re.compile(
 
 
 GOING_ON: Final = ("loss", "INFO", "it/s")
-"""Words of lines by which a program tells what it is doing."""
+"""Words in lines that report what a program is doing."""
 _INFORMS: Final = re.compile(r"\bINFO\b|\bloss\b|\d(?:it/s|s/it)")
 _STOPPING: Final = re.compile(
     r"shut|exit|stop|clean|terminat|abort|destroy|fail|error|kill|traceback|clos", re.IGNORECASE
@@ -194,9 +194,9 @@ def goes_on(line: str) -> bool:
 
 
 def informs(line: str) -> bool:
-    """Whether a line tells what the program is doing, other than that it stops."""
-    is_told = any(word in line for word in GOING_ON) and _INFORMS.search(line[:_HEAD]) is not None
-    return is_told and not _STOPPING.search(line)
+    """Whether a line reports what the program is doing, other than stopping."""
+    reports = any(word in line for word in GOING_ON) and _INFORMS.search(line[:_HEAD]) is not None
+    return reports and not _STOPPING.search(line)
 
 
 def time_in(line: str) -> datetime | None:

@@ -17,9 +17,9 @@ KILLED: Final = "process-killed"
 LOGGED: Final = "logged-error"
 """The fault of an error in a native library's log that the table does not know."""
 ELSEWHERE: Final = "exception-elsewhere"
-"""The fault of an exception that only tells that another process ended."""
+"""The fault of an exception that says only that another process ended."""
 ANNOUNCED: Final = "exception-without-reason"
-"""The fault of an exception that tells only that something failed."""
+"""The fault of an exception that says only that something failed."""
 ERROR_LINE: Final = "error-line"
 """The fault of a line that calls itself an error, if nothing else explains the job."""
 VAGUE: Final = frozenset({"npu-inner-error", "ge-failed"})
@@ -177,9 +177,9 @@ HANDLED: Final = "During handling of the above exception"
 _LOOKED_UP: Final = re.compile(
     r"(?:\w{1,60}\.){0,8}(?:KeyError|AttributeError|StopIteration|StopAsyncIteration)\b"
 )
-"""Exceptions by which a program finds out that something is not there yet, such as in a cache."""
+"""Exceptions from looking up something that may not exist yet, such as in a cache."""
 _OPTIONAL: Final = re.compile(r"(?:\w{1,60}\.){0,8}(?:ImportError|ModuleNotFoundError)\b")
-"""Exceptions by which a program finds out that it has to do without a package."""
+"""Exceptions from importing a package that a program can do without."""
 _ANNOUNCED: Final = re.compile(
     rf"{_NAME}: (?:[^\s,;]{{1,80}} ){{0,6}}(?:failed|failure|error)(?::[^\s:]{{1,40}})?"
     r"(?:, please check)?[.!:]{0,2}\s*$",
@@ -277,7 +277,7 @@ def is_handled(text: str, earlier: str) -> bool:
 
 
 def is_optional(earlier: str) -> bool:
-    """Whether an exception tells that a package is not there, without which a program may go on."""
+    """Whether an exception reports a missing package, without which a program may go on."""
     return _OPTIONAL.match(exception_in(earlier)) is not None
 
 

@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Final
 
-import polars as pl
-
 from jumar.profiling.profile import Missing
 from jumar.profiling.reading.file_content import FileContent
 
@@ -80,8 +78,8 @@ def _fingerprint(contents: Sequence[FileContent]) -> tuple[int, int, int] | None
     ]
     count = sum(table.height for table in tables)
     starts, durations = (
-        # The sum of a million times since 1970 does not fit into 64 bits.
-        sum(int(table[name].cast(pl.Int128).sum()) for table in tables)
+        # A sum that leaves 64 bits wraps around, in a copy as in its original.
+        sum(int(table[name].sum()) for table in tables)
         for name in ("start_ns", "duration_ns")
     )
     return (count, starts, durations) if count >= _MIN_OPS else None

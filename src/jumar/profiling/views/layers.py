@@ -14,6 +14,8 @@ from jumar.profiling.views.view import VIEWS, Options, View, require
 _HOW: Final = "record with `jumar profile`, or with torch.profiler or torch_npu and with_stack=True"
 _NUMBER: Final = re.compile(r"(?<=.)_\d+$")
 """The number in names of repeated layers: `layer_3`, `BertLayer_3`."""
+_MAX_DEPTH: Final = 32
+"""Deeper layers count as part of this one: a hostile path has a million names."""
 
 
 def layers(profile: Profile, _: Options) -> pl.DataFrame:
@@ -47,7 +49,7 @@ def layers(profile: Profile, _: Options) -> pl.DataFrame:
 def _around(module: str) -> Iterator[tuple[str, str, bool]]:
     """A layer and all around it: name without numbers, full name, whether it is the innermost."""
     separator = "/" if "/" in module else "."
-    names = module.split(separator)
+    names = module.split(separator)[:_MAX_DEPTH]
     merged = ["*" if name.isdecimal() else _NUMBER.sub("", name) for name in names]
     for length in range(1, len(names) + 1):
         layer, instance = (separator.join(parts[:length]) for parts in (merged, names))

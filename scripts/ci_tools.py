@@ -34,6 +34,7 @@ PACKAGES = (
     "mlflow",
     "cosmic-ray",
     "ray",
+    "triton",
 )
 """What the dependency group `ci` brings, as the reasons of skips name it."""
 MAX_SECONDS = 600

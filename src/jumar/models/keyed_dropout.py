@@ -5,6 +5,11 @@ good enough.
 """
 
 import math
+import warnings
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
 
 import torch
 
@@ -57,8 +62,10 @@ class KeyedTokenDropout(_Dropout):
         """
         if not self.training or self.p == 0:
             return x
-        bits = keyed_token_bits(samples, places, x.shape[1], self.known_position())
-        return x * _mask(bits, self.p, x.dtype)
+        position = self.known_position()
+        return x * _token_mask(
+            position.start, position.key, samples, places, x.shape[1], self.p, x.dtype
+        )
 
 
 def keyed_mask(x: torch.Tensor, p: float, position: RandomPosition) -> torch.Tensor:
@@ -73,8 +80,67 @@ def keyed_mask(x: torch.Tensor, p: float, position: RandomPosition) -> torch.Ten
     return _mask(bits, p, x.dtype).view(x.shape)
 
 
+# A custom operator for the same reason as `jumar::hashed`.
+@torch.library.custom_op("jumar::token_mask", mutates_args=())
+def _token_mask(
+    start: torch.Tensor,
+    key: torch.Tensor,
+    samples: torch.Tensor,
+    places: torch.Tensor,
+    features: int,
+    p: float,
+    dtype: torch.dtype,
+) -> torch.Tensor:
+    position = RandomPosition(start=start, key=key)
+    # The kernel computes in float32.
+    kernel = _mask_kernel(samples.device) if samples.is_cuda and dtype.itemsize <= 4 else None
+    if kernel is not None:
+        return kernel.mask_of(samples, places, features, position, _threshold(p), _kept(p, dtype))
+    return _mask(keyed_token_bits(samples, places, features, position), p, dtype)
+
+
+@_token_mask.register_fake
+def _(
+    start: torch.Tensor,
+    key: torch.Tensor,
+    samples: torch.Tensor,
+    places: torch.Tensor,
+    features: int,
+    p: float,
+    dtype: torch.dtype,
+) -> torch.Tensor:
+    del start, key, places, p
+    return torch.empty((len(samples), features), dtype=dtype, device=samples.device)
+
+
+@cache
+def _mask_kernel(device: torch.device) -> Any:
+    """The module with the Triton kernel; None where it does not work, which is reported."""
+    if find_spec("triton") is None:
+        return None
+    try:
+        kernel = import_module("jumar.models.mask_kernel")
+        kernel.check_kernel(device)
+    except Exception as error:  # Triton passes on whatever its compiler and the driver raise.
+        warnings.warn(
+            "Dropout masks are computed without Triton, which is several times slower, because its "
+            f"kernel does not work on {device}: {error}",
+            stacklevel=2,
+        )
+        return None
+    return kernel
+
+
 def _mask(bits: torch.Tensor, p: float, dtype: torch.dtype) -> torch.Tensor:
+    return (bits >= _threshold(p)).to(dtype).mul_(1 / (1 - p))
+
+
+def _kept(p: float, dtype: torch.dtype) -> torch.Tensor:
+    """The value of a kept feature, as `_mask` rounds it: a scalar on the CPU."""
+    return torch.ones((), dtype=dtype, device="cpu").mul_(1 / (1 - p))
+
+
+def _threshold(p: float) -> int:
     # The comparison is signed, so the p * 2**32 lowest of the numbers start at -2**31; a
     # threshold of 2**31, for a p next to 1, would not be an int32.
-    is_kept = bits >= min(round(p * 2**32), _BITS32) - 2**31
-    return is_kept.to(dtype).mul_(1 / (1 - p))
+    return min(round(p * 2**32), _BITS32) - 2**31

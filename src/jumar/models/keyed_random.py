@@ -126,6 +126,7 @@ def keyed_token_bits(
     """int32 [tokens, features] with every bit random, by sample, position and feature.
 
     A token has the same numbers however its sample is padded and wherever it is in the batch.
+    Not to be traced by torch.compile, for the reason that `jumar::hashed` is an operator.
 
     Args:
         samples: int [tokens], rows of the batch.
@@ -133,35 +134,10 @@ def keyed_token_bits(
         features: Numbers per token.
         position: The batch's position.
     """
-    return _hashed_tokens(
-        position.start, position.key, samples.to(torch.int32), places.to(torch.int32), features
-    )
-
-
-@torch.library.custom_op("jumar::hashed_tokens", mutates_args=())
-def _hashed_tokens(
-    start: torch.Tensor,
-    key: torch.Tensor,
-    samples: torch.Tensor,
-    places: torch.Tensor,
-    features: int,
-) -> torch.Tensor:
-    tokens = _mix32(_mix32(samples + start) + key)
-    tokens = _mix32(tokens + _mix32(places + 1))
+    tokens = _mix32(_mix32(samples.to(torch.int32) + position.start) + position.key)
+    tokens = _mix32(tokens + _mix32(places.to(torch.int32) + 1))
     columns = _mix32(torch.arange(features, dtype=torch.int32, device=samples.device))
     return _mix32(tokens[:, None] + columns)
-
-
-@_hashed_tokens.register_fake
-def _(
-    start: torch.Tensor,
-    key: torch.Tensor,
-    samples: torch.Tensor,
-    places: torch.Tensor,
-    features: int,
-) -> torch.Tensor:
-    del start, key, places
-    return torch.empty((len(samples), features), dtype=torch.int32, device=samples.device)
 
 
 def keyed_uniform(

@@ -12,11 +12,13 @@ from jumar.models.bert.network import Bert, BertSize, Encoded, LayerNorm, initia
 from jumar.models.keyed_dropout import KeyedTokenDropout
 
 CHUNK = 256
-"""Masked words whose logits are computed at once: 256 x 21,128 float32 are 22 MB. Above 32 MB glibc
-asks Linux for fresh pages each time, which took a fifth of the step of a small network."""
+"""Masked words whose logits a CPU computes at once: 256 x 21,128 float32 are 22 MB. Above 32 MB
+glibc asks Linux for fresh pages each time, which took a fifth of the step of a small network."""
+DEVICE_CHUNK = 8192
+"""The same on other devices, which want few large products: 690 MB of float32."""
 _KEPT = 1024
-"""Masked words whose logits are kept for the backward pass; those of more are computed twice, as
-they would be the largest tensors of the step."""
+"""Masked words whose logits a CPU keeps for the backward pass; those of more are computed twice, as
+they would be the largest tensors of the step. Other devices keep one chunk."""
 
 
 class Transform(nn.Module):
@@ -75,8 +77,9 @@ class BertForPretraining(nn.Module):
         words = self.cls.predictions.transform(encoded.tokens.index_select(0, places))
         losses: list[Tensor] = []
         right: list[Tensor] = []
-        again = torch.is_grad_enabled() and len(words) > _KEPT
-        for part, targets in zip(words.split(CHUNK), ids.split(CHUNK), strict=True):
+        chunk, kept = (CHUNK, _KEPT) if words.device.type == "cpu" else (DEVICE_CHUNK, DEVICE_CHUNK)
+        again = torch.is_grad_enabled() and len(words) > kept
+        for part, targets in zip(words.split(chunk), ids.split(chunk), strict=True):
             if again:
                 loss, is_right = checkpoint(self._chunk, part, targets, use_reentrant=False)
             else:

@@ -22,7 +22,7 @@ from statistics import median
 from jumar.devices.registry import open_device
 from jumar.training.checkpoint import write_checkpoint
 from jumar.training.checkpoint_retention import list_checkpoints
-from jumar.training.keeper import Keeper
+from jumar.training.keeper import CheckpointKeeper
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.run_directory import RunDirectory
 from on_accelerator.cases import CLASSIFIERS
@@ -102,7 +102,7 @@ def measured(training: Training, place: Path) -> Round:
     waiting = time.perf_counter() - began
     alone += [steps.step() for _ in range(4)]
     steps.waited = 0.0
-    kept = Keeper(
+    kept = CheckpointKeeper(
         RunDirectory(place),
         training.plan,
         Ranks(),

@@ -93,7 +93,7 @@ def _bert() -> tuple[nn.Module, Loss]:
 
     def loss() -> Tensor:
         encoded = model.bert(words, segments, mask)
-        masked, _ = model.word_losses(encoded, places, words.flatten()[places])
+        masked = model.word_losses(encoded, places, words.flatten()[places])
         return masked.mean() + functional.cross_entropy(model.sentence_logits(encoded), order)
 
     return model, loss

@@ -7,9 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from jumar.models import keyed_dropout
-from jumar.models.keyed_dropout import KeyedDropout
-from jumar.models.keyed_random import set_random_position
+from jumar.models import keyed_dropout, keyed_random
+from jumar.models.keyed_dropout import KeyedDropout, KeyedTokenDropout
+from jumar.models.keyed_random import (
+    hashes_of_columns,
+    hashes_of_rows,
+    keyed_bits,
+    keyed_token_bits,
+    mixed_in_blocks,
+    random_position,
+    set_random_position,
+)
 
 KEYS = [0, 1, 2, 12345, 2**32, 2**63 + 1, -1]
 
@@ -136,8 +144,35 @@ def test_mask_is_the_published_one() -> None:
 
 def test_of_all_numbers_the_largest_is_kept_with_any_probability() -> None:
     bits = torch.tensor([-(2**31), 2**31 - 2, 2**31 - 1], dtype=torch.int32)
-    mask = keyed_dropout._mask(bits, 1 - 2**-33, torch.float64)
-    assert (mask != 0).tolist() == [False, False, True]
+    is_kept = bits >= keyed_dropout._threshold(1 - 2**-33)
+    assert is_kept.tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_mask_keeps_the_features_whose_bits_reach_the_threshold(dtype: torch.dtype) -> None:
+    dropout = KeyedTokenDropout(0.1)
+    position = random_position(3, 2**31 - 2)
+    dropout.position = position
+    for tokens, features in ((0, 8), (3, 0), (1, 300_000), (700, 768)):
+        samples, places = torch.arange(tokens) // 50, torch.arange(tokens) % 50
+        is_kept = (
+            keyed_token_bits(samples, places, features, position) >= round(0.1 * 2**32) - 2**31
+        )
+        mask = dropout(torch.ones(tokens, features, dtype=dtype), samples, places)
+        assert torch.equal(mask, is_kept.to(dtype) * torch.tensor(1 / 0.9, dtype=dtype))
+
+
+@given(rows=st.integers(0, 40), features=st.integers(1, 40), block=st.integers(1, 400))
+def test_blocks_are_the_whole_in_order(rows: int, features: int, block: int) -> None:
+    hashes = hashes_of_rows(torch.arange(rows), None, random_position(5))
+    columns = hashes_of_columns(features, torch.device("cpu"))
+    result = torch.zeros(rows, features, dtype=torch.int32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keyed_random, "BLOCK", block)
+        for first, bits in mixed_in_blocks(hashes, columns):
+            assert bits.numel() <= max(features, block * torch.get_num_threads())
+            result[first : first + len(bits)] += bits
+    assert torch.equal(result, keyed_bits(rows, features, random_position(5), torch.device("cpu")))
 
 
 def test_evaluation_and_probability_zero_are_the_identity() -> None:

@@ -13,7 +13,7 @@ needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="needs tri
 COMPARED = """
 import torch
 from jumar.models import keyed_dropout, mask_kernel
-from jumar.models.keyed_random import keyed_token_bits, random_position
+from jumar.models.keyed_random import random_position
 
 mask_kernel.check_kernel(torch.device("cpu"))
 draws = torch.Generator().manual_seed(0)
@@ -25,7 +25,7 @@ for tokens, features, indices in ((1, 1, long), (33, 87, short), (50, 768, long)
         for p, dtype in ((0.1, torch.bfloat16), (0.5, torch.float16), (1 - 2**-40, torch.float32)):
             position = random_position(key, first)
             expected = keyed_dropout._mask(
-                keyed_token_bits(samples, places, features, position), p, dtype
+                position.start, position.key, samples, places, features, p, dtype
             )
             mask = mask_kernel.mask_of(
                 samples, places, features, position,

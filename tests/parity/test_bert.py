@@ -71,7 +71,7 @@ def losses(
         for name in ("masked_lm_positions", "masked_lm_ids", "next_sentence_labels")
     )
     weights = torch.from_numpy(case.input("masked_lm_weights")).flatten()
-    words, _ = model.word_losses(encoded, encoded.packing.at(positions), ids.flatten())
+    words = model.word_losses(encoded, encoded.packing.at(positions), ids.flatten())
     logits = model.sentence_logits(encoded)
     masked = (words * weights).sum() / (weights.sum() + 1e-5)
     following = functional.cross_entropy(logits, next_labels.flatten())

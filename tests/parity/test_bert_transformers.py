@@ -59,7 +59,7 @@ def test_losses_and_gradients_match_transformers(theirs: str, ours: str) -> None
     )
     expected.loss.backward()
     encoded = model.bert(ids, segments, mask)
-    losses, _ = model.word_losses(encoded, encoded.packing.at(positions), words.flatten())
+    losses = model.word_losses(encoded, encoded.packing.at(positions), words.flatten())
     logits = model.sentence_logits(encoded)
     loss = losses.mean() + torch.nn.functional.cross_entropy(logits, follows)
     loss.backward()

@@ -13,7 +13,14 @@ from typing import Any
 
 import torch
 
-from jumar.models.keyed_random import Keyed, RandomPosition, keyed_bits, keyed_token_bits
+from jumar.models.keyed_random import (
+    Keyed,
+    RandomPosition,
+    hashes_of_columns,
+    hashes_of_rows,
+    mixed,
+    mixed_in_blocks,
+)
 
 _BITS32 = 0xFFFFFFFF
 
@@ -63,9 +70,7 @@ class KeyedTokenDropout(_Dropout):
         if not self.training or self.p == 0:
             return x
         position = self.known_position()
-        return x * _token_mask(
-            position.start, position.key, samples, places, x.shape[1], self.p, x.dtype
-        )
+        return x * _mask(position.start, position.key, samples, places, x.shape[1], self.p, x.dtype)
 
 
 def keyed_mask(x: torch.Tensor, p: float, position: RandomPosition) -> torch.Tensor:
@@ -76,35 +81,48 @@ def keyed_mask(x: torch.Tensor, p: float, position: RandomPosition) -> torch.Ten
         p: Probability of dropping, in [0, 1).
         position: The batch's position.
     """
-    bits = keyed_bits(x.shape[0], math.prod(x.shape[1:]), position, x.device)
-    return _mask(bits, p, x.dtype).view(x.shape)
+    samples = torch.arange(len(x), dtype=torch.int32, device=x.device)
+    features = math.prod(x.shape[1:])
+    mask = _mask(position.start, position.key, samples, None, features, p, x.dtype)
+    return mask.view(x.shape)
 
 
 # A custom operator for the same reason as `jumar::hashed`.
-@torch.library.custom_op("jumar::token_mask", mutates_args=())
-def _token_mask(
+@torch.library.custom_op("jumar::dropout_mask", mutates_args=())
+def _mask(
     start: torch.Tensor,
     key: torch.Tensor,
     samples: torch.Tensor,
-    places: torch.Tensor,
+    places: torch.Tensor | None,
     features: int,
     p: float,
     dtype: torch.dtype,
 ) -> torch.Tensor:
-    position = RandomPosition(start=start, key=key)
+    position, device = RandomPosition(start=start, key=key), samples.device
     # The kernel computes in float32.
-    kernel = _mask_kernel(samples.device) if samples.is_cuda and dtype.itemsize <= 4 else None
-    if kernel is not None:
-        return kernel.mask_of(samples, places, features, position, _threshold(p), _kept(p, dtype))
-    return _mask(keyed_token_bits(samples, places, features, position), p, dtype)
+    if device.type == "cuda" and places is not None and dtype.itemsize <= 4:
+        kernel = _mask_kernel(device)
+        if kernel is not None:
+            kept = _kept(p, dtype)
+            return kernel.mask_of(samples, places, features, position, _threshold(p), kept)
+    rows, columns = hashes_of_rows(samples, places, position), hashes_of_columns(features, device)
+    if device.type != "cpu":
+        return (mixed(rows, columns) >= _threshold(p)).to(dtype).mul_(1 / (1 - p))
+    mask, kept = torch.empty((len(rows), features), dtype=dtype), _kept(p, dtype)
+    threshold = torch.tensor(_threshold(p), dtype=torch.int32)
+    for first, bits in mixed_in_blocks(rows, columns):
+        part = mask[first : first + len(bits)]
+        torch.ge(bits, threshold, out=part)
+        part *= kept
+    return mask
 
 
-@_token_mask.register_fake
+@_mask.register_fake
 def _(
     start: torch.Tensor,
     key: torch.Tensor,
     samples: torch.Tensor,
-    places: torch.Tensor,
+    places: torch.Tensor | None,
     features: int,
     p: float,
     dtype: torch.dtype,
@@ -131,12 +149,8 @@ def _mask_kernel(device: torch.device) -> Any:
     return kernel
 
 
-def _mask(bits: torch.Tensor, p: float, dtype: torch.dtype) -> torch.Tensor:
-    return (bits >= _threshold(p)).to(dtype).mul_(1 / (1 - p))
-
-
 def _kept(p: float, dtype: torch.dtype) -> torch.Tensor:
-    """The value of a kept feature, as `_mask` rounds it: a scalar on the CPU."""
+    """The value of a kept feature in the dtype of the mask: a scalar on the CPU."""
     return torch.ones((), dtype=dtype, device="cpu").mul_(1 / (1 - p))
 
 

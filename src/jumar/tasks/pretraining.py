@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from jumar.data.samples import Batch, SampleSet
 from jumar.models.bert.heads import BertForPretraining
+from jumar.models.bert.network import Encoded
 from jumar.tasks.encoder_objective import EncoderObjective
 from jumar.tasks.task import Headline, Task
 
@@ -30,8 +31,13 @@ class PretrainingObjective(EncoderObjective[BertForPretraining]):
 
     def sums(self, batch: Batch) -> dict[str, torch.Tensor]:
         """Both losses of a batch with the features of `create_pretraining_data`."""
-        terms = self.scored(batch)
-        return {name: terms[name] for name in self.minimized}
+        weights, ids, encoded, places = self._encoded(batch)
+        losses = self.network.word_losses(encoded, places, ids)
+        sentences, labels = self._sentences(encoded, batch)
+        return {
+            f"{WORDS}_loss": (losses * weights).sum(),
+            f"{SENTENCES}_loss": functional.cross_entropy(sentences, labels, reduction="sum"),
+        }
 
     def weights(self, batch: Batch) -> Mapping[str, torch.Tensor]:
         """The masked words' loss is divided by their weights, not by the samples."""
@@ -40,23 +46,32 @@ class PretrainingObjective(EncoderObjective[BertForPretraining]):
 
     def scored(self, batch: Batch) -> dict[str, torch.Tensor]:
         """Sums of losses and correct answers, and their divisors."""
-        weights = batch["masked_lm_weights"].flatten()
-        # Before the encoder, so that the host need not wait for the device.
-        masked = weights.nonzero().squeeze(1)
-        weights, ids = weights[masked], batch["masked_lm_ids"].flatten()[masked].long()
-        encoded = self.network.bert(batch["input_ids"], batch["segment_ids"], batch["input_mask"])
-        positions = encoded.packing.at(batch["masked_lm_positions"].long())[masked]
-        losses, right = self.network.word_losses(encoded, positions, ids)
-        logits = self.network.sentence_logits(encoded).float()
-        labels = batch["next_sentence_labels"].flatten().long()
+        weights, ids, encoded, places = self._encoded(batch)
+        losses, right = self.network.word_scores(encoded, places, ids)
+        sentences, labels = self._sentences(encoded, batch)
         return {
             f"{WORDS}_loss": (losses * weights).sum(),
             f"{WORDS}_right": (right * weights).sum(),
             f"{WORDS}_weight": weights.sum(),
-            f"{SENTENCES}_loss": functional.cross_entropy(logits, labels, reduction="sum"),
-            f"{SENTENCES}_right": (logits.argmax(1) == labels).sum(),
+            f"{SENTENCES}_loss": functional.cross_entropy(sentences, labels, reduction="sum"),
+            f"{SENTENCES}_right": (sentences.argmax(1) == labels).sum(),
             "count": torch.ones_like(labels).sum(),
         }
+
+    def _encoded(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor, Encoded, torch.Tensor]:
+        """Weights and ids of the masked words, the encoded batch, and where the words are in it."""
+        weights = batch["masked_lm_weights"].flatten()
+        # Before the encoder, so that the host need not wait for the device.
+        masked = weights.nonzero().squeeze(1)
+        ids = batch["masked_lm_ids"].flatten()[masked].long()
+        encoded = self.network.bert(batch["input_ids"], batch["segment_ids"], batch["input_mask"])
+        places = encoded.packing.at(batch["masked_lm_positions"].long())[masked]
+        return weights[masked], ids, encoded, places
+
+    def _sentences(self, encoded: Encoded, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits and labels of the next sentences."""
+        logits = self.network.sentence_logits(encoded).float()
+        return logits, batch["next_sentence_labels"].flatten().long()
 
 
 class PretrainingTask(Task):

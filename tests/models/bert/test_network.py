@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from jumar.models.bert import relative
+from jumar.models.bert import heads, relative
 from jumar.models.bert.heads import (
-    CHUNK,
     BertForClassification,
     BertForPretraining,
     BertForSpans,
@@ -154,16 +153,26 @@ def test_share_of_dropped_features_equals_the_probability() -> None:
     assert kept.mean().item() == pytest.approx(1, abs=0.006)
 
 
-@pytest.mark.parametrize("words", [CHUNK // 2, 2 * CHUNK, 5 * CHUNK - 1])
-def test_chunked_logits_have_the_same_gradients(words: int) -> None:
+@pytest.mark.parametrize(("words", "chunks"), [(0, 1), (32, 1), (65, 2), (319, 5), (321, 6)])
+def test_chunked_logits_have_the_same_gradients(
+    words: int, chunks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chunks of at most 64 words; the logits of more than 160 are computed twice."""
+    monkeypatch.setattr(heads, "_ON_CPU", heads.LogitLimits(64 * 4 * 50, kept=160 * 4 * 50))
     torch.manual_seed(1)
     model = BertForPretraining(small())
     inputs = batch()
     encoded = model.bert(**inputs)
     places = torch.randint(0, len(encoded.tokens), (words,))
     ids = torch.randint(0, 50, places.shape)
-    losses, right = model.word_losses(encoded, places, ids)
+    products: list[int] = []
+    of_words = model.word_logits
+    monkeypatch.setattr(model, "word_logits", lambda x: products.append(len(x)) or of_words(x))
+    losses = model.word_losses(encoded, places, ids)
     losses.sum().backward()
+    assert sum(products) == words * (2 if words > 160 else 1)
+    assert len(products) == chunks * (2 if words > 160 else 1)
+    assert max(products) - min(products) <= 1
     table = model.bert.embeddings.word_embeddings.weight
     assert table.grad is not None
     chunked = table.grad.clone()
@@ -175,6 +184,8 @@ def test_chunked_logits_have_the_same_gradients(words: int) -> None:
     whole.sum().backward()
     torch.testing.assert_close(losses, whole)
     torch.testing.assert_close(chunked, table.grad, rtol=1e-4, atol=1e-3)
+    scored, right = model.word_scores(encoded, places, ids)
+    torch.testing.assert_close(scored, whole)
     assert torch.equal(right, logits.argmax(1) == ids)
 
 
@@ -309,26 +320,3 @@ def test_heads_are_dense_layers_over_tokens_or_the_pooled_first_token() -> None:
         BertForTagging(small(dropout=0.3), 3),
     ):
         assert made.dropout.p == 0.3
-
-
-def test_more_than_1024_masked_words_are_recomputed_instead_of_kept() -> None:
-    model = BertForPretraining(small())
-    encoded = model.bert(**batch())
-    calls: list[int] = []
-    model.cls.predictions.transform.register_forward_hook(lambda *_: calls.append(0))
-    plain = model._chunk
-
-    def counted(words: torch.Tensor, ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        calls.append(len(words))
-        return plain(words, ids)
-
-    model._chunk = counted  # type: ignore[method-assign]
-    for words, expected in (
-        (1024, [0, 256, 256, 256, 256]),
-        (1025, [0, *[256] * 4, 1, 1, *[256] * 4]),
-    ):
-        calls.clear()
-        places = torch.zeros(words, dtype=torch.int64)
-        losses, _ = model.word_losses(encoded, places, places)
-        losses.sum().backward(retain_graph=True)
-        assert sorted(calls) == sorted(expected)

@@ -3,6 +3,10 @@
 Names of modules and parameters are those of Hugging Face's BERT classes.
 """
 
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -11,14 +15,25 @@ from torch.utils.checkpoint import checkpoint
 from jumar.models.bert.network import Bert, BertSize, Encoded, LayerNorm, initialize
 from jumar.models.keyed_dropout import KeyedTokenDropout
 
-CHUNK = 256
-"""Masked words whose logits a CPU computes at once: 256 x 21,128 float32 are 22 MB. Above 32 MB
-glibc asks Linux for fresh pages each time, which took a fifth of the step of a small network."""
-DEVICE_CHUNK = 8192
-"""The same on other devices, which want few large products: 690 MB of float32."""
-_KEPT = 1024
-"""Masked words whose logits a CPU keeps for the backward pass; those of more are computed twice, as
-they would be the largest tensors of the step. Other devices keep one chunk."""
+
+class LogitLimits(NamedTuple):
+    """Limits on the float32 logits of masked words, in bytes.
+
+    Attributes:
+        chunk: Logits computed at once.
+        kept: Logits kept for the backward pass; those of more words are computed twice, as they
+            would be the largest tensors of the step.
+    """
+
+    chunk: int
+    kept: int
+
+
+# Above 32 MB glibc asks Linux for fresh pages each time, which took a fifth of the step of a small
+# network.
+_ON_CPU = LogitLimits(chunk=31 * 2**20, kept=2**27)
+# Few large products.
+_ON_DEVICES = LogitLimits(chunk=2**30, kept=2**30)
 
 
 class Transform(nn.Module):
@@ -62,30 +77,34 @@ class BertForPretraining(nn.Module):
         self.cls = PretrainingHead(size)
         initialize(self, size.initializer_range)
 
-    def word_losses(self, encoded: Encoded, places: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Cross-entropy of masked words.
+    def word_losses(self, encoded: Encoded, places: Tensor, ids: Tensor) -> Tensor:
+        """Cross-entropy of masked words, float32 [words].
 
         Args:
             encoded: The batch.
             places: int64 [words], positions of the words among the packed tokens.
             ids: int64 [words], the original words.
+        """
+        words = self.cls.predictions.transform(encoded.tokens.index_select(0, places))
+        again = torch.is_grad_enabled() and self._logit_bytes(words) > _limits(words).kept
+        losses = [
+            checkpoint(self._losses, *chunk, use_reentrant=False) if again else self._losses(*chunk)
+            for chunk in self._chunks(words, ids)
+        ]
+        return torch.cat(losses)
 
-        Returns:
-            The losses, float32 [words], and whether the largest logit is that of the word,
-            bool [words].
+    def word_scores(self, encoded: Encoded, places: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+        """As `word_losses`, and whether the largest logit is that of the word, bool [words].
+
+        Training does not need the latter, which takes longer than the cross-entropy on a CPU.
         """
         words = self.cls.predictions.transform(encoded.tokens.index_select(0, places))
         losses: list[Tensor] = []
         right: list[Tensor] = []
-        chunk, kept = (CHUNK, _KEPT) if words.device.type == "cpu" else (DEVICE_CHUNK, DEVICE_CHUNK)
-        again = torch.is_grad_enabled() and len(words) > kept
-        for part, targets in zip(words.split(chunk), ids.split(chunk), strict=True):
-            if again:
-                loss, is_right = checkpoint(self._chunk, part, targets, use_reentrant=False)
-            else:
-                loss, is_right = self._chunk(part, targets)
-            losses.append(loss)
-            right.append(is_right)
+        for part, targets in self._chunks(words, ids):
+            logits = self.word_logits(part).float()
+            losses.append(functional.cross_entropy(logits, targets, reduction="none"))
+            right.append(logits.argmax(1) == targets)
         return torch.cat(losses), torch.cat(right)
 
     def word_logits(self, words: Tensor) -> Tensor:
@@ -97,9 +116,20 @@ class BertForPretraining(nn.Module):
         """Logits [samples, 2]: 0 where the second segment follows the first, 1 where not."""
         return self.cls.seq_relationship(self.bert.pooler(encoded.first()))
 
-    def _chunk(self, words: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-        logits = self.word_logits(words).float()
-        return functional.cross_entropy(logits, ids, reduction="none"), logits.argmax(1) == ids
+    def _losses(self, words: Tensor, ids: Tensor) -> Tensor:
+        return functional.cross_entropy(self.word_logits(words).float(), ids, reduction="none")
+
+    def _chunks(self, words: Tensor, ids: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Words and their ids in chunks of nearly equal size; one chunk if there are none."""
+        count = max(1, math.ceil(self._logit_bytes(words) / _limits(words).chunk))
+        yield from zip(words.tensor_split(count), ids.tensor_split(count), strict=True)
+
+    def _logit_bytes(self, words: Tensor) -> int:
+        return 4 * len(words) * len(self.cls.predictions.bias)
+
+
+def _limits(words: Tensor) -> LogitLimits:
+    return _ON_CPU if words.device.type == "cpu" else _ON_DEVICES
 
 
 class _BertWithClassifier(nn.Module):

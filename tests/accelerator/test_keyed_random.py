@@ -32,11 +32,15 @@ def test_dropout_mask_matches_the_cpu(device: Device, p: float, dtype: torch.dty
     assert 0 < int((mask == 0).sum()) < mask.numel()
 
 
-def test_token_dropout_mask_matches_the_cpu(device: Device) -> None:
+@pytest.mark.parametrize(("tokens", "features"), [(50, 64), (3000, 768), (200_000, 87)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_token_dropout_mask_matches_the_cpu(
+    device: Device, tokens: int, features: int, dtype: torch.dtype
+) -> None:
     dropout = KeyedTokenDropout(0.1).train()
     set_random_position(dropout, 3, 0)
-    x = torch.ones(50, 64)
-    samples, places = torch.arange(50) // 10, torch.arange(50) % 10
+    x = torch.ones(tokens, features, dtype=dtype)
+    samples, places = torch.arange(tokens) // 10, torch.arange(tokens) % 10
     here = dropout(*(each.to(device.torch) for each in (x, samples, places)))
     assert torch.equal(here.cpu(), dropout(x, samples, places))
 

@@ -1,4 +1,4 @@
-"""Which room may import which: the table of docs/architecture.md, held against the source."""
+"""Which room may import which: the table of docs/architecture.md, checked against the source."""
 
 import ast
 import re
@@ -23,7 +23,7 @@ def _trees() -> Iterator[None]:
 
 
 class House(NamedTuple):
-    """The floors as the document gives them."""
+    """The floors in the document."""
 
     floors: dict[str, int]
     """Room (folder or file without `.py`) to floor, the lowest at the ground."""

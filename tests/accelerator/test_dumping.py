@@ -1,4 +1,4 @@
-"""Dumps of steps on whatever device there is hold what those on a CPU hold."""
+"""Dumps of steps on the available device have the same contents as on a CPU."""
 
 from pathlib import Path
 from typing import Literal

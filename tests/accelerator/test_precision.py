@@ -1,4 +1,4 @@
-"""Op lists, the loss scale and float16 itself on whatever device there is."""
+"""Op lists, the loss scale and float16 itself on the available device."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Train, evaluate and go on, on whatever device there is."""
+"""Train, evaluate and resume on the available device."""
 
 import math
 import shutil

@@ -33,13 +33,13 @@ from tests.attacks.runs import HARMS, IMPORTS, copied
 
 Words = Sequence[str | Path]
 Attack = Callable[[Ground], Iterator[Words]]
-"""Lays the files, and gives the words of each call, one call after the other."""
+"""Writes the files, and yields the arguments of each call, one call after the other."""
 
 ATTACKS: dict[str, list[Attack]] = {}
 
 
 def attacks(command: str) -> Callable[[Attack], Attack]:
-    """Register what a command is attacked with."""
+    """Register the attacks on a command."""
 
     def add(attack: Attack) -> Attack:
         ATTACKS.setdefault(command, []).append(attack)

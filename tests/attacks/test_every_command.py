@@ -27,7 +27,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def ground(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ground:
-    """A user's folders, with a home of their own."""
+    """A user's folders, with a separate home."""
     made = Ground(work=tmp_path / "user" / "work", outside=tmp_path / "user" / "outside", runs=runs)
     for folder in (made.work, made.outside, made.work.parent / "home"):
         folder.mkdir(parents=True)

@@ -29,14 +29,14 @@ class Done(NamedTuple):
 
 
 def here(*arguments: str | Path, cwd: Path, code: int = 0) -> Done:
-    """Run a command in a folder and hold it to an exit code; whatever it raises is a defect."""
+    """Run a command in a folder and check its exit code; any exception is a defect."""
     done = any_end(*arguments, cwd=cwd)
     assert done.code == code, f"exit {done.code}\n{done.out}\n{done.err}"
     return done
 
 
 def any_end(*arguments: str | Path, cwd: Path) -> Done:
-    """Run a command in a folder, whatever its exit code; whatever it raises is a defect."""
+    """Run a command in a folder with any exit code; any exception is a defect."""
     done = unchecked_end(*arguments, cwd=cwd)
     if done.code == 2:
         assert done.err.startswith("jumar: "), done.err

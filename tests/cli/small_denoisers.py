@@ -1,4 +1,4 @@
-"""Denoisers for `--import` that need no training to be told apart: they change what they see."""
+"""Denoisers for `--import` that can be distinguished without training: they change their input."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -133,7 +133,7 @@ def test_two_ranks_score_like_one_even_with_uneven_shares(place: Path, tmp_path:
 
 
 def test_large_images_are_processed_in_full_resolution_tiles(place: Path, tmp_path: Path) -> None:
-    """A network that takes whatever it sees for a word finds one around the whole image."""
+    """A network that detects words everywhere finds one around the whole image."""
     write_files(tmp_path / "photos", {"1.png": picture(kind="PNG", size=(300, 150))})
     command = ("detect", place / "all", "photos", "--device", "cpu", "--tile", "128")
     here(*command, "--to", "found", cwd=tmp_path)

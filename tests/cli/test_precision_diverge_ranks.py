@@ -1,4 +1,4 @@
-"""`jumar precision diverge` replays runs of several ranks by as many ranks."""
+"""`jumar precision diverge` replays runs of several ranks with the same number of ranks."""
 
 import json
 from pathlib import Path

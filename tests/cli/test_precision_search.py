@@ -15,7 +15,7 @@ OWN = ("--import", "tests.cli.small_recipe", "--device", "cpu")
 
 @pytest.fixture(autouse=True)
 def importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trainings are processes of their own, which import the tests' recipes too."""
+    """Trainings are separate processes, which import the tests' recipes too."""
     monkeypatch.setenv("PYTHONPATH", f"{CHECKOUT / 'src'}:{CHECKOUT}")
 
 

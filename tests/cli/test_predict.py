@@ -17,7 +17,7 @@ LABELS = {"_silence_", "_unknown_", "low", "middle", "high"}
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that has learned to tell three tones apart."""
+    """A run that has learned to distinguish three tones."""
     folder = tmp_path_factory.mktemp("keywords")
     data = divided(folder / "set", train=10, val=5)
     options = settings(

@@ -22,7 +22,7 @@ def picture(
 
 
 def turned() -> bytes:
-    """A JPEG whose EXIF data says that it lies on its side."""
+    """A JPEG that is rotated by its EXIF data."""
     exif = Image.Exif()
     exif[0x0112] = 6
     return picture(exif=exif)

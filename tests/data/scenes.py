@@ -38,7 +38,7 @@ def jpeg(height: int = 40, width: int = 50, seed: int = 0, **save: Any) -> bytes
 
 
 class MemorySource:
-    """An image source of encoded images; None stands for a record that cannot be had."""
+    """An image source of encoded images; None is a record that cannot be read."""
 
     def __init__(
         self,

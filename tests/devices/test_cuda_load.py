@@ -21,7 +21,7 @@ from jumar.devices.load import DeviceLoad, UnreadableLoadError
                 temperature_c=61,
             ),
         ),
-        # A part of a divided GPU has no load of its own; old cards tell no power.
+        # A part of a divided GPU has no separate load; old cards report no power.
         (
             "[N/A], 12, 9856, [N/A], 35\n",
             DeviceLoad(

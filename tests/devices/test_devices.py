@@ -334,7 +334,7 @@ def test_seed_determines_python_numpy_and_torch() -> None:
 
 
 def test_thread_counts_are_set_and_a_second_inter_op_count_is_refused() -> None:
-    # In a process of its own, because torch takes the number of inter-op threads only once.
+    # In a separate process, because torch accepts the number of inter-op threads only once.
     script = (
         "import torch\n"
         "from jumar.devices.process import set_threads\n"

@@ -1,4 +1,4 @@
-"""The page of any runs, however many, whatever happened to them, and its files beside it."""
+"""The page of any number of runs in any state, and the files next to it."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""What of a run's profile stands on its page."""
+"""The parts of a run's profile on its page."""
 
 from pathlib import Path
 

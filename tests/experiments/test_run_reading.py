@@ -61,7 +61,7 @@ def test_non_finite_loss_is_none_in_any_notation(tmp_path: Path, spelled: str) -
 
 
 def test_later_of_two_records_of_a_step_counts(tmp_path: Path) -> None:
-    """A killed run that goes on from a checkpoint records the steps since then again."""
+    """A killed run that resumes from a checkpoint records the steps since then again."""
     lines = [
         json.dumps({"kind": "train", "step": step, "loss": loss})
         for step, loss in [(20, 1.0), (40, 0.9), (60, 0.8), (40, 0.5), (60, 0.4), (80, 0.3)]

@@ -374,7 +374,7 @@ def test_two_sweeps_cannot_share_a_directory(case: Case) -> None:
 
 
 def test_sweep_killed_in_a_run_resumes_there(case: Case) -> None:
-    """A process of its own is killed with no chance to tidy up, as `kill -9` does."""
+    """A separate process is killed without a chance to clean up, as by `kill -9`."""
     code = f"""
 import os, sys
 from pathlib import Path

@@ -6,12 +6,12 @@ from jumar.failures import Explanation, explained, fault_table, read_job
 
 
 def explain(*paths: Path) -> Explanation:
-    """What the logs tell."""
+    """The result for the logs."""
     return explained(read_job([str(path) for path in paths], fault_table()))
 
 
 def explain_text(folder: Path, **logs: str) -> Explanation:
-    """What these logs tell; the keyword is the name of the file without `.log`."""
+    """The result for these logs; the keyword is the file's name without `.log`."""
     for name, text in logs.items():
         (folder / f"{name}.log").write_text(text, encoding="utf-8")
     return explain(folder)

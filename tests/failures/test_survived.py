@@ -1,4 +1,4 @@
-"""What a program survived, or only told of, beside what ended it."""
+"""Errors that a program survived or only mentioned, next to the one that ended it."""
 
 from pathlib import Path
 

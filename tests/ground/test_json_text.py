@@ -1,4 +1,4 @@
-"""JSON of others: whatever is wrong with it is a ValueError."""
+"""Third-party JSON: any defect is a ValueError."""
 
 import pytest
 

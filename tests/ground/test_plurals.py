@@ -1,4 +1,4 @@
-"""What `jumar.ground.text` makes of numbers, and that no message has a plural of its own."""
+"""Numbers with nouns by `jumar.ground.text`, which every message uses."""
 
 import ast
 import re

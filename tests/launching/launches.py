@@ -1,4 +1,4 @@
-"""Launches written into a folder, and programs that stand in for python, docker and sbatch."""
+"""Launches written into a folder, and stand-ins for python, docker and sbatch."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def written(launch: Launch, folder: Path) -> Path:
 
 
 def stand_in(folder: Path, name: str = "python", then: str = "") -> Path:
-    """A program that keeps its arguments and variables in a JSON file of its own, and returns 0.
+    """A program that saves its arguments and variables in its own JSON file, and returns 0.
 
     Args:
         folder: Where it and the files go.

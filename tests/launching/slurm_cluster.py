@@ -22,7 +22,7 @@ def missing_programs() -> list[str]:
 
 @contextlib.contextmanager
 def cluster(folder: Path) -> Generator[dict[str, str]]:
-    """Two nodes, n1 and n2, whose names resolve nowhere; gives the environment for its clients."""
+    """Two nodes, n1 and n2, whose names do not resolve; returns the environment for its clients."""
     # munge refuses a key or socket below a folder that others may write to.
     folder.chmod(0o755)
     key = folder / "munge.key"

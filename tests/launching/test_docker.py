@@ -1,4 +1,4 @@
-"""docker run and Dockerfiles, with a program that stands in for docker."""
+"""docker run and Dockerfiles, with a stand-in for docker."""
 
 import os
 import re

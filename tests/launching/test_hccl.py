@@ -1,4 +1,4 @@
-"""HCCL's variables: what a job would find out minutes after its start is said before."""
+"""HCCL's variables: mistakes that a job would report minutes after its start are found before."""
 
 from pathlib import Path
 

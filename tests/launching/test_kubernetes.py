@@ -1,4 +1,4 @@
-"""Objects for Kubernetes, held against its schemas and against what the operators demand."""
+"""Objects for Kubernetes, checked against its schemas and the operators' requirements."""
 
 import os
 from pathlib import Path

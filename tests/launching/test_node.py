@@ -1,4 +1,4 @@
-"""node.sh: what torchrun gets on each node, whatever the place has set before."""
+"""node.sh: the arguments of torchrun on each node, regardless of the launcher's variables."""
 
 import shlex
 import subprocess

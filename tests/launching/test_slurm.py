@@ -1,4 +1,4 @@
-"""Slurm: the script that sbatch takes; `tests/cli/test_launch.py` gives it to a real Slurm."""
+"""Slurm: the script for sbatch; `tests/cli/test_launch.py` submits it to a real Slurm."""
 
 import os
 import re

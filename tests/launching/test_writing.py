@@ -1,4 +1,4 @@
-"""Files of a launch are written whole, and those of others stay."""
+"""Files of a launch are written atomically, and other files are not touched."""
 
 import json
 from pathlib import Path

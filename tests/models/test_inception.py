@@ -9,7 +9,7 @@ from jumar.models.inception import (
 )
 
 TORCHVISION = 27_161_264
-"""Parameters of torchvision's inception_v3, as its documentation gives them."""
+"""Parameters of torchvision's inception_v3, from its documentation."""
 AUXILIARY = (768 * 128 + 256) + (128 * 768 * 25 + 2 * 768) + (768 + 1) * 1000
 LOGITS = (2048 + 1) * 1000
 

@@ -24,7 +24,7 @@ def test_slims_variance_scaling_has_variance_two_over_fan_in_truncated_at_two_de
     weight = torch.empty(512, 64, 3, 3)
     slim_variance_scaling_(weight)
     fan_in = 64 * 9
-    # TF-Slim's 1.3 stands for 1 / 0.8796 ** 2 = 1.2925.
+    # TF-Slim's 1.3 is 1 / 0.8796 ** 2 = 1.2925, rounded.
     expected = 2 * 1.3 / 1.2925
     assert weight.double().square().mean().item() * fan_in == pytest.approx(expected, abs=0.01)
     cut = 2 * math.sqrt(2.6 / fan_in)

@@ -32,7 +32,7 @@ def test_unfilled_network_equals_the_initialised_one_after_loading(name: str) ->
 
 
 def tensors(network: nn.Module) -> list[tuple[str, torch.Tensor]]:
-    """Parameters and buffers, also those that stand in no checkpoint."""
+    """Parameters and buffers, including those that are in no checkpoint."""
     return [*network.named_parameters(), *network.named_buffers()]
 
 

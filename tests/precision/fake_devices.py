@@ -38,7 +38,7 @@ def become_npu() -> torch.library.Library:
 def result_dtypes(
     device: str, given: torch.dtype, low: torch.dtype = torch.bfloat16
 ) -> dict[str, str]:
-    """The dtype that each call of `CALLS` gives in a region, by the name of its operator."""
+    """The result dtype of each call of `CALLS` in a region, by the name of its operator."""
     result: dict[str, str] = {}
     with FakeTensorMode(allow_non_fake_inputs=True), warnings.catch_warnings():
         warnings.simplefilter("ignore")

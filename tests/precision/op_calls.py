@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 Make = Callable[..., Tensor]
-"""make(*shape) gives a positive tensor of the dtype and device under test."""
+"""make(*shape) returns a positive tensor of the dtype and device under test."""
 
 
 def _labels(make: Make, *shape: int) -> Tensor:

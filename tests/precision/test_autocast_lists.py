@@ -36,7 +36,7 @@ def region(low: torch.dtype = LOW) -> torch.autocast:
 
 
 def small_integers(*shape: int) -> torch.Tensor:
-    """Numbers whose products add up exactly also in bf16, in whatever order a kernel adds."""
+    """Numbers whose products add up exactly even in bf16, in any order."""
     return torch.randint(-3, 4, shape).float()
 
 
@@ -222,7 +222,7 @@ def test_lists_can_be_installed_for_an_absent_device(device_type: str, form: str
 
 
 def test_installing_emits_no_warnings() -> None:
-    # torch warns once a process, so this needs one of its own.
+    # torch warns once per process, so this needs a separate one.
     code = (
         "from jumar.precision.autocast_lists import install\n"
         "from jumar.precision.oplist import default_lists, treatments\n"

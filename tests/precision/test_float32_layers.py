@@ -1,4 +1,4 @@
-"""Layers that stay in float32, whatever the op lists say."""
+"""Layers that stay in float32, regardless of the op lists."""
 
 import copy
 

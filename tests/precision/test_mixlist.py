@@ -1,4 +1,4 @@
-"""Mixlists: CANN's rules, names, contradictions, and what torch cannot tell apart."""
+"""Mixlists: CANN's rules, names, contradictions, and what torch cannot distinguish."""
 
 import json
 from pathlib import Path

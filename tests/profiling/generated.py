@@ -70,7 +70,7 @@ ALL_REDUCE_NS = 1_000_000
 
 
 def frame(rows: Sequence[dict[str, Any]], schema: Any) -> pl.DataFrame:
-    """A table in the contract's form; what a row does not say is null."""
+    """A table in the contract's format; missing fields of a row are null."""
     return pl.DataFrame(
         {name: [row.get(name) for row in rows] for name in schema}, schema=dict(schema)
     )
@@ -209,7 +209,7 @@ def _step(rank: _Rank, step: int) -> None:
 
 
 def training(told: Training | None = None, **more: Any) -> Profile:
-    """A profile as it is told."""
+    """A profile as described."""
     told = replace(told or Training(), **more)
     ranks = [_Rank(told, rank) for rank in range(told.ranks)]
     for rank in ranks:

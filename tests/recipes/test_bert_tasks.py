@@ -1,4 +1,4 @@
-"""The recipes of fine-tuned BERT: the originals' settings, and what a run keeps of its data."""
+"""The recipes of fine-tuned BERT: the originals' settings, and what a run stores about its data."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What every recipe promises: it trains, is scored, goes on bit for bit, in every precision mode.
+"""Every recipe trains, is scored and resumes bit-identically, in every precision mode.
 
 Each recipe runs with its own settings, made small; a recipe that is added must be added here.
 """

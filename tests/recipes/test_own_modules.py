@@ -44,7 +44,7 @@ def make_run(path: Path, **recipe: object) -> Path:
 
 
 def lay(path: Path) -> Path:
-    """A module that leaves a file beside itself when it is executed; returns that file."""
+    """A module that writes a file next to itself when it is executed; returns that file."""
     trace = path.parent / f"{path.stem}.trace"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(PAYLOAD.format(str(trace)))

@@ -1,4 +1,4 @@
-"""The number of parameters that `jumar recipes show` gives."""
+"""The number of parameters in `jumar recipes show`."""
 
 import pytest
 

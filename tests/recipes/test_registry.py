@@ -1,4 +1,4 @@
-"""Recipes of a user's own module beside ours."""
+"""Recipes of a user's module next to ours."""
 
 import sys
 from collections.abc import Callable, Iterator

@@ -121,7 +121,7 @@ def test_vqvae_is_unchanged_while_the_prior_trains(first_stage: Path, tmp_path: 
 
 @pytest.fixture(scope="module")
 def prior_run(first_stage: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A prior with classes whose VQ-VAE gives each code another image."""
+    """A prior with classes whose VQ-VAE decodes each code to a different image."""
     path = tmp_path_factory.mktemp("prior") / "run"
     settings = (*SMALL_PRIOR, f"vqvae.run={first_stage}", "model.classes=10")
     trained("vqvae-prior", path, *settings, steps=2)

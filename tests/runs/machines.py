@@ -73,7 +73,7 @@ class Machine:
         return self._machines.command("ip", "netns", "exec", f"m{self.number}")
 
     def cable(self, state: str) -> None:
-        """Pull the cable (`down`) or put it back (`up`); nobody is told."""
+        """Unplug the cable (`down`) or plug it in (`up`), without notice."""
         self._machines.do("ip", "link", "set", f"e{self.number}", state)
 
     def disturb(self) -> None:

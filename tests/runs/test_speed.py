@@ -1,4 +1,4 @@
-"""The process that is timed: its replies, and the hash that proves what a setting does."""
+"""The timed process: its replies, and the hash that proves the effect of a setting."""
 
 import io
 import json

@@ -114,7 +114,7 @@ def test_swapped_averages_are_swapped_back_on_import(swapped: Path, tmp_path: Pa
     assert same(stored(swapped, "model"), stored(tmp_path / "again", "model"))
     averaged = stored(tmp_path / "again", "ema")
     assert torch.equal(averaged["conv.weight"], stored(swapped, "ema")["conv.weight"])
-    # The original keeps no average of the head, so none comes back.
+    # The original keeps no average of the head, so none is imported.
     assert torch.equal(averaged["classifier.bias"], stored(swapped, "model")["classifier.bias"])
 
 

@@ -62,7 +62,7 @@ VARIANTS = {
 
 
 class Exported(NamedTuple):
-    """A network with values of its own in every weight, and where they were written."""
+    """A network with distinct values in every weight, and the file with them."""
 
     network: Network
     averages: Weights

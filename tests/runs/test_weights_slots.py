@@ -1,4 +1,4 @@
-"""The state of an optimizer goes into a TensorFlow checkpoint and comes back."""
+"""The state of an optimizer is exported to a TensorFlow checkpoint and imported again."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Stores for tests: moto's server in a process of its own, and a proxy before it that fails."""
+"""Stores for tests: moto's server in a separate process, behind a proxy that fails."""
 
 import contextlib
 import os

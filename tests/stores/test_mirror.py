@@ -309,7 +309,7 @@ def test_manifest_that_names_files_elsewhere_is_refused(run: Location) -> None:
 
 
 def without_conditions(handler: ProxyHandler, number: int) -> bool:
-    """A store that writes whatever the condition is."""
+    """A store that ignores conditions on writes."""
     for name in ("If-None-Match", "If-Match"):
         if handler.command == "PUT":
             del handler.headers[name]

@@ -1,4 +1,4 @@
-"""Program for torchrun: train a small task on as many ranks as there are, and leave its run."""
+"""Program for torchrun: train a small task on all ranks, and keep its run."""
 
 import sys
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Checkpoints written beside training, by any number of ranks."""
+"""Checkpoints written in the background, by any number of ranks."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ SLOTS = {f"points/w{number}/moment": torch.full((number,), float(number)) for nu
 
 @dataclass(frozen=True, kw_only=True)
 class First(Ranks):
-    """The first rank of two, of which the second does what a test does."""
+    """The first of two ranks; the test acts as the second."""
 
     world: int = 2
     seeing: Sequence[str] = ("00000000", "00000001")

@@ -1,4 +1,4 @@
-"""An evaluation of a model that gives one answer to everything."""
+"""An evaluation of a model that always predicts the same class."""
 
 from io import StringIO
 

@@ -1,4 +1,4 @@
-"""The load of a device beside a training: its records, its lines, and that it changes no bit."""
+"""The load of a device during training: its records, its log lines, and bit-identical results."""
 
 import time
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ from tests.training.small_tasks import point_task, small_plan, trainer_for
 
 @dataclass
 class Scripted:
-    """A meter that gives readings in turn, and then the last one."""
+    """A meter that returns the given readings, then repeats the last one."""
 
     readings: list[DeviceLoad | Exception]
     taken: list[DeviceLoad] = field(default_factory=list[DeviceLoad])

@@ -1,4 +1,4 @@
-"""Scores: each sample once, whatever the batch; and the tables made of them."""
+"""Scores: each sample counts once, for any batch size; and the tables of scores."""
 
 import io
 import re

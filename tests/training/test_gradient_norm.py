@@ -1,4 +1,4 @@
-"""The norm of gradients in the log: the true one, whatever scales, clips and splits them."""
+"""The norm of gradients in the log: the true one, regardless of loss scale, clipping and split."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Images of an evaluation, as files beside the run."""
+"""Images of an evaluation, as files in the run directory."""
 
 import io
 import json

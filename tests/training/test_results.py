@@ -1,4 +1,4 @@
-"""`results.json`, whole: of a run with everything, and of one with nothing to tell."""
+"""The complete `results.json` of a run with everything, and of one with required fields only."""
 
 import json
 from pathlib import Path

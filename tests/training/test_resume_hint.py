@@ -1,4 +1,4 @@
-"""The command that resumes a run on as many ranks as it had."""
+"""The command that resumes a run on the same number of ranks."""
 
 from pathlib import Path
 

@@ -258,7 +258,7 @@ def test_lock_leaves_nothing_behind_if_the_run_did_not_start(tmp_path: Path) -> 
 
 
 def held_elsewhere(lock: Path, until: Callable[[], bool]) -> int:
-    """Another process that holds a lock until something is so; its number, once it holds it."""
+    """Another process that keeps a lock until a condition is true; its id, once it has the lock."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

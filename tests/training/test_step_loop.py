@@ -17,7 +17,7 @@ from tests.training.small_tasks import GanTask, point_task, small_plan, trainer_
 
 
 class Diary(Observer):
-    """Notes everything it is told."""
+    """Records all calls."""
 
     def __init__(self, span: int = 0) -> None:
         self.span = span

@@ -440,7 +440,7 @@ def test_training_prints_the_expected_lines(tmp_path: Path) -> None:
 
 
 class Scored(PointTask):
-    """Has the scores that it is told, in turn."""
+    """Returns the given scores, one after the other."""
 
     def __init__(self, *scores: float) -> None:
         super().__init__(SmallNet())

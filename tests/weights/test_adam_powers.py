@@ -1,4 +1,4 @@
-"""Updates told by Adam's powers: the inverse of TensorFlow's chain of products."""
+"""The number of updates from Adam's powers: the inverse of TensorFlow's chain of products."""
 
 import numpy as np
 import pytest

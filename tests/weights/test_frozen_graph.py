@@ -250,7 +250,7 @@ def test_names_are_in_graph_order() -> None:
         node(name, number(1, 9) + shape(value) + number(10, value))
         for name, value in (("z", 3), ("a", 5), ("m", 7))
     )
-    # The library and the versions of a graph stand between its nodes.
+    # The library and the versions of a graph are between its nodes.
     data = delimited(2, b"") + data + delimited(4, number(1, 21))
     constants = FrozenConstants(data, "a.pb")
     assert constants.names() == list(constants) == ["z", "a", "m"]

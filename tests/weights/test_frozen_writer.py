@@ -34,7 +34,7 @@ def test_other_shape_or_element_type_is_refused_before_anything_is_written(
 
 
 def test_everything_but_the_values_is_kept_byte_for_byte(tmp_path: Path) -> None:
-    """Also what stands between the nodes, and within a node on both sides of its value."""
+    """Also the bytes between the nodes, and within a node on both sides of its value."""
 
     def constant(name: str, tensor: bytes) -> bytes:
         dtype = delimited(5, delimited(1, b"dtype") + delimited(2, number(6, 1)))

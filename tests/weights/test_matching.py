@@ -1,4 +1,4 @@
-"""A file held against a network: what fits, what is left over, what has another shape."""
+"""A file compared with a network: matches, unmatched names, different shapes."""
 
 import pytest
 

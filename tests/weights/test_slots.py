@@ -105,7 +105,7 @@ def test_optimizer_without_powers_has_none() -> None:
             entries(x__beta1_power=(), beta1_power=(1,), beta2_power=(1, 1)),
             ("beta1_power", "beta2_power"),
         ),
-        # Two alike and none with the name itself: nobody can tell which.
+        # Two similar ones and none with the name itself: ambiguous.
         (entries(x__beta1_power=(), y__beta1_power=(), beta2_power=()), None),
         (entries(beta1_power=()), None),
         (entries(xbeta1_power=(), beta2_power=()), None),

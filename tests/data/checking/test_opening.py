@@ -1,4 +1,4 @@
-"""Which kind of data lies at a path, and which parts it has."""
+"""The kind of data at a path, and its parts."""
 
 import zipfile
 from pathlib import Path

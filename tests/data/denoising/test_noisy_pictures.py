@@ -1,4 +1,4 @@
-"""Evaluation noise: where it comes from, and that nothing moves it."""
+"""Evaluation noise: its source, and that nothing changes it."""
 
 import hashlib
 from pathlib import Path

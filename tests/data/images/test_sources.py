@@ -479,7 +479,7 @@ def test_wrapping_folder_of_classes_holds_only_folders(tmp_path: Path) -> None:
     assert classes({**under("pets", TRAIN), "bird/a.jpg": picture()}) == ("bird", "pets")
     assert classes(under("x/pets", TRAIN)) == ("pets",)
     assert classes(under("pets", DIVIDED)) == ("cat", "horse")
-    # A lone folder of images alone is a class, whatever it is called.
+    # A single folder of images is a class, whatever its name.
     assert classes({"train/a.jpg": picture()}) == ("train",)
     assert classes(under("train", TRAIN)) == ("cat", "horse")
 

@@ -145,7 +145,7 @@ def test_nothing_is_divided_unless_requested() -> None:
 
 
 def ranked(names: list[bytes], seed: int) -> list[bytes]:
-    """The order in which names are placed: that of their keyed hashes."""
+    """The order of names by their keyed hashes."""
     salt = seed.to_bytes(8, "little")
     return sorted(names, key=lambda name: hashlib.blake2b(name, key=salt, digest_size=16).digest())
 

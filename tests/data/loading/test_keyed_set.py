@@ -1,4 +1,4 @@
-"""What the one set promises for every kind: stand-ins, reading again, collating."""
+"""The set's behaviour for every kind of data: replacement, retries, collation."""
 
 import errno
 from collections import Counter
@@ -147,7 +147,7 @@ def test_set_has_one_sample_per_item_and_no_order_of_its_own_by_default() -> Non
 
 
 class KnownWords(Words):
-    """Words with a fingerprint, that are told what is read next."""
+    """Words with a fingerprint, that record what is read next."""
 
     ahead: Sequence[int] = ()
     fingerprint = "of words"

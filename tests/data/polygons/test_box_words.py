@@ -1,4 +1,4 @@
-"""EAST's boxes are those of the original, and merge as one after the other would."""
+"""EAST's boxes equal the original's, and merge as if one by one."""
 
 from pathlib import Path
 

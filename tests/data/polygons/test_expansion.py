@@ -1,4 +1,4 @@
-"""Words grow as from a queue, pixel by pixel, and as those of the original."""
+"""Words grow as from a queue, pixel by pixel, and as in the original."""
 
 import json
 from collections import deque

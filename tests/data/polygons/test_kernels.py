@@ -1,4 +1,4 @@
-"""PSENet's targets are those of the original, and shrink as they should."""
+"""PSENet's targets equal the original's, and shrink as they should."""
 
 from itertools import pairwise
 from pathlib import Path

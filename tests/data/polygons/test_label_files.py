@@ -1,4 +1,4 @@
-"""Label files of a folder or a zip: which count, how they are read, and what is told of others."""
+"""Label files of a folder or a zip: which count, how they are read, and messages about others."""
 
 import json
 import zipfile

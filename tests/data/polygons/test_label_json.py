@@ -1,4 +1,4 @@
-"""Words in JSON: what is read, and what is told of each that is none."""
+"""Words in JSON: what is read, and the message for each invalid one."""
 
 from typing import Any
 

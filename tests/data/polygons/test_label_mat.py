@@ -1,4 +1,4 @@
-"""Total-Text's MATLAB files, written by scipy in the form that the set's own description gives."""
+"""Total-Text's MATLAB files, written by scipy in the format of the set's own description."""
 
 import contextlib
 import io

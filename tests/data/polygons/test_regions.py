@@ -1,4 +1,4 @@
-"""Outlines are mended where that has one answer, and refused otherwise."""
+"""Outlines are repaired if the repair is unambiguous, and refused otherwise."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""EAST's targets are those of the original, and distances and angle give the word back."""
+"""EAST's targets equal the original's, and distances and angle reproduce the word."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Images and labels are paired whatever their layout, and nothing wrong passes unnamed."""
+"""Images and labels are paired in any layout, and every error is named."""
 
 import json
 from pathlib import Path

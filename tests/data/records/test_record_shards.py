@@ -36,7 +36,7 @@ def test_records_are_numbered_across_shards_and_know_their_location(tmp_path: Pa
     assert len(notices) == 1
     (unpacked,) = (tmp_path / "cache" / "tfrecord").iterdir()
     assert len(records) == 6
-    # Twelve bytes stand before a payload, and four behind it.
+    # Twelve bytes precede a payload, and four follow it.
     assert [records.payload(number) for number in range(6)] == [
         (b"a", f"{paths[0]}, byte 0"),
         (b"", f"{paths[0]}, byte 17"),

@@ -1,4 +1,4 @@
-"""Framing: what is written is read, and no damage goes unseen."""
+"""Framing: what is written can be read, and all damage is detected."""
 
 import struct
 from pathlib import Path

@@ -151,7 +151,7 @@ def test_silent_or_absent_noise_adds_nothing() -> None:
     random = np.random.default_rng(0)
     np.testing.assert_array_equal(changed_clip(SPEECH, [quiet], data, random), SPEECH / 32768)
     np.testing.assert_array_equal(changed_clip(SPEECH, [], data, random), SPEECH / 32768)
-    # Silence has its noise by the volume, whatever ratio is asked for.
+    # Silence gets its noise by volume, regardless of the requested ratio.
     loud = changed_clip(None, [NOISE], replace(data, background_volume=0.2), random)
     assert 0 < loud.std() <= 0.2 * NOISE.std() / 32768 * 1.05
 

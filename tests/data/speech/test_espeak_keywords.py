@@ -301,7 +301,7 @@ esac
 
 @pytest.fixture
 def synthesizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program that stands in for eSpeak NG where it is not installed: it hums."""
+    """A stand-in for eSpeak NG if it is not installed: it hums."""
     place = tmp_path / "bin" / "espeak-ng"
     place.parent.mkdir()
     names = " ".join(f"!v/{name}" for part in VARIANTS.values() for name in part)

@@ -306,7 +306,7 @@ def test_other_encodings_are_reported_by_name(coding: int, name: str) -> None:
     [
         (riff(chunk(b"fmt ", form(rate=1_000)), DATA), 1_000, [0.5, -0.5]),
         (riff(chunk(b"fmt ", form(rate=768_000)), DATA), 768_000, [0.5, -0.5]),
-        # What stands behind the samples, and the rest of a frame that is not whole.
+        # Data after the samples, and the rest of an incomplete frame.
         (riff(chunk(b"fmt ", form()), DATA, chunk(b"LIST", b"abc")), 16_000, [0.5, -0.5]),
         (
             riff(chunk(b"fmt ", form()), chunk(b"data", b"\0\x40\0", 0xFFFFFFFF)),

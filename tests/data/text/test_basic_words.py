@@ -24,7 +24,7 @@ def test_words_are_the_same_with_and_without_offsets(
 ) -> None:
     words = BasicWords(lower, accents, chinese)
     placed = words.placed(text)
-    # Marks that decomposition moves may stand in another order.
+    # Marks that decomposition moves may be in another order.
     assert [sorted(word.text) for word in placed] == [sorted(word) for word in words(text)]
     places = [place for word in placed for place in word.places]
     assert places == sorted(places)
@@ -115,7 +115,7 @@ def test_words_have_offsets_for_each_character() -> None:
     assert BasicWords(split_chinese=False).placed("\u4e2d\u6587x") == [
         Word("\u4e2d\u6587x", [0, 1, 2])
     ]
-    # A final sigma is one in the text, whatever stands before it.
+    # A final sigma is recognised in the text, after any character.
     assert BasicWords().placed("a \u0391\u03a3 \u03a3\u0391\u03a3!") == [
         Word("a", [0]),
         Word("\u03b1\u03c2", [2, 3]),

@@ -1,4 +1,4 @@
-"""Pre-training data in streaming order: the same bytes whatever happens meanwhile."""
+"""Pre-training data in streaming order: the same bytes after any interruption."""
 
 import json
 import multiprocessing

@@ -1,4 +1,4 @@
-"""Scores of some seeds held against a target."""
+"""Scores of some seeds compared with a target."""
 
 import math
 

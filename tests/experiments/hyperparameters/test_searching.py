@@ -1,4 +1,4 @@
-"""A search draws runs one after the other, ends hopeless ones, and goes on after a stop."""
+"""A search draws runs one after the other, prunes bad ones, and resumes after a stop."""
 
 import json
 import math

@@ -33,7 +33,7 @@ def check(
     steps: int = 3,
     timeout_s: float = 60.0,
 ) -> CheckResult:
-    """Check one script, alone or beside its original."""
+    """Check one script, alone or against its original."""
     for name, text in (("port", port), ("original", original)):
         if text is not None:
             (tmp_path / name).mkdir()

@@ -1,4 +1,4 @@
-"""A check's report in Chinese has no English sentence, whatever was found."""
+"""A check's report in Chinese has no English sentence, for any result."""
 
 import re
 import signal

@@ -34,7 +34,7 @@ READ_FROM = {
         resource_config_path graph_parallel_option_path
     """,
 }
-"""By field, the keys as `npu_attrs.cc` reads them: a reading of its own, beside the table."""
+"""By field, the keys as `npu_attrs.cc` reads them: read independently of the table."""
 
 DEFAULTS = {
     "deterministic": 0,

@@ -28,7 +28,7 @@ def file_of(before: str, after: str, *edits: Edit) -> FileReport:
 
 
 def notes_by_line(file: FileReport) -> dict[str, list[str]]:
-    """The keys of the notes by the texts of both sides where they stand."""
+    """The keys of the notes by the texts of both sides at their position."""
     return {
         f"{noted.row.left and noted.row.left.text}|{noted.row.right and noted.row.right.text}": [
             note.key for note in noted.notes

@@ -100,7 +100,7 @@ def test_totals_match_the_files() -> None:
 
 
 def broken(path: tuple[str | int, ...], value: object) -> Any:
-    """The small report with one field replaced; the field goes where the value is `...`."""
+    """The small report with one field replaced, or removed if the value is `...`."""
     report = json.loads(dumps(tree_report()))
     at = report
     for step in path[:-1]:

@@ -91,7 +91,7 @@ NPU = ["from npu import x"]
         ("y = 1\n", NPU, ["def f(): 1"], "from npu import x\n\n\ndef f(): 1\n\ny = 1\n"),
         ("", NPU, ["def f(): 1"], "from npu import x\n\n\ndef f(): 1\n"),
         ("# a\n  \n", [], ["def f(): 1"], "# a\n\n\ndef f(): 1\n  \n"),
-        # Other statements may stand between imports, but nothing that may need the NPU's.
+        # Other statements may be between imports, but none that may need the NPU's.
         ("import a\ny = 1\nimport b\nz\n", NPU, [],
          "import a\ny = 1\nimport b\nfrom npu import x\nz\n"),
         *(
@@ -111,7 +111,7 @@ NPU = ["from npu import x"]
          "try:\n    import a\nexcept E:\n    1\nfrom npu import x\ny\n"),
         ("import c\ntry:\n    import a\n    b()\nexcept E:\n    1\n", NPU, [],
          "import c\nfrom npu import x\ntry:\n    import a\n    b()\nexcept E:\n    1\n"),
-        # torch_npu stands right behind the first imports of PyTorch.
+        # torch_npu is directly after the first imports of PyTorch.
         ("import os\nimport torch\nfrom torch import nn\nimport mine\nimport torch.x\n",
          ["import torch_npu"], [],
          "import os\nimport torch\nfrom torch import nn\nimport torch_npu\n"

@@ -1,4 +1,4 @@
-"""What only a name tells is TensorFlow's only in files that have to do with it."""
+"""What only a name identifies counts as TensorFlow's only in files that use TensorFlow."""
 
 from pathlib import Path
 

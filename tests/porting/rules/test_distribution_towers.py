@@ -1,4 +1,4 @@
-"""Averages over the gradients of towers are told from other uses of gradients."""
+"""Averages over the gradients of towers are distinguished from other uses of gradients."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Every rule, on the examples that it gives and on what it must leave alone."""
+"""Every rule, on its examples and on what it must leave unchanged."""
 
 import ast
 from pathlib import Path

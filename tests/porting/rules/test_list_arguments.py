@@ -1,4 +1,4 @@
-"""What a port gives TensorFlow as lists, asked of TensorFlow 1.15 itself."""
+"""Arguments that a port passes to TensorFlow as lists, checked with TensorFlow 1.15."""
 
 import json
 from pathlib import Path

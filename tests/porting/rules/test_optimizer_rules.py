@@ -1,4 +1,4 @@
-"""Where loss scale and distribution stand, in scripts that are not simple."""
+"""Positions of loss scale and distribution in scripts that are not simple."""
 
 import re
 from pathlib import Path

@@ -32,7 +32,7 @@ class Record(tf.train.SessionRunHook):
 
 
 def model_fn(features, labels, mode, params):
-    # A seed of the graph gives each operation one by its number, and a port adds operations.
+    # With a graph seed, each operation's seed depends on its number, and a port adds operations.
     predicted = tf.layers.dense(features["x"], 1, kernel_initializer=tf.ones_initializer())
     loss = tf.identity(tf.reduce_mean(tf.square(predicted - labels)), name="the_loss")
     step = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())

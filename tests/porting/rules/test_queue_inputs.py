@@ -1,4 +1,4 @@
-"""Threads that fill queues of the graph are told from other threads."""
+"""Threads that fill queues of the graph are distinguished from other threads."""
 
 from pathlib import Path
 

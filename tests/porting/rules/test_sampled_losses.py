@@ -1,4 +1,4 @@
-"""Losses that took inputs before labels: asked of TensorFlow 1.15, and told from today's order."""
+"""Losses that took inputs before labels: checked with TensorFlow 1.15, and the order recognised."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the form of an expression tells."""
+"""What the form of an expression reveals."""
 
 import ast
 

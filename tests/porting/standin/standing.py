@@ -1,4 +1,4 @@
-"""Programs for TensorFlow 1.15 with the stand-in beside it."""
+"""Programs for TensorFlow 1.15 with the stand-in."""
 
 import json
 from pathlib import Path

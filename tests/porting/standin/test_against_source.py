@@ -75,7 +75,7 @@ def arguments(given: ast.arguments, constants: dict[str, ast.Constant]) -> str:
 
 
 def recorded_signatures() -> dict[str, str]:
-    """What the stand-in makes from `signatures.json`."""
+    """The stand-in's functions from `signatures.json`."""
     return {
         f"{module}.{name}": ", ".join(
             parameter if not default else f"{parameter}={default_text(default[0])}"

@@ -1,4 +1,4 @@
-"""The stand-in and the linter make the same of the one table of the adapter's options."""
+"""The stand-in and the linter interpret the table of the adapter's options alike."""
 
 import importlib
 from typing import Any, get_args

@@ -1,4 +1,4 @@
-"""What the stand-in says to the options of a session, without TensorFlow."""
+"""The stand-in's checks of session options, without TensorFlow."""
 
 import ast
 import importlib

@@ -1,4 +1,4 @@
-"""What importing the stand-in does to sessions, in TensorFlow 1.15."""
+"""How importing the stand-in changes sessions, in TensorFlow 1.15."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the stand-in makes of recorded signatures, without TensorFlow."""
+"""The stand-in's functions from recorded signatures, without TensorFlow."""
 
 import importlib
 import inspect

@@ -1,4 +1,4 @@
-"""The names of torch_npu that ported PyTorch scripts use, against those of the real package."""
+"""The names of torch_npu in ported PyTorch scripts, checked against the real package."""
 
 import ast
 import json

@@ -41,7 +41,7 @@ START = 'import tensorflow as tf\n\nif __name__ == "__main__":\n    sess = tf.Se
         ({"a.py": START, "b/main.py": START, "c/main.py": START, "run.py": START}, "run.py"),
         ({"a.py": START, "b.py": START}, ""),
         ({"a.py": START, "b.py": "import a\n"}, "a.py"),
-        # Started by its path, a module of a package cannot import what lies beside it.
+        # Started by its path, a module of a package cannot import its neighbours.
         ({"net/task.py": "from .model import net\n" + START, "net/model.py": "net = 1\n"}, ""),
         ({"net/train.py": "from . import model\n" + START, "tool/main.py": START}, "tool/main.py"),
     ],

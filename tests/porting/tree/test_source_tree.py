@@ -1,4 +1,4 @@
-"""A tree is walked once and read once, whatever a call makes of it."""
+"""A tree is walked once and read once, for any use."""
 
 import os
 import subprocess

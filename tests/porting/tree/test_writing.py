@@ -345,7 +345,7 @@ def test_earlier_changes_are_reverted_if_a_later_file_fails(tree: Path) -> None:
     write_files(tree, {"z.py": SESSION})
     report = port(tree)
     before = content(tree)
-    # An immutable file can be read and stand beside new ones, but not be replaced.
+    # An immutable file can be read and be next to new ones, but not be replaced.
     fixed = subprocess.run(["chattr", "+i", tree / "z.py"], check=False, capture_output=True)
     if fixed.returncode:
         pytest.skip("this file system knows no immutable files")

@@ -72,7 +72,7 @@ def test_operands_pair_even_in_another_order(ours: Dump, golden: Path) -> None:
         for call in compared.calls
         if (call.call.op, call.call.layer) == ("Functional.linear", "blocks.0.attn.out")
     ]
-    # Data and weight have as many elements.
+    # Data and weight have the same number of elements.
     shapes = [(row.value.name, row.partner.name) for row in linear.rows if row.ratio is None]
     assert sorted(shapes) == [("0", "1"), ("1", "2"), ("2", "0")]
     assert linear.ratio < 1

@@ -21,7 +21,7 @@ def samples(shared: Path) -> Path:
 
 
 def tensors_in(content: Any) -> int:
-    """How many tensors a JSON file describes, whatever their place."""
+    """The number of tensors described anywhere in a JSON file."""
     if isinstance(content, dict):
         if "dtype" in content and "shape" in content:
             return 1

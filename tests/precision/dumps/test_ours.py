@@ -1,4 +1,4 @@
-"""Our form on disk: what comes back, and what is said of a damaged one."""
+"""Our format on disk: reading back, and errors of damaged files."""
 
 import json
 import math

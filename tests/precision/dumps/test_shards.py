@@ -1,4 +1,4 @@
-"""Tensors of a dump: in which file each goes, and what is said when it is another one."""
+"""Tensors of a dump: the file of each, and the error if the file is another one."""
 
 from collections.abc import Sequence
 from pathlib import Path

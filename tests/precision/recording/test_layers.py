@@ -1,4 +1,4 @@
-"""The running layer is known whatever its modules do."""
+"""The running layer is known, even if its modules fail."""
 
 import torch
 from torch import nn

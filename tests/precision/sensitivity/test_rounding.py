@@ -1,4 +1,4 @@
-"""Noise is as large as the rounding of the dtype, whatever dtype a tensor has."""
+"""Noise is as large as the rounding of the dtype, for tensors of any dtype."""
 
 import pytest
 import torch

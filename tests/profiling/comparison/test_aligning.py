@@ -30,7 +30,7 @@ class Alignment(NamedTuple):
 
 
 def align(before: Sequence[Key], after: Sequence[Key]) -> Alignment:
-    """Pair the ops of two steps, as `align_rows` does with those of many."""
+    """Pair the ops of two steps, as `align_rows` does for many."""
     numbers: dict[Hashable, int] = {}
     sides = [
         Tokens(np.zeros(len(keys), np.int64), *token_columns(keys, numbers))

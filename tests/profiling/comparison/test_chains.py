@@ -85,7 +85,7 @@ def _relu(shape: str = "3") -> dict[str, Any]:
 def test_tensors_are_not_matched_beyond_four_hundred_ops(between: int, found: int) -> None:
     ops = [_op("Cast", _WIDE, _LOW), *[_relu()] * between, _op("Cast", _LOW, _WIDE)]
     assert len(_chains(*ops)) == found
-    # What is no more linked may begin a chain of its own.
+    # An op that is no longer linked may begin another chain.
     again = [*ops, _op("Cast", _WIDE, _LOW)]
     assert [row["of"] for row in _chains(*again)] == (["FLOAT ND"] if found else ["FLOAT16 ND"])
 

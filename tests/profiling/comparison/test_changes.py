@@ -10,7 +10,7 @@ from tests.profiling.generated import profile_of
 
 
 def _profile(*told: tuple[str, int, dict[str, Any]], steps: int = 1, gap: int = 0) -> Profile:
-    """Ops one after the other; `gap` lies before those that are named `Late`."""
+    """Ops one after the other, with `gap` before those named `Late`."""
     rows: list[dict[str, Any]] = []
     now = 0
     for step in range(steps):

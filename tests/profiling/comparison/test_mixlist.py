@@ -59,7 +59,7 @@ _AFTER = _profile(
 def test_op_between_casts_becomes_white_and_a_slower_one_black() -> None:
     edits = {edit.name: edit for edit in propose(compare(_BEFORE, _AFTER), list_name)}
     assert (edits["SoftmaxV2"].to, edits["SoftmaxV2"].gain_ns) == ("white-list", 90)
-    # Its cast goes with SoftmaxV2's edit, which wins more, and is not counted again.
+    # Its cast counts for SoftmaxV2's edit, which gains more, and is not counted again.
     assert (edits["Sigmoid"].to, edits["Sigmoid"].gain_ns) == ("black-list", 30)
     assert "MatMulV2" not in edits
 

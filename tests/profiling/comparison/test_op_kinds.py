@@ -1,4 +1,4 @@
-"""What an op is to a comparison, told by type, core, name and dtypes."""
+"""The kind of an op in a comparison, by type, core, name and dtypes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Each nanosecond of a step is given to one op or to waiting, as single moments tell it."""
+"""Each nanosecond of a step is assigned to one op or to waiting, as checked moment by moment."""
 
 import random
 from typing import Any

@@ -1,4 +1,4 @@
-"""The parts of a comparison add up to the difference, whatever the profiles are."""
+"""The parts of a comparison add up to the difference, for any profiles."""
 
 import time
 from dataclasses import replace

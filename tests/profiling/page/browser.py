@@ -1,4 +1,4 @@
-"""A real browser for tests, told what to do over a pipe (Chrome's DevTools protocol)."""
+"""A real browser for tests, controlled over a pipe (Chrome's DevTools protocol)."""
 
 import fcntl
 import json
@@ -74,7 +74,7 @@ class Tab:
         self.settle()
 
     def value(self, script: str) -> Any:
-        """What an expression gives in the page."""
+        """The value of an expression in the page."""
         found = self.ask(
             "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
         )

@@ -64,7 +64,7 @@ def _shown(tab: Tab) -> tuple[float, float]:
 
 
 def _focus(tab: Tab) -> dict[str, float]:
-    """Bring the canvas into the window, give it the keyboard, and tell where it is."""
+    """Scroll the canvas into view, focus it, and return its position."""
     return tab.value(
         "(() => { const c = document.getElementById('canvas'); c.scrollIntoView({block: 'center'});"
         " c.focus(); const r = c.getBoundingClientRect();"
@@ -237,7 +237,7 @@ def test_nothing_overflows_or_is_unreadable(opened: Tab, width: int, dark: bool)
         )
         >= 4.5
     )
-    # No label of a bar lies on another one.
+    # No two labels of bars overlap.
     assert opened.value(
         """Array.from(document.querySelectorAll('.bars')).every((bars) => {
           const boxes = Array.from(bars.children, (one) => one.getBoundingClientRect());

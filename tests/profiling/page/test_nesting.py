@@ -16,7 +16,7 @@ Call = tuple[int, int, int, int, int]
 
 @st.composite
 def stacks(draw: st.DrawFn) -> list[Call]:
-    """Calls as threads make them: each inside the one that made it, or beside it."""
+    """Calls as threads make them: each inside its caller, or next to it."""
     calls: list[Call] = []
 
     def call(thread: int, depth: int, at: int) -> int:

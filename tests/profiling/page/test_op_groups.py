@@ -62,7 +62,7 @@ def test_smallest_excess_groups_are_merged_by_type(
     found = group_ops(profile_of(_OPS).ops)
     assert (found.rows["type"], found.merged_count) == (types, together)
     merged = [place for place, shape in enumerate(found.rows["shapes"]) if not shape]
-    # The op without shapes is one of its own.
+    # The op without shapes is a separate group.
     assert merged == [2, *range(len(types) - (together > 0) - (together > 1), len(types))]
     assert found.rows["count"][-1] == 1
 
@@ -106,7 +106,7 @@ def test_long_texts_are_truncated_to_fit_a_table() -> None:
         "shapes": 120,
         "module": 120,
     }
-    # The end of a layer's path is what tells it from the others.
+    # The end of a layer's path distinguishes it from the others.
     assert [name for name, values in rows.items() if str(values[0]).endswith("!")] == ["module"]
 
 

@@ -1,4 +1,4 @@
-"""Steps and ops on different clocks: shifted where a file tells by how much, refused elsewhere."""
+"""Steps and ops on different clocks: shifted if a file contains the offset, refused otherwise."""
 
 import json
 import sqlite3

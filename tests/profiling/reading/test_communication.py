@@ -88,7 +88,7 @@ def test_every_time_and_transfer_of_a_collective_is_a_column(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("transfers", "spent", "expected"),
     [
-        # The longest transfer counts, at most the whole time; idle time goes before waiting.
+        # The longest transfer counts, at most the whole time; idle time has priority over waiting.
         ((3, 4), times(elapse=10, transit=0, wait=5, idle=5), (4, 5, 1)),
         ((7,), times(elapse=10, transit=0, wait=5, idle=5), (7, 3, 0)),
         ((30,), times(elapse=10, transit=0, wait=5, idle=5), (10, 0, 0)),

@@ -13,7 +13,7 @@ from jumar.profiling.reading.events import BrokenJson, EventReader, load_json
 
 
 class Pieces(io.BytesIO):
-    """A file that gives a few bytes at a time, as a stream may."""
+    """A file that returns a few bytes at a time, as a stream may."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         return super().read(min(size or 7, 7) if size != -1 else 7)

@@ -340,7 +340,7 @@ def test_ranks_are_named_ones_or_devices_or_the_next_free() -> None:
     ]
     steps = FileContent(file="g", kind="step_trace", steps=_table({"step": 1, "device": 6}))
     assert combined("s", {"g": [steps]}).steps["rank"].to_list() == [6]
-    # msprof's settings tell the device where the ops do not.
+    # msprof's settings name the device if the ops do not.
     settings = FileContent(
         file="h", kind="msprof_info", statistics={"device": _table({"device": 0})}
     )

@@ -1,4 +1,4 @@
-"""Nothing that a file holds crashes a reader, hangs it, or makes it use memory without end."""
+"""No content of a file makes a reader crash, hang, or use unlimited memory."""
 
 import gzip
 import json

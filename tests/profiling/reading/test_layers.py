@@ -96,7 +96,7 @@ def test_node_around_a_moment_is_the_innermost() -> None:
 
 @st.composite
 def nested(draw: st.DrawFn) -> list[tuple[int, int, int, str]]:
-    """Calls of two threads, each within another one or beside it."""
+    """Calls of two threads, each inside another one or next to it."""
     rows: list[tuple[int, int, int, str]] = []
 
     def inside(thread: int, start: int, end: int, depth: int) -> None:

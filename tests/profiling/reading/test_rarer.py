@@ -39,7 +39,7 @@ def test_database_memory_has_the_csv_columns(database: Profile, samples: Path) -
     files = read(samples / "torch_npu_level1_2rank" / "rank0_ascend_pt").statistics
     for name in ("operator_memory", "memory_record", "npu_module_mem", "api_statistic"):
         assert dict(database.statistics[name].schema) == dict(files[name].schema), name
-    # The same training exported twice: as many samples of each component.
+    # The same training exported twice: the same number of samples of each component.
     counted = [
         table["memory_record"].group_by("component").len().sort("component").rows()
         for table in (database.statistics, files)
@@ -103,7 +103,7 @@ def test_mindspore_timeline_gives_op_starts(mindspore: Profile) -> None:
     assert cores == [("AI_CORE", 107), ("AI_CPU", 5)]
     assert mindspore.ops["start_ns"].null_count() == 0
     assert mindspore.missing == ()
-    # By the device's clock, so that ops lie in the step that its own file tells.
+    # By the device's clock, so that ops are in the step that its own file names.
     (step,) = mindspore.steps.iter_rows(named=True)
     inside = mindspore.ops.filter(pl.col("step") == step["step"])
     assert inside.height == 105

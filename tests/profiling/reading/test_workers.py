@@ -138,7 +138,7 @@ def test_mindspore_devices_in_one_folder_get_ranks_from_file_name_suffixes() -> 
         "f, device 2": [("f/step_2_detail_time.csv", 2)],
         "f": [("f/x_123456.csv", None), ("f/y_1.csv", None)],
     }
-    # A device of which no file tells what it did and when is none.
+    # A device without any record of its work and times does not count.
     lone = [
         content("f/timeline_1.json", "mindspore_x", start=1),
         content("f/aicpu_0.csv", "mindspore_a"),

@@ -1,4 +1,4 @@
-"""The work of fused attention, by the lengths that its tensors tell."""
+"""The work of fused attention, by the lengths of its tensors."""
 
 import pytest
 

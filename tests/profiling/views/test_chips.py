@@ -1,4 +1,4 @@
-"""The chip of a profile, and what a table of chips must say."""
+"""The chip of a profile, and the required fields of a chip table."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""How collectives spend their time, which rank comes last to them, and what it did until then."""
+"""How collectives spend their time, which rank is late, and what it did until then."""
 
 import warnings
 from typing import Any
@@ -144,7 +144,7 @@ def test_uncovered_time_matches_a_moment_by_moment_count(
 
 
 def _late(*ops: dict[str, Any], by: int = 100, **more: Any) -> Profile:
-    """Rank 1 comes so much later than rank 0, in microseconds."""
+    """Rank 1 is later than rank 0 by the given microseconds."""
     rows = [_all(0, 1_000, 500), _all(1, 1_000 + by, 500 - by)]
     return profile_of([_op(0, 0, 1), *ops], collectives=rows, **more)
 
@@ -174,7 +174,7 @@ def test_call_explains_lateness_unless_it_is_long_or_marks_the_step() -> None:
     assert (
         did(_call("load", 950, 150), ops=(_op(1, 1_000, 99),)) == "0.100 ms of it in host call load"
     )
-    # Of as much time the op is told.
+    # For equal times the op is named.
     assert did(_call("load", 1_000, 99), ops=(_op(1, 1_000, 99),)) == "0.099 ms of it computing Add"
     assert did(_call("load", 0, 1_999)) == "0.100 ms of it in host call load"
     assert did(_call("main", 0, 2_000)) == "no ops or calls recorded"

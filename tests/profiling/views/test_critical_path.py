@@ -30,7 +30,7 @@ def test_critical_path_of_the_slowest_rank_is_listed_by_parts() -> None:
         _op(0, 0, 10 * us),
         _op(0, 15 * us, 10 * us, "Mul"),
         _op(0, 30 * us + 1, 10 * us - 1, None),
-        # What runs beside is not on the path, unless it ends last.
+        # What runs concurrently is not on the path, unless it ends last.
         _op(0, 31 * us, 5 * us, "Beside"),
         _op(0, 40 * us, 20 * us, "hcom_x", core="COMMUNICATION"),
         _op(0, 50 * us, 0, "Nothing"),

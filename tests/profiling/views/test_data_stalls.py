@@ -1,4 +1,4 @@
-"""Whether training waits for data, by whatever the profile records of it."""
+"""Whether training waits for data, by any of the records a profile may have."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Environment variables of a capture, and what those of them cost that cost time."""
+"""Environment variables of a capture, and the time lost to those that slow it down."""
 
 import json
 from dataclasses import replace

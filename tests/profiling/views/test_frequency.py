@@ -1,4 +1,4 @@
-"""The clock of the cores, by a counter or by the cycles of ops, and what a low one costs."""
+"""The clock of the cores, by a counter or by the cycles of ops, and the cost of a low one."""
 
 from typing import Any
 
@@ -65,7 +65,7 @@ def test_cost_of_an_op_is_proportional_to_the_clock_deficit_at_its_start() -> No
 def test_full_clock_is_the_95th_percentile_of_readings() -> None:
     rows = [(0, 10 * number, 1000.0 + number) for number in range(21)]
     profile = profile_of([_op(5, 10)], statistics=_counter(*rows, (0, 999, 4000.0)))
-    # Of 22 readings the 20th lies at 95 % of them.
+    # Of 22 readings the 20th is the 95th percentile.
     assert frequency(profile, Options())["full_mhz"].to_list() == [1020.0]
 
 

@@ -13,7 +13,7 @@ _US = 1000
 
 
 def _ops(*told: tuple[str, int, int], stream: str = "1", **more: Any) -> list[dict[str, Any]]:
-    """Ops by type, start and length, of which each takes what the one before gives."""
+    """Ops by type, start and length; each consumes the previous one's output."""
     rows: list[dict[str, Any]] = []
     for kind, start, length in told:
         row = {"rank": 0, "stream": stream, "name": kind, "type": kind, "core": "AI_VECTOR_CORE"}

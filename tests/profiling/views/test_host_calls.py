@@ -49,7 +49,7 @@ def _call(layer: str, name: str, start: int, length: int, **more: Any) -> dict[s
 
 
 def _profile(*, layer: str = "", name: str = "", correlation: int | None = None) -> Profile:
-    """Four steps; the device is idle while one call runs, which lies within the training loop."""
+    """Four steps; the device is idle during one call, inside the training loop."""
     ops: list[dict[str, Any]] = []
     host = [_call("python", "train.py(3): main", 0, 4 * STEP)]
     steps: list[dict[str, Any]] = []
@@ -149,7 +149,7 @@ def test_late_rank_is_explained_by_its_step_or_its_activity(entered: int, expect
 def test_memory_copies_are_part_of_the_step_and_not_idle_time() -> None:
     profile = _profile(correlation=50)
     pinned = profile.ops.with_columns(pl.col("kernel").str.replace("Pageable", "Pinned"))
-    # A copy beside computing hides, and costs the step nothing.
+    # A copy during computing is hidden, and costs the step nothing.
     covered = pinned.filter(pl.col("kernel").is_not_null()).with_columns(
         start_ns=pl.lit(0, pl.Int64)
     )
@@ -309,7 +309,7 @@ def test_each_host_moment_has_its_most_specific_cause() -> None:
         ("synchronous copies", "copy", {0: 1}, {0: 60}, [(0, 390, 450)], [(0, 400, 450)]),
         ("stream synchronisation", "blocking", {0: 1}, {0: 40}, [(0, 440, 480)], [(0, 450, 480)]),
         ("garbage collection", "collector", {0: 1}, {0: 30}, [(0, 470, 500)], [(0, 480, 500)]),
-        # Whatever is called lies under one that launches, those with a cause included.
+        # Every call is inside one that launches, including those with a cause.
         (
             *("launching ops", "launching", {0: 7, 1: 1}, {0: 100, 1: 7}),
             *(

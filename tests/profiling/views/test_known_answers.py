@@ -98,7 +98,7 @@ def test_free_time_is_attributed_to_the_loader_and_the_blocking_call() -> None:
     profile = training(loader_ns=2_000_000, item_ns=500_000, steps=5)
     rows = {row["cause"]: row for row in view("host", profile).iter_rows(named=True)}
     assert rows["waiting for data"]["free_ms"] == 10.0
-    # That of the last step lies behind its last op, where the profile ends.
+    # That of the last step is after its last op, at the end of the profile.
     assert rows["aten::item"]["free_ms"] == 2.0
     assert rows["none of these, or no call recorded"]["free_ms"] == 0
 

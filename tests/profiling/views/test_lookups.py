@@ -19,7 +19,7 @@ TABLE = "100000,64"
         # Of several outputs the first has the rows.
         ("GatherElementsV2", f"{TABLE};10,64", "10,64;3", 640, None),
         ("Index", f"{TABLE};2;2;30", "30,64", 1920, 4 * 1920 * 2 + 8 * 34),
-        # Kineto tells no outputs.
+        # Kineto records no outputs.
         ("aten::embedding", f"{TABLE};8,16", None, 8192, 4 * 8192 * 2 + 8 * 128),
         ("aten::gather", f"{TABLE};;10,64;", None, 640, None),
         ("aten::take", f"{TABLE};50", None, 50, 4 * 50 * 2 + 8 * 50),
@@ -57,7 +57,7 @@ def test_unknown_output_dtype_is_that_of_the_table() -> None:
         # The axis is a number, and decides how much is read.
         ("aten::index_select", f"{TABLE};;10"),
         ("aten::index", f"{TABLE};"),
-        # Which of its tensors holds what is written differs.
+        # Which of its tensors contains the written values differs.
         ("IndexPutV2", f"{TABLE};10,64;2;2;10"),
         ("aten::index_put_", f"{TABLE};;10,64"),
         ("ScatterAdd", f"{TABLE};10"),

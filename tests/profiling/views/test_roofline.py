@@ -49,7 +49,7 @@ def test_product_cost_does_not_depend_on_transposition(
 def test_batched_products_and_bias_are_counted() -> None:
     told = cost("BatchMatMul", "8,4,5;8,5,6", "FLOAT16;FLOAT16", "ND;ND", "8,4,6", "FLOAT16")
     assert told.flops == pytest.approx(2 * 8 * 4 * 5 * 6)
-    # aten::addmm has its bias first, and Kineto tells no outputs.
+    # aten::addmm has its bias first, and Kineto records no outputs.
     assert cost("aten::addmm", "6;4,5;5,6", "FLOAT", None, None, None).flops == 2 * 4 * 5 * 6
 
 
@@ -88,14 +88,14 @@ _OF_HEADS = 2 * 8 * 512 * 64
         ("_scaled_dot_product_flash_attention", "2,8,512,64;2,8,256,64;2,8,256,64", None, 4),
         ("aten::_flash_attention_forward", "2,512,8,64;2,256,8,64;2,256,8,64", None, 4),
         ("_efficient_attention_forward", "2,512,8,64;2,256,8,64;2,256,8,64", None, 4),
-        # The gradient of the result comes first.
+        # The gradient of the result is first.
         (
             "_scaled_dot_product_efficient_attention_backward",
             "2,8,512,64;2,8,512,64;2,8,256,64;2,8,256,64",
             None,
             10,
         ),
-        # Several samples in one axis: their lengths are not told.
+        # Several samples in one axis: their lengths are unknown.
         ("_flash_attention_forward", "1024,8,64;1024,8,64;1024,8,64", None, None),
         (_SCORE, "512,2,512;256,2,512;256,2,512", "2,8,512,8;2,8,512,8;;512,2,512", 4),
         (_SCORE, "2,512,512;2,256,512;2,256,512", "2,8,512,8;2,8,512,8;;2,512,512", 4),

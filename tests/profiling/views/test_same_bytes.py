@@ -1,4 +1,4 @@
-"""The same input gives the same bytes, however texts are hashed and threads are scheduled."""
+"""The same input produces the same bytes, for any hash seed and thread scheduling."""
 
 import json
 import os

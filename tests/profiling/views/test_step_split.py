@@ -1,4 +1,4 @@
-"""Where the time of a step goes, and what of it contradicts the capture's own figures."""
+"""Where the time of a step goes, and contradictions to the capture's own figures."""
 
 from typing import Any
 
@@ -146,7 +146,7 @@ def test_ops_without_times_give_no_split(lacks: str) -> None:
 
 
 def _outside(held: int) -> Profile:
-    """A millisecond of ops, of which so much lies in the step that is marked."""
+    """A millisecond of ops, of which the given share is in the marked step."""
     ops = [_op(0, held, None), _op(5 * _MS, _MS - held, None)]
     return profile_of(ops, steps=[{"rank": 0, "step": 0, "start_ns": 0, "end_ns": 1000}])
 

@@ -115,7 +115,7 @@ def test_steps_follow_the_device_ops_without_overlap() -> None:
 @pytest.mark.parametrize(
     ("copied", "computed", "expected"),
     [
-        # Copied ahead while the step before runs, beside its ops or overlapping its end.
+        # Copied ahead during the previous step, next to its ops or overlapping its end.
         (150, 210, [(0, 0, 100, 100, 200), (0, 1, 200, 200, 310)]),
         (199, 210, [(0, 0, 100, 100, 200), (0, 1, 200, 200, 310)]),
         # Its own op starts before the step before has ended.

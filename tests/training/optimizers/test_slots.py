@@ -109,7 +109,7 @@ def equal(left: object, right: object) -> bool:
 
 
 def through_a_file(optimizer: Optimizer, own: Sequence[nn.Parameter], place: Path) -> SavedState:
-    """The state as a checkpoint of a run holds it."""
+    """The state as in a checkpoint."""
     slots, groups = named_state(
         optimizer.state_dict(), names_by_group(optimizer, names_of(own)), "all"
     )

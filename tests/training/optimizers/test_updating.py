@@ -1,4 +1,4 @@
-"""Groups with rates of their own, updates that are left out, and the loss of the decay."""
+"""Groups with their own rates, skipped updates, and the loss of the weight decay."""
 
 import pytest
 import torch

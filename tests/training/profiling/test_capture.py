@@ -358,7 +358,7 @@ def test_capture_has_from_1_to_200_steps_after_0_or_more_of_warm_up() -> None:
 
 
 class Tape:
-    """A profiler that notes what it is told."""
+    """A profiler that records its calls."""
 
     def __init__(self) -> None:
         self.told: list[str] = []

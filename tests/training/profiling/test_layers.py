@@ -61,7 +61,7 @@ def test_backward_node_belongs_to_the_last_op_with_its_sequence_number() -> None
 
 
 def test_npu_kernels_are_found_by_trace_flows() -> None:
-    # Times are decimal texts there, with more digits than a float holds.
+    # Times are decimal texts there, with more digits than fit a float.
     moment = "17364088836{:05d}.{:03d}"
     events = [
         {**op(f"{RANGE}features.0", 0, 50), "ts": moment.format(0, 1), "dur": 50},

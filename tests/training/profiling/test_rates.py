@@ -12,7 +12,7 @@ from jumar.training.profiling.rates import _best, cpu_rates
 
 
 class Ticking:
-    """A clock that goes on by the same time whenever it is read."""
+    """A clock that advances by the same time at each reading."""
 
     def __init__(self) -> None:
         self.read = 0

@@ -186,7 +186,7 @@ def test_runs_are_written_into_the_run_directory_without_a_network(
 
 
 class Server:
-    """What stands for the package of a service: it notes each call, and fails if told to."""
+    """A stand-in for the package of a service: it records each call, and fails on request."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, tuple[object, ...], dict[str, object]]] = []

@@ -1,4 +1,4 @@
-"""Which files a path stands for, and which belong to one capture."""
+"""Which files a path refers to, and which belong to one capture."""
 
 from pathlib import Path
 

@@ -35,7 +35,7 @@ TEXT = "名称,开始时间,持续时间 and more letters to have some\r\n1,2,3\
         (TEXT.encode("gb18030"), "gb18030"),
         (b"\xff\xff\xff", "utf-8"),
         (b"", "utf-8"),
-        # Only the first 64 bytes tell.
+        # Only the first 64 bytes decide.
         (b"a" * 64 + b"b\0" * 40, "utf-8"),
         (b"aa" * 15 + b"a\0" * 17, "utf-16-le"),
     ],
@@ -88,7 +88,7 @@ def test_utf8_file_is_used_directly_and_others_as_a_temporary_copy(tmp_path: Pat
             assert copy != path
             assert (copy.read_bytes().decode(), problem) == (TEXT, "")
         assert not copy.exists()
-    # A character that the end cuts is replaced, and a cut packed file gives what came before.
+    # A character cut at the end is replaced, and a truncated packed file is read up to the cut.
     path.write_bytes(TEXT.encode("utf-16")[:5])
     with as_utf8(path) as (copy, _):
         assert copy.read_bytes().decode() == "名�"

@@ -59,7 +59,7 @@ def test_raw_data_beside_any_table_is_named_unless_torch_npu_analysed_it(tmp_pat
     (gap,) = (gap for gap in read(tmp_path).missing if "not read" in gap.what)
     assert gap.file == str(folder)
     assert gap.what == f"not read: raw data, never exported; {export_command(folder)}"
-    # A renamed `*_ascend_pt` holds the tables and what they were made from.
+    # A renamed `*_ascend_pt` contains the tables and their raw data.
     output = tmp_path / "ASCEND_PROFILER_OUTPUT"
     output.mkdir()
     (tmp_path / "kernel_details.csv").rename(output / "kernel_details.csv")

@@ -1,4 +1,4 @@
-"""Columns of text as values: whatever way is taken, it gives what the long way gives."""
+"""Columns of text as values: every fast path returns the same as the slow one."""
 
 from fractions import Fraction
 

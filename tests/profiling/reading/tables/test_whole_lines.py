@@ -228,7 +228,7 @@ def taken(folder: Path, content: str, rows: int = 0) -> tuple[str, list[int], li
     with whole_lines(path, unreadable) as lines:
         text = lines.path.read_bytes().decode()
         numbers = [lines.number(row) for row in range(rows)]
-    # A copy goes.
+    # A copy is dropped.
     assert lines.path.exists() is (lines.path == path)
     return text, numbers, [gap.what for gap in unreadable.missing()]
 

@@ -1,4 +1,4 @@
-"""Traces of torch.profiler: what PyTorch itself says of its ops comes out of its trace."""
+"""Traces of torch.profiler contain what PyTorch itself reports about its ops."""
 
 import gzip
 import json

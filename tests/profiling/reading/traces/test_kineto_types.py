@@ -9,7 +9,7 @@ from jumar.profiling.reading.traces.kineto_types import shapes_and_types
     ("dims", "types", "expected"),
     [
         ([[2, 3], [], [4]], ["float", "long int", "c10::Half"], ("2,3;;4", "FLOAT;INT64;FLOAT16")),
-        # A scalar is no tensor, wherever it stands.
+        # A scalar is not a tensor, in any position.
         ([[], [5, 6]], ["Scalar", "double"], ("5,6", "DOUBLE")),
         ([[2], 7], ["float", "float"], ("2", "FLOAT")),
         ([[2], [3]], ["float", None], ("2", "FLOAT")),

@@ -231,7 +231,7 @@ def test_full_disk_is_reported_and_no_file_stays_open(
 _PEAK = """
 import sys, jumar.profiling
 from jumar.profiling.reading.traces import spilling, sweeping
-# What does not grow shall be small beside what does, so that short traces show it.
+# The constant part must be small compared with the growing one, so that short traces show growth.
 spilling.ROWS_PER_BATCH, spilling.BATCHES_IN_MEMORY, sweeping.ROWS_PER_SPAN = 4096, 1, 8192
 profile = jumar.profiling.read(sys.argv[1])
 peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))

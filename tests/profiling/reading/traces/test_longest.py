@@ -22,7 +22,7 @@ def test_without_calls_the_table_is_empty() -> None:
     ("durations", "kept", "bound"),
     [
         ([5, 6, 7, 8], [5, 6, 7, 8], None),
-        # More than are kept: the fourth longest goes with those that are not longer.
+        # More than are kept: the fourth longest is dropped with those that are not longer.
         ([5, 6, 7, 8, 9], [7, 8, 9], "0.006"),
         ([9, 6, 6, 6, 8], [9, 8], "0.006"),
         ([0, 0, 0, 0, 9], [9], "0.000"),

@@ -223,7 +223,7 @@ def test_problems_are_found_with_a_remedy(
     assert todo in finding.todo
 
 
-def test_worst_finding_comes_first(sound: Environment) -> None:
+def test_worst_finding_is_first(sound: Environment) -> None:
     bad = _processor(accelerates_bf16=False)(_versions(torch="2.5.1")(sound))
     assert [finding.level for finding in check(bad)] == ["error", "note"]
 

@@ -74,7 +74,7 @@ def test_ops_of_runs_with_different_numbers_of_ranks_are_not_claimed_equal() -> 
     assert not any("none of its ops differ" in line for line in lines)
 
 
-def test_one_rank_dumps_the_whole_batch_of_two_unless_told_otherwise(place: Path) -> None:
+def test_one_rank_dumps_the_whole_batch_of_two_by_default(place: Path) -> None:
     dump = ("precision", "dump", "a", *OWN, "--level", "modules", "--steps", "3", "--to")
     assert "batch: 8 = 1 rank x 8" in here(*dump, "whole", cwd=place).out
     (taken,) = (

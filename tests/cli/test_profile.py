@@ -173,7 +173,7 @@ def test_gate_exits_with_2_if_it_cannot_measure_or_has_no_limit(small: Path) -> 
     here("profile", "gate", small, cwd=small.parent, code=2)
 
 
-def test_gate_names_what_was_left_out_beside_its_table_or_json(tmp_path: Path) -> None:
+def test_gate_names_what_was_left_out_with_its_table_or_json(tmp_path: Path) -> None:
     file = tmp_path / "kernels.csv"
     file.write_text(HEADER + row(0, "Mul", "AI_CORE", "3.000"), encoding="utf-8")
     assert here("profile", "gate", file, "--max-step-ms", "1", cwd=tmp_path).err == ""

@@ -30,7 +30,7 @@ class Store:
         self.wanted.append(items)
 
 
-def test_prefetching_data_is_told_the_next_items() -> None:
+def test_prefetching_data_receives_the_next_items() -> None:
     store = Store()
     read_ahead(store, [3, 1])
     read_ahead(object(), [3, 1])

@@ -42,7 +42,7 @@ def test_single_warning_is_still_named(tmp_path: Path) -> None:
     assert named(explain_text(tmp_path, log=line)) == ["module-missing"]
 
 
-def test_raised_error_stands_for_a_fault_that_was_only_warned_of_before(tmp_path: Path) -> None:
+def test_raised_error_replaces_a_fault_that_was_only_warned_of_before(tmp_path: Path) -> None:
     log = """\
 joblib/_helpers.py:46: UserWarning: [Errno 28] No space left on device.  joblib is serial
 Traceback (most recent call last):
@@ -56,7 +56,7 @@ OSError: [Errno 28] No space left on device
     assert candidate.first.count == 2
 
 
-def test_first_of_two_raised_errors_stands_for_a_fault(tmp_path: Path) -> None:
+def test_first_of_two_raised_errors_represents_a_fault(tmp_path: Path) -> None:
     log = "OSError: [Errno 28] a\nOSError: [Errno 28] b\n"
     assert explain_text(tmp_path, log=log).candidates[0].first.line == 1
 
@@ -188,7 +188,7 @@ def test_message_of_an_exception_over_several_lines_is_no_mention(tmp_path: Path
     assert named(explain_text(tmp_path, log=log))[0] == "module-missing"
 
 
-def test_raised_exception_stands_for_a_fault_that_was_only_mentioned_before(tmp_path: Path) -> None:
+def test_raised_exception_replaces_a_fault_that_was_only_mentioned_before(tmp_path: Path) -> None:
     log = MENTIONED + "a\n" * 5 + "ModuleNotFoundError: No module named 'apex'\n"
     assert explain_text(tmp_path, log=log).candidates[0].first.line == 7
 
@@ -243,9 +243,7 @@ def test_card_that_suspects_another_one_is_not_the_first(tmp_path: Path) -> None
         "RuntimeError: Initialization failed. Please see the error messages above.",
     ],
 )
-def test_exception_that_tells_of_another_process_is_not_the_first(
-    tmp_path: Path, line: str
-) -> None:
+def test_exception_about_another_process_is_not_the_first(tmp_path: Path, line: str) -> None:
     assert named(explain_text(tmp_path, log=f"{line}\nOddError: no\n"))[0] == "python-exception"
 
 

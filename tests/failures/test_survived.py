@@ -32,7 +32,7 @@ def test_exception_is_first_if_nothing_shows_that_the_process_went_on(tmp_path: 
         "INFO: 3 workers failed\n",
     ],
 )
-def test_process_that_only_tells_of_its_end_did_not_go_on(tmp_path: Path, line: str) -> None:
+def test_process_that_only_logs_its_end_did_not_continue(tmp_path: Path, line: str) -> None:
     assert named(explain_text(tmp_path, log=CAUGHT + line + ENDED))[0] == "api-changed"
 
 
@@ -88,7 +88,7 @@ ABORT = "Fatal Python error: Aborted\n"
         (DONE, "Segmentation fault (core dumped)\n", "failed-after-training"),
     ],
 )
-def test_what_a_program_told_of_is_the_cause_if_all_follows_from_it(
+def test_what_a_program_logged_is_the_cause_if_all_follows_from_it(
     tmp_path: Path, told: str, failed: str, first: str
 ) -> None:
     assert named(explain_text(tmp_path, log=told + failed)) == [first]
@@ -102,7 +102,7 @@ def test_what_a_program_told_of_is_the_cause_if_all_follows_from_it(
     ],
 )
 @pytest.mark.parametrize("between", ["before", "trained", "cause"])
-def test_what_a_program_told_of_is_not_the_cause_otherwise(
+def test_what_a_program_logged_is_not_the_cause_otherwise(
     tmp_path: Path, told: str, failed: str, first: str, between: str
 ) -> None:
     oom = "NPU out of memory. Tried to allocate 2.00 GiB\n"

@@ -50,7 +50,7 @@ def test_op_is_named_by_cann_type_or_aten_name(write: Any, name: str) -> None:
     assert changes(write(black(name)))["add.Tensor"] == "black"
 
 
-def test_op_type_moves_every_torch_op_it_stands_for(write: Any) -> None:
+def test_op_type_moves_every_torch_op_it_corresponds_to(write: Any) -> None:
     result = changes(write(black("BatchNorm", "ReduceMeanD", "Mul")))
     assert result.keys() >= {"batch_norm", "native_batch_norm", "mean", "mean.dim", "mul.Tensor"}
     assert set(result.values()) == {"black"}

@@ -109,7 +109,7 @@ def test_missing_step_is_named_and_existing_ones_listed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", FILES)
-def test_newest_intact_checkpoint_is_used_whatever_the_damage(
+def test_newest_intact_checkpoint_is_used_for_any_damage(
     tmp_path: Path, name: str, damage: Damage
 ) -> None:
     for step in (1, 2, 3):

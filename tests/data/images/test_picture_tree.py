@@ -169,7 +169,7 @@ def all_paths(path: Path) -> list[str]:
     return [pictures.path(index) for index in range(len(pictures))] + messages
 
 
-def test_all_images_are_used_whatever_their_folders_are_called(tmp_path: Path) -> None:
+def test_all_images_are_used_for_any_folder_names(tmp_path: Path) -> None:
     folder, zipped = write_files(tmp_path / "a", PARTS), write_zip(tmp_path / "a.ZIP", PARTS)
     names = [f"train/{name}" for name in IN_ORDER] + ["val/1.png"]
     for place in (folder, zipped):

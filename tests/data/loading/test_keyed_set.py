@@ -134,7 +134,7 @@ def test_retries_back_off() -> None:
     assert WAITS == (0.1, 0.5, 2.0)
 
 
-def test_set_has_one_sample_per_item_and_no_order_of_its_own_by_default() -> None:
+def test_set_has_one_sample_per_item_and_no_custom_order_by_default() -> None:
     samples = KeyedSet(kind=Words(TEXTS, undecodable=range(4)), collate=PADDED, training=True)
     assert len(samples) == 4
     assert (samples.per_item, samples.epoch_keys, samples.finish) == (1, None, None)

@@ -12,7 +12,7 @@ SIDES = st.integers(1, 400)
 
 
 @given(height=SIDES, width=SIDES, seed=st.integers(0, 1000))
-def test_window_lies_in_the_image_and_has_an_allowed_area(
+def test_window_is_inside_the_image_and_has_an_allowed_area(
     height: int, width: int, seed: int
 ) -> None:
     top, left, rows, columns = draw_window(height, width, RECIPE, np.random.default_rng(seed))

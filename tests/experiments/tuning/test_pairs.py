@@ -52,7 +52,7 @@ def is_accepted(truth: float, noise: float, seed: int) -> bool:
 
 
 @given(some_pairs)
-def test_estimate_lies_within_its_interval(pairs: list[Pair]) -> None:
+def test_estimate_is_within_its_interval(pairs: list[Pair]) -> None:
     measured = speedup(pairs)
     assert measured.low <= measured.ratio * (1 + 1e-9)
     assert measured.ratio <= measured.high * (1 + 1e-9)

@@ -135,5 +135,5 @@ def test_line_that_informs_only(line: str, is_one: bool) -> None:
         ("No module named 'apex'", False),
     ],
 )
-def test_program_that_goes_on_without_something(line: str, is_one: bool) -> None:
+def test_program_that_continues_without_something(line: str, is_one: bool) -> None:
     assert goes_on(line) == is_one

@@ -219,7 +219,7 @@ def test_exception_that_only_passes_on_another_is_named_if_that_is_missing(tmp_p
     assert named(explanation) == ["exception-without-reason"]
 
 
-def test_messages_of_two_ranks_are_told_apart(tmp_path: Path) -> None:
+def test_messages_of_two_ranks_are_distinguished(tmp_path: Path) -> None:
     lines = GRAPH.splitlines(keepends=True)
     log = f"[rank0]: {lines[0]}[rank1]: some words of another rank\n"
     log += "".join(f"[rank0]: {line}" for line in lines[1:])

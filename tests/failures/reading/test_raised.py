@@ -311,7 +311,7 @@ def test_exception_is_quoted_without_what_encloses_it(line: str, exception: str)
         "# ValueError: no mode",
     ],
 )
-def test_exception_that_is_only_told_of_is_none(line: str) -> None:
+def test_exception_that_is_only_mentioned_does_not_count(line: str) -> None:
     assert exception_in(line) == ""
 
 
@@ -387,7 +387,7 @@ def test_exception_split_by_two_processes_is_put_together(tmp_path: Path) -> Non
         ("loss 137", ""),
     ],
 )
-def test_exit_code_of_any_launcher_tells_the_signal(line: str, fault: str) -> None:
+def test_exit_code_of_any_launcher_reveals_the_signal(line: str, fault: str) -> None:
     assert fault_of_exit(line) == fault
 
 

@@ -142,7 +142,7 @@ KeyError: 0
     assert (first.says, first.frame) == ("KeyError: 0", "/job/datasets.py:67")
 
 
-def test_source_line_behind_a_prefix_is_no_exception_of_its_own() -> None:
+def test_source_line_after_a_prefix_is_not_another_exception() -> None:
     frame = 'node-07:   File "/job/train.py", line 7, in main'
     assert is_source_in("node-07:     raise KeyError: x", frame)
     assert not is_source_in("node-07: KeyError: x", frame)

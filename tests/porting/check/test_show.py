@@ -87,7 +87,7 @@ def test_json_is_valid_even_with_nan_losses():
     assert len(value["npu_bridge"]) == 6
 
 
-def test_markdown_tables_stay_tables_whatever_a_reason_contains():
+def test_markdown_tables_stay_intact_for_any_reason_text():
     text = as_markdown(RESULT)
     rows = [line for line in text.splitlines() if line.startswith("| imports")]
     assert rows == ["| imports | failed | 2.0 | a \\| b |"]

@@ -140,9 +140,7 @@ def test_ported_tree_of_keras_models_does_not_change_again(tmp_path: Path) -> No
         "print(score(load_model('a.h5')))\n",
     ],
 )
-def test_unmistakable_keras_models_get_a_session_whatever_their_origin(
-    tmp_path: Path, main: str
-) -> None:
+def test_unmistakable_keras_models_get_a_session_for_any_origin(tmp_path: Path, main: str) -> None:
     net = (
         "import keras\n\nmakers = {'a': keras.Model}\n\n\n"
         "def pair():\n    return keras.Model(1, 2), keras.Model(1, 3)\n\n\n"

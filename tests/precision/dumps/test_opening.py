@@ -203,7 +203,7 @@ def test_dumps_are_ordered_and_selected_by_folder_step_and_rank(tmp_path: Path) 
     assert error.value.what.count(";") == 3
 
 
-def test_first_step_comes_before_the_second_whatever_the_rank(tmp_path: Path) -> None:
+def test_first_step_precedes_the_second_for_any_rank(tmp_path: Path) -> None:
     for step, rank in ((1, 0), (0, 1)):
         msprobe_file(tmp_path / f"step{step}" / f"rank{rank}" / "dump.json")
     assert [(dump.step, dump.rank) for dump in open_dumps(tmp_path)] == [(0, 1), (1, 0)]

@@ -10,7 +10,7 @@ from jumar.precision.overflow.head_room import HeadRoom, Vanishing, head_room, v
 from tests.precision.overflow.steps import call, step, value
 
 
-def test_op_with_the_largest_output_comes_first() -> None:
+def test_op_with_the_largest_output_is_first() -> None:
     dump = step(
         replace(call("Linear", value("output", largest=65504)), kind="module"),
         call("aten.mm", value("input", largest=1e6), value("output", largest=65504 / 8)),

@@ -60,7 +60,7 @@ def test_findings_have_a_fixed_priority_with_settings_and_views() -> None:
         assert one.certain == (name == "data-stall")
 
 
-def test_third_party_finding_comes_last_and_is_an_estimate() -> None:
+def test_third_party_finding_is_last_and_is_an_estimate() -> None:
     text = alike("x")
     own = Finding(name="own", what=text, change=text, search=lambda _: ())
     assert (own.place, own.setting, own.view, own.of_ops, own.certain) == (

@@ -307,7 +307,7 @@ def test_collectives_of_several_files_are_merged_and_database_links_have_lower_p
     assert _combined(database, _content("z")).links["source"].to_list() == [1]
 
 
-def test_collective_of_a_database_does_not_hide_the_one_of_the_text_beside_it() -> None:
+def test_collective_of_a_database_does_not_hide_the_one_of_the_text_file_next_to_it() -> None:
     """A database keeps the transit time of 0 that is corrected where the transfers are known."""
     place = {"rank": 0, "step": 1, "name": "all", "group": "7"}
     database = _content("sqlite", collectives=_table({**place, "transit_ns": 0, "idle_ns": 9}))

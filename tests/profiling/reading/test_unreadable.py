@@ -108,7 +108,7 @@ def test_header_only_table_is_named_next_to_one_with_rows(tmp_path: Path) -> Non
     assert (Path(gap.file).name, gap.what) == ("op_summary.csv", "has no rows")
 
 
-def test_settings_beside_tables_without_rows_are_no_profile(tmp_path: Path) -> None:
+def test_settings_next_to_empty_tables_are_not_a_profile(tmp_path: Path) -> None:
     metadata = tmp_path / "profiler_metadata.json"
     metadata.write_text('{"ENV_VARIABLES": {"HCCL_CONNECT_TIMEOUT": "600"}}')
     (tmp_path / "op_summary.csv").write_text(_OPS)

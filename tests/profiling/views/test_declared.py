@@ -111,7 +111,7 @@ def test_one_view_is_advice_and_one_is_slow() -> None:
     assert [view.name for view in VIEWS.values() if view.slow] == ["fusion"]
 
 
-def test_third_party_view_comes_last_as_an_optional_ranking() -> None:
+def test_third_party_view_is_last_as_an_optional_ranking() -> None:
     text = VIEWS["ops"].title
     own = View(name="own", title=text, question=text, columns=(), compute=VIEWS["ops"].compute)
     assert (own.place, own.usual, own.ranking) == (1000, False, True)

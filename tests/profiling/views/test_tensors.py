@@ -17,7 +17,7 @@ def _rows(*ops: dict[str, Any]) -> list[tuple[Any, ...]]:
     return VIEWS["by-tensor"].make(profile_of(list(ops)), Options()).rows()
 
 
-def test_ops_count_for_the_largest_tensor_whatever_its_shape() -> None:
+def test_ops_count_for_the_largest_tensor_of_any_shape() -> None:
     ops = [
         _op("LogSoftmax", 300, "8,1000", "8,1000"),
         _op("Cast", 200, "8000", "8000"),

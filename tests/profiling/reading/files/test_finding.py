@@ -18,7 +18,7 @@ def written(folder: Path, *names: str) -> None:
         (folder / name).write_text(STEPS if not name.endswith("odd.csv") else "a,b\n")
 
 
-def test_explicitly_given_file_is_read_whatever_its_name(tmp_path: Path) -> None:
+def test_explicitly_given_file_is_read_with_any_name(tmp_path: Path) -> None:
     path = tmp_path / "x.anything"
     path.write_text(STEPS)
     assert sources_of(path, "shown") == [

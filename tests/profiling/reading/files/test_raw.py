@@ -53,7 +53,7 @@ def test_raw_data_error_has_the_export_command_of_its_release(
         assert command.format(folder=folder) in caught.value.todo
 
 
-def test_raw_data_beside_any_table_is_named_unless_torch_npu_analysed_it(tmp_path: Path) -> None:
+def test_raw_data_next_to_any_table_is_named_unless_torch_npu_analysed_it(tmp_path: Path) -> None:
     folder = _raw(tmp_path / "PROF_000001_2026")
     (tmp_path / "kernel_details.csv").write_text(f"{_HEADER}\na,Mul,AI_CORE,1,2\n")
     (gap,) = (gap for gap in read(tmp_path).missing if "not read" in gap.what)

@@ -91,7 +91,7 @@ def test_ops_of_a_cpu_have_the_layer_in_which_they_ran(tmp_path: Path) -> None:
     }
 
 
-def test_layer_that_a_trace_writes_beside_an_op_counts_more(tmp_path: Path) -> None:
+def test_layer_recorded_with_an_op_takes_precedence(tmp_path: Path) -> None:
     named = call("cpu_op", "aten::mul", 20, 2, **{"Module Hierarchy": "net.fc1"})
     ops = written(tmp_path / "t.json", [*EVENTS, named])
     assert dict(ops.select("type", "module").iter_rows())["mul"] == "net.fc1"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.applying import (
-    Moved,
+    OffsetMap,
     applied,
     compatible,
     emptied_blocks,
@@ -38,7 +38,7 @@ def test_characters_outside_replacements_are_preserved(
 ) -> None:
     text, replacements = case
     result = applied(text, ordered(replacements))
-    moved = Moved(ordered(replacements))
+    moved = OffsetMap(ordered(replacements))
     for offset, character in enumerate(text):
         if not any(change.start <= offset < change.end for change in replacements):
             assert result[moved.forward(offset)] == character
@@ -48,7 +48,7 @@ def test_characters_outside_replacements_are_preserved(
 @given(disjoint())
 def test_new_text_maps_to_its_insertion_point(case: tuple[str, list[Replacement]]) -> None:
     text, replacements = case
-    moved = Moved(ordered(replacements))
+    moved = OffsetMap(ordered(replacements))
     result = applied(text, ordered(replacements))
     starts = {change.start for change in replacements}
     for offset, character in enumerate(result):
@@ -109,7 +109,7 @@ def test_offsets_follow_insertions_removals_and_replacements() -> None:
         change(7, 8), change(9, 9, "D", "open"),
     ]  # fmt: skip
     assert applied("0123456789", changes) == "01AA2(B)45C68D9"
-    moved = Moved(changes)
+    moved = OffsetMap(changes)
     assert [moved.forward(offset) for offset in range(11)] == [
         *(0, 1, 4, 5, 8, 9, 11, 12, 12, 13, 15),
     ]
@@ -119,7 +119,7 @@ def test_offsets_follow_insertions_removals_and_replacements() -> None:
     assert ahead == [0, 1, 2, 5, 8, 9, 11, 12, 12, 13, 15]
     back = [moved.backward(offset) for offset in range(16)]
     assert back == [0, 1, 2, 2, 2, 3, 3, 3, 4, 5, 6, 6, 8, 9, 9, 10]
-    wide = Moved([change(2, 8, "xy")])
+    wide = OffsetMap([change(2, 8, "xy")])
     assert [wide.forward(offset) for offset in (1, 2, 3, 7, 8, 9)] == [1, 2, 2, 2, 4, 5]
     assert [wide.forward(offset, end=True) for offset in (2, 3, 8)] == [4, 4, 4]
     assert [wide.backward(offset) for offset in (1, 2, 3, 4, 5)] == [1, 2, 2, 8, 9]

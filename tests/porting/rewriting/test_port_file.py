@@ -108,7 +108,7 @@ def test_edits_and_findings_are_located_in_both_texts() -> None:
         ("session-config", "6:6", "6:6", "tf.Session(config=config)", session),
     ]
     assert report.edits[0].source == "npu_init.py of Ascend/tensorflow, which has no __all__"
-    assert report.edits[0].reason.en.startswith("what the new code uses is imported by name")
+    assert report.edits[0].reason.en.startswith("the new code's imports are listed by name")
     (finding,) = report.findings
     assert (finding.rule, finding.code, finding.severity) == (
         *("mask-constants", "-1e30", "accuracy"),
@@ -154,7 +154,7 @@ def test_script_that_does_not_mention_the_library_is_skipped() -> None:
     text = "import numpy\nprint 1\n"
     quiet = port_file(SourceText(text), "a.py", NOWHERE, PortOptions())
     assert quiet == FileReport(path="a.py", status="unchanged")
-    asked = port_file(SourceText(text), "a.py", NOWHERE, PortOptions(), whatever_words=True)
+    asked = port_file(SourceText(text), "a.py", NOWHERE, PortOptions(), force=True)
     assert asked.after == "import numpy\nprint(1)\n"
 
 
@@ -206,7 +206,7 @@ def _renamed(old: str, new: str) -> Check:
 
 
 def _ported(text: str) -> FileReport:
-    return port_file(SourceText(text), "a.py", NOWHERE, PortOptions(), whatever_words=True)
+    return port_file(SourceText(text), "a.py", NOWHERE, PortOptions(), force=True)
 
 
 @pytest.mark.parametrize(("rounds", "settles"), [(5, True), (6, False)])

@@ -86,7 +86,7 @@ def test_reporting_rule_is_indexed_by_its_cases() -> None:
 @pytest.mark.usefixtures("registered")
 def test_rule_names_are_unique() -> None:
     assert [one.id for one in all_rules()] == sorted(one.id for one in all_rules())
-    with pytest.raises(ValueError, match=r"^there are two rules 'test-calls'$"):
+    with pytest.raises(ValueError, match=r"^rule 'test-calls' is registered twice$"):
         rule("test-calls", title=TITLE, source="s")(check)
     with pytest.raises(UserError, match="unknown rule 'test-cals'\n  Did you mean 'test-calls'"):
         rule_named("test-cals")

@@ -86,7 +86,7 @@ def test_rewrites_and_notices_keep_their_arguments() -> None:
     )
     blocking = seen.notice(node, reason=TEXT, todo=TEXT, severity="blocking", confidence="unsure")
     assert (blocking.severity, blocking.confidence) == ("blocking", "unsure")
-    assert seen.own_empty == frozenset()
+    assert seen.originally_empty == frozenset()
 
 
 def test_port_adds_only_functions_that_the_script_lacks() -> None:

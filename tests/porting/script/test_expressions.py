@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from jumar.porting.script.expressions import is_left_out, is_none, last_name, names_within
+from jumar.porting.script.expressions import is_none, is_omitted, last_name, names_within
 
 
 def _expression(text: str) -> ast.expr:
@@ -16,10 +16,10 @@ def test_only_the_constant_none_is_none(text: str, none: bool) -> None:
     assert is_none(_expression(text)) is none
 
 
-@pytest.mark.parametrize(("text", "left_out"), [("None", True), ("0", False), ("config", False)])
-def test_an_argument_is_left_out_where_it_is_none_or_missing(text: str, left_out: bool) -> None:
-    assert is_left_out(_expression(text)) is left_out
-    assert is_left_out(None)
+@pytest.mark.parametrize(("text", "omitted"), [("None", True), ("0", False), ("config", False)])
+def test_an_argument_is_omitted_if_it_is_none_or_missing(text: str, omitted: bool) -> None:
+    assert is_omitted(_expression(text)) is omitted
+    assert is_omitted(None)
     assert not is_none(None)
 
 

@@ -12,8 +12,8 @@ from tests.porting.trees import write_files
 
 
 def test_file_is_read_once_up_to_a_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(projects, "LARGEST_SCRIPT", 10)
-    monkeypatch.setattr(projects, "_MAX_KEPT", 25)
+    monkeypatch.setattr(projects, "MAX_SCRIPT_BYTES", 10)
+    monkeypatch.setattr(projects, "_MAX_CACHED_BYTES", 25)
     write_files(tmp_path, {"a.py": "a" * 10, "b.py": "b" * 10, "c.py": "c" * 6, "d.py": "d" * 5})
     write_files(tmp_path, {"long.py": "e" * 12})
     project = Project(tmp_path)
@@ -128,7 +128,7 @@ def test_module_is_parsed_once_and_converted_from_python_2(tmp_path: Path) -> No
 
 
 def test_overlong_modules_are_not_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(projects, "_MAX_BYTES", 6)
+    monkeypatch.setattr(projects, "_MAX_MODULE_BYTES", 6)
     project = Project(write_files(tmp_path, {"a.py": "x = 1\n", "b.py": "x = 10\n"}))
     assert project.module("a.py") is not None
     assert project.module("b.py") is None
@@ -137,7 +137,7 @@ def test_overlong_modules_are_not_parsed(tmp_path: Path, monkeypatch: pytest.Mon
 def test_most_recently_used_modules_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(projects, "_MAX_PARSED", 12)
+    monkeypatch.setattr(projects, "_MAX_PARSED_CHARS", 12)
     names = ("a.py", "b.py", "c.py")
     project = Project(write_files(tmp_path, {**dict.fromkeys(names, "x = 1\n"), "no.py": "def ("}))
     a, b = project.module("a.py"), project.module("b.py")

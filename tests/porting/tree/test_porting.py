@@ -16,7 +16,7 @@ from jumar.porting.options import PortOptions
 from jumar.porting.rewriting.port_file import port_file
 from jumar.porting.script.project import Project
 from jumar.porting.script.source import Unreadable, decode
-from jumar.porting.tree.porting import LARGEST_SCRIPT, LONGEST_LINE, port_tree
+from jumar.porting.tree.porting import LONGEST_LINE, MAX_SCRIPT_BYTES, port_tree
 from jumar.porting.tree.workers import in_processes
 from tests.porting.trees import SESSION, by_path, write_files
 
@@ -74,7 +74,7 @@ def test_unreadable_script_is_reported_and_stops_nothing(tmp_path: Path) -> None
             "nul.py": f"{SESSION}\0",
             "latin.py": SESSION.encode() + b"# \xe9\n",
             "codec.py": b"# coding: no-such\n" + SESSION.encode(),
-            "huge.py": b"#" * (LARGEST_SCRIPT + 1),
+            "huge.py": b"#" * (MAX_SCRIPT_BYTES + 1),
             "line.py": b"a = '" + b"tf" * (LONGEST_LINE // 2) + b"'\n",
             "broken.py": f"{SESSION}\nx = = 1\n",
             "deep.py": f"{SESSION}\nx = {'+'.join(['1'] * 100_000)}\n",

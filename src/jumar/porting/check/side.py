@@ -17,7 +17,7 @@ from jumar.porting.check.record import Record, read_record
 from jumar.porting.check.supervision import supervise
 from jumar.porting.check.workspace import Workspace, in_workspace, make_workspace
 from jumar.porting.python2.conversion import to_python3, with_names_of_python3
-from jumar.porting.script.project import LARGEST_SCRIPT
+from jumar.porting.script.project import MAX_SCRIPT_BYTES
 from jumar.porting.script.source import Unreadable, decode
 from jumar.porting.standin import RECORD_VARIABLE, standin_folder
 
@@ -133,7 +133,7 @@ def run_side(request: SideRequest, folder: Path) -> Side:
 def _convert(tree: Path) -> Iterator[str]:
     """Convert the copied Python 2 scripts, and return their paths."""
     for path in sorted(tree.rglob("*.py")):
-        if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST_SCRIPT:
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_SCRIPT_BYTES:
             continue
         try:
             source = decode(path.read_bytes())

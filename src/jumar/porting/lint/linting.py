@@ -13,7 +13,7 @@ from jumar.porting.lint.calls import lint_calls
 from jumar.porting.lint.names import lint_names
 from jumar.porting.lint.overridden import lint_overridden
 from jumar.porting.lint.rewriters import lint_rewriters
-from jumar.porting.script.project import LARGEST_SCRIPT, Project
+from jumar.porting.script.project import MAX_SCRIPT_BYTES, Project
 from jumar.porting.script.source import Unreadable, decode
 
 _MARKS = (
@@ -101,7 +101,7 @@ def _why(error: OSError) -> Text:
 def _lint_file(path: str, project: Project) -> FileReport:
     try:
         content = project.content(path)
-        if len(content) > LARGEST_SCRIPT:
+        if len(content) > MAX_SCRIPT_BYTES:
             raise Unreadable(Text(en="longer than 5 MB", zh="超过 5 MB"))
         text = decode(content).text
         return FileReport(

@@ -1,4 +1,4 @@
-"""Applying replacements to a text, and where every character ends up."""
+"""Apply replacements to a text, and map offsets before them to offsets after them."""
 
 import ast
 from bisect import bisect_right
@@ -10,8 +10,8 @@ from jumar.porting.script.nodes import walk
 _SIDES = ("close", "plain", "open")
 
 
-class Moved:
-    """Maps positions in a text to those after replacements, and back.
+class OffsetMap:
+    """Maps offsets in a text to offsets after replacements, and back.
 
     Args:
         replacements: In the order of `ordered`, without overlaps.
@@ -27,12 +27,15 @@ class Moved:
         self._sides = [change.side for change in replacements]
 
     def forward(self, offset: int, *, end: bool = False, ahead: bool = False) -> int:
-        """The new offset of an old one; with `end`, of the end of something.
+        """Map an offset in the old text to the new text.
 
-        With `ahead`, what precedes it now, such as lines inserted before a statement,
-        belongs to it as well.
+        Text that opens or closes a wrapping belongs to the wrapped span.
 
-        Text inserted at the beginning or the end of something belongs to it.
+        Args:
+            offset: An offset in the old text.
+            end: Whether it is the end of a span, not its start.
+            ahead: Whether text inserted before the span, such as a new line before a statement,
+                belongs to the span as well.
         """
         shift = 0
         for (start, stop, length), side in zip(self._old, self._sides, strict=True):
@@ -47,12 +50,12 @@ class Moved:
             if stop <= offset:
                 shift += length - (stop - start)
             else:
-                # Within a replaced part: its beginning, or its end.
+                # Within replaced text: return its start or its end.
                 return start + shift + (length if end else 0)
         return offset + shift
 
     def backward(self, offset: int) -> int:
-        """The old offset of a new one; for inserted text, its insertion point."""
+        """Map an offset in the new text to the old text; inserted text to its insertion point."""
         index = bisect_right(self._new, (offset, 1 << 60, 0)) - 1
         if index < 0:
             return offset
@@ -62,7 +65,7 @@ class Moved:
 
 
 def ordered(replacements: Iterable[Replacement]) -> list[Replacement]:
-    """In the order of the text; insertions at one position with the wider ones outside."""
+    """Sort replacements by position; at the same position, wider insertions are outside."""
     return sorted(
         replacements,
         key=lambda change: (
@@ -75,7 +78,7 @@ def ordered(replacements: Iterable[Replacement]) -> list[Replacement]:
 
 
 def applied(text: str, replacements: list[Replacement]) -> str:
-    """The text with replacements, which are ordered and do not overlap."""
+    """Return the text with replacements, which must be ordered and must not overlap."""
     parts: list[str] = []
     position = 0
     for change in replacements:
@@ -85,9 +88,9 @@ def applied(text: str, replacements: list[Replacement]) -> str:
 
 
 def compatible(rewrites: list[Rewrite]) -> list[Rewrite]:
-    """Rewrites that do not change the same characters; earlier ones win.
+    """Keep only rewrites that do not change the same characters; earlier ones win.
 
-    A rewrite within something that another one removes is dropped: it has nothing to change.
+    A rewrite within code that another one removes is dropped: it has nothing left to change.
     """
     accepted: list[Rewrite] = []
     accepted_replacements: list[Replacement] = []
@@ -105,7 +108,7 @@ def compatible(rewrites: list[Rewrite]) -> list[Rewrite]:
 def emptied_blocks(
     tree: ast.Module, spans: dict[ast.stmt, tuple[int, int]], replacements: list[Replacement]
 ) -> list[Replacement]:
-    """`pass` for each block whose statements are all removed."""
+    """Put `pass` into each block whose statements are all removed."""
     removals = [
         change for change in replacements if change.text == "" and change.end > change.start
     ]
@@ -135,7 +138,7 @@ def emptied_blocks(
 
 def _clash(first: Replacement, second: Replacement) -> bool:
     if first.start == first.end and second.start == second.end:
-        # Two insertions at one position are both kept, unless they are equal.
+        # Two insertions at the same position are both kept, unless they are equal.
         return (
             first.start == second.start and first.text == second.text and first.side == second.side
         )

@@ -1,4 +1,4 @@
-"""A rule's requests, before they become edits or findings of the report."""
+"""The changes that a rule requests, before they become edits or findings of the report."""
 
 import ast
 from dataclasses import dataclass
@@ -9,9 +9,10 @@ from jumar.porting.edits import Confidence, Severity, Text
 
 @dataclass(frozen=True, kw_only=True)
 class Replacement:
-    """Characters `start` to `end` of the text become `text`; an insertion where both are equal.
+    """Replaces characters `start` to `end` with `text`; an insertion if the two are equal.
 
-    `side` orders insertions at one position: what opens a wrapping goes before what it wraps.
+    `side` and `width` order insertions at the same position: `open` and `close` are the two sides
+    of a wrapping around `width` characters.
     """
 
     start: int
@@ -40,7 +41,7 @@ class Rewrite:
 
 @dataclass(frozen=True, kw_only=True)
 class Notice:
-    """A finding: a decision for a person."""
+    """A finding: a decision that is left to a person."""
 
     node: ast.AST
     reason: Text

@@ -1,4 +1,4 @@
-"""Which scripts mention a word that a rule could apply to."""
+"""A quick test of whether a rule could apply to a script, by the words in its text."""
 
 import re
 
@@ -18,9 +18,9 @@ _CONCERNED = {
         r"torch|cuda|CUDA|apex|nccl|NCCL|triton|amp|npu|HCCL|flash_attn|bitsandbytes|pynvml|cupy|nvidia-smi"
     ),
 }
-"""Rules skip files without these words: most files of a tree use neither library."""
+"""Files without any of these words are skipped: most files of a tree use neither library."""
 
 
 def may_concern(source: SourceText, options: PortOptions) -> bool:
-    """Whether a script mentions anything that is ported; others are not even parsed."""
+    """Whether a script mentions anything that the rules port; others are not even parsed."""
     return _CONCERNED[options.source].search(source.text) is not None

@@ -1,4 +1,4 @@
-"""Replacements for the usual edits of Python source: calls, arguments, statements."""
+"""Replacements for common edits of Python source: of calls, arguments and statements."""
 
 import ast
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from jumar.porting.script.module import Module
 
 
 class Slot(NamedTuple):
-    """The span of a call's argument: with its keyword and parentheses, without commas."""
+    """The span of an argument in a call: with its keyword and parentheses, without commas."""
 
     node: ast.expr | ast.keyword
     start: int
@@ -18,7 +18,7 @@ class Slot(NamedTuple):
 
 
 def replace(module: Module, node: ast.AST, text: str) -> Replacement:
-    """Replace an expression with another text."""
+    """Replace an expression with other text."""
     start, end = module.span(node)
     return Replacement(start=start, end=end, text=text)
 
@@ -34,7 +34,7 @@ def wrap(module: Module, node: ast.AST, before: str, after: str) -> tuple[Replac
 
 
 def delete(module: Module, statement: ast.stmt) -> Replacement:
-    """Delete a statement: its lines are removed, or `pass` stays if Python needs a statement."""
+    """Delete a statement: its lines are removed, or become `pass` if a statement is required."""
     start, end = module.span(statement)
     if isinstance(statement, ast.FunctionDef | ast.ClassDef) and statement.decorator_list:
         start = min(start, module.span(statement.decorator_list[0])[0] - 1)
@@ -48,7 +48,7 @@ def delete(module: Module, statement: ast.stmt) -> Replacement:
 
 
 def _after_gap(module: Module, start: int, end: int) -> int:
-    """The end of removed lines, with the blank line below them if there is one above as well."""
+    """The end of removed lines, including a blank line below if there is also one above."""
     below = module.text[end : module.lines.line_end(end)]
     above = module.text[module.lines.line_start(start - 1) : start] if start else ""
     if below.endswith(("\n", "\r")) and above and not above.strip() and not below.strip():
@@ -79,7 +79,7 @@ def insert_after(module: Module, statement: ast.stmt, text: str) -> Replacement:
     line_end = module.lines.line_end(end)
     lines = "".join(f"{indent}{line}{newline}" if line else newline for line in text.split("\n"))
     if line_end == len(module.text) and not module.text.endswith(("\n", "\r")):
-        # The file does not end with a newline, and stays so.
+        # The file does not end with a newline; keep it that way.
         text, width = newline + lines[: -len(newline)], line_end - start + 1
         return Replacement(start=line_end, end=line_end, text=text, side="close", width=width)
     return Replacement(start=line_end, end=line_end, text=lines, side="close")
@@ -93,12 +93,12 @@ def slots(module: Module, call: ast.Call) -> list[Slot]:
     slots_of_call: list[Slot] = []
     for index, argument in enumerate(arguments):
         start = _skip_space(module.text, position)
-        begin, end = module.span(argument)
-        if begin < start:
-            # A lone generator without parentheses of its own: its span is that of the call's.
+        node_start, end = module.span(argument)
+        if node_start < start:
+            # A lone generator without its own parentheses: its span includes those of the call.
             slots_of_call.append(Slot(argument, start, end - 1, -1))
             break
-        depth = _depth(module.text[start:begin])
+        depth = _depth(module.text[start:node_start])
         end, comma = _end_of_slot(module.text, end, depth)
         slots_of_call.append(Slot(argument, start, end, comma))
         position = comma + 1 if comma >= 0 else end
@@ -123,14 +123,14 @@ def add_argument(
     *texts: str,
     without: "frozenset[ast.expr | ast.keyword]" = frozenset(),
 ) -> Replacement:
-    """More arguments, `name=value`, after the last, before a `**mapping`.
+    """Add arguments after the last one, or before it if it is a `**mapping`.
 
-    They get lines of their own where the last argument has one.
+    If the last argument is on its own line, so is each new one.
 
     Args:
         module: The module of the call.
         call: The call.
-        texts: The arguments.
+        texts: The new arguments, as `name=value`.
         without: Arguments that `remove_arguments` removes in the same edit.
     """
     present = slots(module, call)
@@ -147,37 +147,38 @@ def add_argument(
     own_line = not module.text[line : last.start].strip() and line > module.span(call)[0]
     gap = module.lines.newline + module.text[line : last.start] if own_line else " "
     new_text = "".join(f",{gap}{text}" for text in texts)
-    # Outside anything else that closes here: another edit may wrap the last argument.
+    # Another edit may wrap the last argument: insert after its closing text.
     start, end = module.span(call)
     return Replacement(start=last.end, end=last.end, text=new_text, side="close", width=end - start)
 
 
 def remove_arguments(
-    module: Module, call: ast.Call, names: "set[ast.expr | ast.keyword]"
+    module: Module, call: ast.Call, removed: "set[ast.expr | ast.keyword]"
 ) -> tuple[Replacement, ...]:
-    """A call without some of its arguments; the others keep their position and comments."""
+    """Remove arguments from a call; the others keep their position and comments."""
     present = slots(module, call)
     replacements: list[Replacement] = []
-    remaining = [slot for slot in present if slot.node not in names]
+    last = max(
+        (index for index, slot in enumerate(present) if slot.node not in removed), default=-1
+    )
     for index, slot in enumerate(present):
-        if slot.node not in names:
+        if slot.node not in removed:
             continue
-        later = any(later_slot.node not in names for later_slot in present[index + 1 :])
-        if later or not remaining:
+        if index < last or last < 0:
             end = _skip_blanks(module.text, slot.comma + 1) if slot.comma >= 0 else slot.end
             replacements.append(Replacement(start=slot.start, end=end, text=""))
         else:
-            # The last ones go together with the comma before them.
-            previous = present[index - 1]
-            replacements.append(Replacement(start=previous.end, end=slot.end, text=""))
+            # Trailing arguments are removed together with the comma before them.
+            start = present[index - 1].end
+            replacements.append(Replacement(start=start, end=slot.end, text=""))
     return tuple(replacements)
 
 
 def argument(call: ast.Call, name: str, position: int = -1) -> ast.expr | None:
-    """The value passed for a parameter, by keyword or by position; None if there is none."""
-    for word in call.keywords:
-        if word.arg == name:
-            return word.value
+    """The value passed for a parameter, by keyword or by position; None if it is omitted."""
+    by_name = keyword(call, name)
+    if by_name is not None:
+        return by_name.value
     has_no_star = not any(isinstance(value, ast.Starred) for value in call.args)
     if 0 <= position < len(call.args) and has_no_star:
         return call.args[position]
@@ -185,19 +186,19 @@ def argument(call: ast.Call, name: str, position: int = -1) -> ast.expr | None:
 
 
 def keyword(call: ast.Call, name: str) -> ast.keyword | None:
-    """The keyword argument of that name."""
-    return next((word for word in call.keywords if word.arg == name), None)
+    """The keyword argument with a name, or None."""
+    return next((passed for passed in call.keywords if passed.arg == name), None)
 
 
 def is_open(call: ast.Call) -> bool:
     """Whether `*args` or `**kwargs` pass arguments that are not visible here."""
     return any(isinstance(value, ast.Starred) for value in call.args) or any(
-        word.arg is None for word in call.keywords
+        passed.arg is None for passed in call.keywords
     )
 
 
 def literal(node: ast.expr | None) -> object:
-    """The value of a constant, a negative number, or a tuple of them; None for anything else."""
+    """The value of a literal expression; None for anything else."""
     if node is None:
         return None
     try:
@@ -218,7 +219,7 @@ def _alone_in_block(module: Module, statement: ast.stmt) -> bool:
 
 
 def _skip_space(text: str, position: int) -> int:
-    """The next character that is neither white space, comment nor line continuation."""
+    """The offset of the next character outside white space, comments and line continuations."""
     while position < len(text):
         if text[position] in " \t\f\r\n\\":
             position += 1
@@ -237,7 +238,7 @@ def _skip_blanks(text: str, position: int) -> int:
 
 
 def _depth(text: str) -> int:
-    """Parentheses opened in a text without strings."""
+    """The number of parentheses left open in a text without strings."""
     depth, position = 0, 0
     while position < len(text):
         position = _skip_space(text, position)

@@ -1,4 +1,4 @@
-"""Branches with nothing in them."""
+"""`if` statements that do nothing."""
 
 import ast
 
@@ -6,7 +6,7 @@ from jumar.porting.script.nodes import walk
 
 
 def is_empty(node: ast.If) -> bool:
-    """Whether a branch does nothing regardless of its test, and the test does nothing either."""
+    """Whether all branches of an `if` are empty, and its test has no side effects."""
     return (
         _passes(node.body)
         and (
@@ -26,7 +26,7 @@ def is_empty(node: ast.If) -> bool:
 
 
 def empty_branches(tree: ast.Module) -> frozenset[str]:
-    """The tests of all branches with nothing in them, as Python writes them."""
+    """The tests of all `if` statements that do nothing, as `ast.unparse` writes them."""
     return frozenset(
         ast.unparse(node.test) for node in walk(tree) if isinstance(node, ast.If) and is_empty(node)
     )

@@ -18,8 +18,8 @@ _DEVICE_CALLS = (
 )
 _STARTERS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.With, ast.For, ast.While)
 
-_LONGEST_LINE = 100
-"""Maximum width of an import, to be readable without scrolling."""
+_MAX_LINE_LENGTH = 100
+"""Maximum length of an import on one line, which is then readable without scrolling."""
 
 
 def import_lines(view: View, names: set[str]) -> list[str]:
@@ -52,13 +52,13 @@ def import_lines(view: View, names: set[str]) -> list[str]:
 
 def _from_import(module: str, members: list[str]) -> str:
     line = f"from {module} import {', '.join(members)}"
-    if len(line) <= _LONGEST_LINE:
+    if len(line) <= _MAX_LINE_LENGTH:
         return line
     return "\n".join([f"from {module} import (", *(f"    {member}," for member in members), ")"])
 
 
 def addition(module: Module, imports: list[str], functions: list[str]) -> Replacement:
-    """The insertion of imports, and of functions after them, below the imports of a script."""
+    """Insert imports, followed by functions, below the imports of a script."""
     newline = module.lines.newline
     beside_torch = imports == ["import torch_npu"] and not functions
     anchor = (_torch_import(module) if beside_torch else None) or _last_import(module)
@@ -67,22 +67,19 @@ def addition(module: Module, imports: list[str], functions: list[str]) -> Replac
         text += newline + newline + function.replace("\n", newline) + newline
     if anchor is None:
         position = _after_header(module)
-        following = module.text[position:]
-        if functions and following.strip():
+        if functions and module.text[position:].strip():
             text += newline
     else:
         position = module.lines.line_end(_end_of_line_of(module, anchor))
     if position and not module.text[:position].endswith(("\n", "\r")):
-        return Replacement(
-            start=position, end=position, text=newline + text[: -len(newline)], side="close"
-        )
+        text = newline + text[: -len(newline)]
     return Replacement(start=position, end=position, text=text, side="close")
 
 
 def _torch_import(module: Module) -> ast.stmt | None:
     """The last PyTorch import at the start of a script.
 
-    torch_npu is imported there, before other modules of the script make devices as they load.
+    torch_npu is imported there, before other imported modules can create devices.
     """
     last: ast.stmt | None = None
     for statement in module.tree.body:
@@ -99,10 +96,10 @@ def _torch_import(module: Module) -> ast.stmt | None:
 
 
 def _last_import(module: Module) -> ast.stmt | None:
-    """The last statement of the imports at the start of a script.
+    """The last import at the start of a script.
 
-    Other statements may be between them (`os.environ[...] = ...`, `sys.path.insert`), but no
-    function, class, loop or `with`: what runs there may need the NPU's imports already.
+    Other statements may be between the imports (`os.environ[...] = ...`, `sys.path.insert`), but no
+    function, class, loop or `with`: their code may already need the NPU's imports.
     """
     last: ast.stmt | None = None
     for statement in module.tree.body:
@@ -118,18 +115,15 @@ def _last_import(module: Module) -> ast.stmt | None:
 
 
 def _is_import(statement: ast.stmt) -> bool:
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        return True
     if isinstance(statement, ast.Try):
         return all(isinstance(inner, ast.Import | ast.ImportFrom) for inner in statement.body)
-    return False
+    return isinstance(statement, ast.Import | ast.ImportFrom)
 
 
 def _is_main_guard(statement: ast.stmt) -> bool:
-    if not isinstance(statement, ast.If):
-        return False
-    names = {node.id for node in walk(statement.test) if isinstance(node, ast.Name)}
-    return "__name__" in names
+    return isinstance(statement, ast.If) and any(
+        isinstance(node, ast.Name) and node.id == "__name__" for node in walk(statement.test)
+    )
 
 
 def _uses_the_device(module: Module, statement: ast.stmt) -> bool:
@@ -140,7 +134,7 @@ def _uses_the_device(module: Module, statement: ast.stmt) -> bool:
 
 
 def _after_header(module: Module) -> int:
-    """After shebang, coding cookie, comments and docstring."""
+    """The offset after shebang, coding cookie, comments and docstring."""
     body = module.tree.body
     if body and ast.get_docstring(module.tree, clean=False) is not None:
         return module.lines.line_end(_end_of_line_of(module, body[0]))
@@ -169,7 +163,7 @@ def _end_of_line_of(module: Module, statement: ast.stmt) -> int:
 
 
 def _imported(module: Module, name: str, member: str) -> bool:
-    """Whether a module or a member is bound at the top under the name used by new text.
+    """Whether the module's top level imports a module or member under the name that new code uses.
 
     `import os as system` does not bind `os`.
     """

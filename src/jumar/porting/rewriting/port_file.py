@@ -1,4 +1,4 @@
-"""One script through all rules: the new text, and the list of edits and findings."""
+"""Apply all rules to one script: the new text, and the list of edits and findings."""
 
 import ast
 from collections.abc import Iterator
@@ -8,7 +8,13 @@ from typing import TypeVar
 from jumar.porting.edits import Edit, FileReport, Finding, Kept, Place, Text
 from jumar.porting.options import PortOptions
 from jumar.porting.python2.conversion import Converted, to_python3, with_names_of_python3
-from jumar.porting.rewriting.applying import Moved, applied, compatible, emptied_blocks, ordered
+from jumar.porting.rewriting.applying import (
+    OffsetMap,
+    applied,
+    compatible,
+    emptied_blocks,
+    ordered,
+)
 from jumar.porting.rewriting.changes import Change, Leave, Notice, Replacement, Rewrite
 from jumar.porting.rewriting.concerned import may_concern
 from jumar.porting.rewriting.emptied import empty_branches
@@ -22,19 +28,19 @@ from jumar.porting.script.source import Lines, SourceText
 
 _Item = TypeVar("_Item", Edit, Finding)
 _REFERENCES = (ast.Name, ast.Attribute)
-_MAX_PASSES = 6
+_MAX_ROUNDS = 6
 _MAX_EXCERPT = 1500
 _NEAR = 200
 """Maximum distance from a node, in characters, of an insertion that is shown with it."""
 _IMPORT_RULE = "npu-import"
 _IMPORT_REASON = Text(
-    en="what the new code uses is imported by name: a star import would hide the script's own "
+    en="the new code's imports are listed by name: a star import would shadow the script's own "
     "names, such as util, session and backend",
     zh="按名称导入新代码所用的内容：星号导入会遮蔽脚本自身的 util、session、backend 等名称",
 )
 _TORCH_NPU_REASON = Text(
-    en="importing torch_npu registers the device 'npu' and torch.npu; a plain import, so that a "
-    "machine without it fails at once",
+    en="importing torch_npu registers the device 'npu' and torch.npu; the import is unconditional, "
+    "so that the script fails at once on a machine without torch_npu",
     zh="导入 torch_npu 会注册 npu 设备与 torch.npu；直接导入，缺少该包时立即报错",
 )
 _TORCH_NPU_SOURCE = "quick start of Ascend/pytorch (torch_npu)"
@@ -42,11 +48,11 @@ _FUNCTION_REASON = Text(
     en="the session options of this port, in one place",
     zh="本次移植的会话选项集中于此处",
 )
-_UNSETTLED = Text(
+_NOT_CONVERGED = Text(
     en="the rules do not converge on this script, which is left unchanged ({rules})",
     zh="规则在该脚本上无法收敛，脚本保持原样（{rules}）",
 )
-_UNSETTLED_ADVICE = Text(
+_NOT_CONVERGED_ADVICE = Text(
     en="port it by hand, and please report it: this is a bug in jumar",
     zh="请手工移植，并反馈此问题：这是 jumar 的缺陷",
 )
@@ -54,8 +60,8 @@ _SOURCE = "npu_init.py of Ascend/tensorflow, which has no __all__"
 
 
 @dataclass(frozen=True)
-class _Pass:
-    """One round of all rules over a text."""
+class _Requests:
+    """The changes that all rules request for a text in one round."""
 
     module: Module
     rewrites: list[tuple[Rule, Rewrite]]
@@ -64,12 +70,12 @@ class _Pass:
 
 
 @dataclass(frozen=True)
-class _Applied:
-    """A round whose rewrites have been applied."""
+class _Round:
+    """The requests of one round, and the text with its rewrites applied."""
 
-    result: _Pass
+    requests: _Requests
     added: list[tuple[Replacement, str]]
-    moved: Moved
+    offsets: OffsetMap
     text: str
     tree: ast.Module
 
@@ -80,21 +86,21 @@ def port_file(
     project: Project,
     options: PortOptions,
     *,
-    whatever_words: bool = False,
+    force: bool = False,
 ) -> FileReport:
     """Rewrite one script for the NPU.
 
-    The rules run over the text until none has anything left to change, so that porting the result
-    again changes nothing.
+    The rules are applied until none has anything left to change, so that porting the result again
+    changes nothing.
 
     Args:
         source: The script.
         path: Its path within the tree, with forward slashes.
         project: The tree, for imports of its own modules.
         options: The port's options.
-        whatever_words: Whether to port it even if no word in it has to do with the NPU.
+        force: Whether to apply the rules even if the script mentions nothing that they port.
     """
-    if not whatever_words and not may_concern(source, options):
+    if not force and not may_concern(source, options):
         return FileReport(path=path, status="unchanged")
     try:
         module = project.parsed(source.text, path)
@@ -106,47 +112,45 @@ def port_file(
         converted = to_python3(source.text) if isinstance(error, SyntaxError) else None
         if converted is None:
             return FileReport(path=path, status="unreadable", note=_why(error))
-    if module is None or converted is not None:
-        assert converted is not None
+    if converted is not None:
         module = Module(converted.text, path, project)
+    assert module is not None
     rounds = _rounds(module, options)
-    last_result = rounds[-1].result
-    if last_result.rewrites:
-        return FileReport(path=path, status="unchanged", findings=(_unsettled(last_result),))
-    journey = _Journey(rounds, converted)
-    edits = journey.edits()
-    findings = tuple(sorted(journey.findings(), key=lambda item: (item.place, item.rule)))
+    last_requests = rounds[-1].requests
+    if last_requests.rewrites:
+        return FileReport(path=path, status="unchanged", findings=(_not_converged(last_requests),))
+    history = _History(rounds, converted)
     final = rounds[-1].text
     mark = "\ufeff" if source.bom else ""
     return FileReport(
         path=path,
         status="unchanged" if final == source.text else "ported",
-        edits=tuple(sorted(edits, key=lambda item: (item.place, item.rule))),
-        findings=findings,
-        kept=journey.kept(),
+        edits=tuple(sorted(history.edits(), key=lambda item: (item.place, item.rule))),
+        findings=tuple(sorted(history.findings(), key=lambda item: (item.place, item.rule))),
+        kept=history.kept(),
         before="" if final == source.text else f"{mark}{source.text}",
         after="" if final == source.text else f"{mark}{final}",
     )
 
 
-def _rounds(module: Module, options: PortOptions) -> list[_Applied]:
+def _rounds(module: Module, options: PortOptions) -> list[_Round]:
     """Rounds of all rules; the last one has rewrites only if the rules do not converge."""
-    rounds: list[_Applied] = []
-    own_empty = empty_branches(module.tree)
-    for _ in range(_MAX_PASSES):
-        view = View(module, options, own_empty)
-        result = _run_rules(view, rule_index(options.source, options.minimal))
-        applied_pass = _apply(view, result)
-        if applied_pass is None:
-            rounds.append(_Applied(result, [], Moved([]), module.text, module.tree))
+    rounds: list[_Round] = []
+    originally_empty = empty_branches(module.tree)
+    for _ in range(_MAX_ROUNDS):
+        view = View(module, options, originally_empty)
+        requests = _run_rules(view, rule_index(options.source, options.minimal))
+        round_ = _apply(view, requests)
+        if round_ is None:
+            rounds.append(_Round(requests, [], OffsetMap([]), module.text, module.tree))
             break
-        rounds.append(applied_pass)
-        module = Module(applied_pass.text, module.path, module.project, applied_pass.tree)
+        rounds.append(round_)
+        module = Module(round_.text, module.path, module.project, round_.tree)
     return rounds
 
 
-def _unsettled(last: _Pass) -> Finding:
-    """The finding for a script that the rules would change forever: it is left unchanged."""
+def _not_converged(last: _Requests) -> Finding:
+    """The finding for a script that the rules would change forever; it is left unchanged."""
     rule, rewrite = last.rewrites[0]
     names = ", ".join(sorted({last_rule.id for last_rule, _ in last.rewrites}))
     return Finding(
@@ -154,47 +158,47 @@ def _unsettled(last: _Pass) -> Finding:
         place=last.module.lines.place(last.module.span(rewrite.node)[0]),
         place_after=None,
         code=_excerpt(last.module.source(rewrite.node)),
-        reason=_UNSETTLED.filled(rules=names),
-        todo=_UNSETTLED_ADVICE,
+        reason=_NOT_CONVERGED.filled(rules=names),
+        todo=_NOT_CONVERGED_ADVICE,
         severity="blocking",
         confidence="certain",
         source=rule.source,
     )
 
 
-def _run_rules(view: View, index: RuleIndex) -> _Pass:
-    result = _Pass(view.module, [], [], [])
+def _run_rules(view: View, index: RuleIndex) -> _Requests:
+    requests = _Requests(view.module, [], [], [])
     for rule in index.of_module:
-        _sort(rule, rule.check(view.module.tree, view), result)
+        _collect(rule, rule.check(view.module.tree, view), requests)
     by_node = index.by_node
     for node in view.module.scopes.nodes:
         for rule in by_node.get(node.__class__, ()):
-            _sort(rule, rule.check(node, view), result)
+            _collect(rule, rule.check(node, view), requests)
         if isinstance(node, ast.Call) and index.has_calls:
             name = view.kinds.called(node)
             if name is not None:
                 for rule in index.for_call(name):
-                    _sort(rule, rule.check(node, view), result)
+                    _collect(rule, rule.check(node, view), requests)
         elif isinstance(node, _REFERENCES) and index.by_reference:
             name = view.module.name_of(node)
             for rule in index.by_reference.get(name or "", ()):
-                _sort(rule, rule.check(node, view), result)
-    return result
+                _collect(rule, rule.check(node, view), requests)
+    return requests
 
 
-def _sort(rule: Rule, changes: Iterator[Change], result: _Pass) -> None:
+def _collect(rule: Rule, changes: Iterator[Change], requests: _Requests) -> None:
     for change in changes:
         if isinstance(change, Rewrite):
-            result.rewrites.append((rule, change))
+            requests.rewrites.append((rule, change))
         elif isinstance(change, Notice):
-            result.notices.append((rule, change))
+            requests.notices.append((rule, change))
         else:
-            result.leaves.append((rule, change))
+            requests.leaves.append((rule, change))
 
 
-def _apply(view: View, result: _Pass) -> _Applied | None:
-    """The text with the rewrites applied; None if there are none, or none that can be kept."""
-    accepted = compatible([rewrite for _, rewrite in result.rewrites])
+def _apply(view: View, requests: _Requests) -> _Round | None:
+    """Apply the rewrites; return None if there are none, or none that can be kept."""
+    accepted = compatible([rewrite for _, rewrite in requests.rewrites])
     while accepted:
         accepted_ids = {id(rewrite) for rewrite in accepted}
         module = view.module
@@ -211,12 +215,12 @@ def _apply(view: View, result: _Pass) -> _Applied | None:
         tree = _parsed(text)
         if tree is not None:
             kept_rewrites = [
-                (rule, change) for rule, change in result.rewrites if id(change) in accepted_ids
+                (rule, change) for rule, change in requests.rewrites if id(change) in accepted_ids
             ]
-            return _Applied(
-                replace(result, rewrites=kept_rewrites), additions, Moved(changes), text, tree
+            return _Round(
+                replace(requests, rewrites=kept_rewrites), additions, OffsetMap(changes), text, tree
             )
-        # Never produce what Python cannot parse: drop the last rewrite, then the one before it.
+        # Never write code that Python cannot parse: drop the last rewrite, then the one before it.
         accepted = accepted[:-1]
     return None
 
@@ -232,27 +236,31 @@ def _added(view: View, accepted: list[Rewrite]) -> list[tuple[Replacement, str]]
     return [(replacement, "\n".join(lines) or functions[0])]
 
 
-class _Journey:
-    """Edits and findings of several rounds, placed in the first and the last text."""
+class _History:
+    """The edits and findings of all rounds, with positions in the first and the last text."""
 
-    def __init__(self, rounds: list[_Applied], converted: Converted | None) -> None:
+    def __init__(self, rounds: list[_Round], converted: Converted | None) -> None:
         self.rounds = rounds
         self.converted = converted
-        self.first = rounds[0].result.module.lines
+        self.first = rounds[0].requests.module.lines
         self.last = Lines(rounds[-1].text)
 
     def edits(self) -> list[Edit]:
-        edits = [self._settled(edit) for edit in self.converted.edits] if self.converted else []
-        for number, applied_pass in enumerate(self.rounds):
+        edits = (
+            [self._with_final_place(edit) for edit in self.converted.edits]
+            if self.converted
+            else []
+        )
+        for number, round_ in enumerate(self.rounds):
             edits += [
-                self._edit(number, rule, rewrite) for rule, rewrite in applied_pass.result.rewrites
+                self._edit(number, rule, rewrite) for rule, rewrite in round_.requests.rewrites
             ]
-            for replacement, text in applied_pass.added:
+            for replacement, text in round_.added:
                 of_torch = "import torch_npu" in text
                 reason = _FUNCTION_REASON
                 if text.startswith(("from ", "import ")):
                     reason = _TORCH_NPU_REASON if of_torch else _IMPORT_REASON
-                start = applied_pass.moved.forward(replacement.start) - len(replacement.text)
+                start = round_.offsets.forward(replacement.start) - len(replacement.text)
                 edits.append(
                     Edit(
                         rule=_IMPORT_RULE,
@@ -268,20 +276,25 @@ class _Journey:
         return edits
 
     def findings(self) -> list[Finding]:
-        """Findings of all rounds: a remaining decision is only visible before its rewrite."""
-        findings: dict[tuple[str, Place, str], Finding] = {}
-        for unsettled in self.converted.findings if self.converted else ():
-            finding = self._settled(unsettled)
-            findings.setdefault((finding.rule, finding.place, finding.reason.en), finding)
-        for number, applied_pass in enumerate(self.rounds):
-            for rule, notice in applied_pass.result.notices:
-                finding = self._finding(number, rule, notice)
-                findings.setdefault((finding.rule, finding.place, finding.reason.en), finding)
-        return list(findings.values())
+        """Findings of all rounds: some are only visible before the code is rewritten."""
+        findings = (
+            [self._with_final_place(finding) for finding in self.converted.findings]
+            if self.converted
+            else []
+        )
+        findings += [
+            self._finding(number, rule, notice)
+            for number, round_ in enumerate(self.rounds)
+            for rule, notice in round_.requests.notices
+        ]
+        unique: dict[tuple[str, Place, str], Finding] = {}
+        for finding in findings:
+            unique.setdefault((finding.rule, finding.place, finding.reason.en), finding)
+        return list(unique.values())
 
     def kept(self) -> tuple[Kept, ...]:
-        """Places kept in the first round: later rounds see the port's own code."""
-        module = self.rounds[0].result.module
+        """What the first round left unchanged: later rounds see the port's own code."""
+        module = self.rounds[0].requests.module
         return tuple(
             Kept(
                 rule=rule.id,
@@ -289,21 +302,21 @@ class _Journey:
                 code=_excerpt(module.source(leave.node)),
                 reason=leave.reason,
             )
-            for rule, leave in self.rounds[0].result.leaves
+            for rule, leave in self.rounds[0].requests.leaves
         )
 
     def _edit(self, number: int, rule: Rule, rewrite: Rewrite) -> Edit:
-        applied_pass = self.rounds[number]
-        start, end = _shown_span(applied_pass.result.module, rewrite)
+        round_ = self.rounds[number]
+        start, end = _shown_span(round_.requests.module, rewrite)
         is_inserted = any(change.start == change.end == start for change in rewrite.replacements)
-        new_start = applied_pass.moved.forward(start, ahead=is_inserted)
-        before = applied_pass.result.module.text[start:end]
-        after = applied_pass.text[new_start : applied_pass.moved.forward(end, end=True)]
+        new_start = round_.offsets.forward(start, ahead=is_inserted)
+        before = round_.requests.module.text[start:end]
+        after = round_.text[new_start : round_.offsets.forward(end, end=True)]
         start += len(before) - len(before.lstrip())
         new_start += len(after) - len(after.lstrip())
         final = self._final(number + 1, new_start) if after.strip() else None
-        if after.strip() == "pass" and not self._is_there("pass", final):
-            # A later round has removed the branch that was left with nothing in it.
+        if after.strip() == "pass" and not self._has_at("pass", final):
+            # A later round has removed the empty branch.
             after, final = "", None
         return Edit(
             rule=rule.id,
@@ -316,14 +329,15 @@ class _Journey:
             source=rule.source,
         )
 
-    def _is_there(self, text: str, place: Place | None) -> bool:
+    def _has_at(self, text: str, place: Place | None) -> bool:
+        """Whether the last text has some text at a place."""
         if place is None:
             return False
         lines = self.rounds[-1].text.split("\n")
         return lines[place.line - 1][place.column - 1 :].startswith(text)
 
     def _finding(self, number: int, rule: Rule, notice: Notice) -> Finding:
-        module = self.rounds[number].result.module
+        module = self.rounds[number].requests.module
         start, _ = module.span(notice.node)
         return Finding(
             rule=rule.id,
@@ -337,8 +351,8 @@ class _Journey:
             source=rule.source,
         )
 
-    def _settled(self, item: _Item) -> _Item:
-        """An edit or finding of the Python 2 conversion, with its position in the last text."""
+    def _with_final_place(self, item: _Item) -> _Item:
+        """An edit or finding of the Python 2 conversion with its position in the last text."""
         place = item.place_after
         if place is None:
             return item
@@ -346,21 +360,21 @@ class _Journey:
         return replace(item, place_after=self._final(0, start))
 
     def _original(self, number: int, offset: int) -> Place:
-        for applied_pass in reversed(self.rounds[:number]):
-            offset = applied_pass.moved.backward(offset)
+        for round_ in reversed(self.rounds[:number]):
+            offset = round_.offsets.backward(offset)
         place = self.first.place(offset)
         return self.converted.place_before(place) if self.converted else place
 
     def _final(self, number: int, offset: int) -> Place:
-        for applied_pass in self.rounds[number:]:
-            offset = applied_pass.moved.forward(offset)
+        for round_ in self.rounds[number:]:
+            offset = round_.offsets.forward(offset)
         return self.last.place(offset)
 
 
 def _shown_span(module: Module, rewrite: Rewrite) -> tuple[int, int]:
-    """The span that shows an edit: its node, or only the first lines of a compound statement.
+    """The span shown for an edit: its node, or only the first lines of a compound statement.
 
-    Lines that are inserted just before or after it belong to it: without them it would look
+    It includes lines inserted just before or after the node: without them, the code would look
     unchanged.
     """
     start, end = module.span(rewrite.node)
@@ -385,9 +399,9 @@ def _parsed(text: str) -> ast.Module | None:
 
 def _why(error: BaseException) -> Text:
     if isinstance(error, SyntaxError):
-        location = f"line {error.lineno}"
         return Text(
-            en=f"neither Python 3 nor, after the safe changes, Python 2: {error.msg} ({location})",
+            en="neither Python 3 nor Python 2 that can be converted safely: "
+            f"{error.msg} (line {error.lineno})",
             zh=f"既不是 Python 3，经安全转换后也不是 Python 2：{error.msg}（第 {error.lineno} 行）",
         )
     if isinstance(error, MemoryError):

@@ -1,4 +1,4 @@
-"""Functions that a port writes into a script, below its imports."""
+"""Functions that a port inserts into a script, below its imports."""
 
 import ast
 
@@ -14,8 +14,8 @@ def prelude(view: View, wanted: set[str]) -> tuple[list[str], set[str]]:
 
     Args:
         view: The module.
-        wanted: `SESSION_CONFIG` for the function of that name; `RUN_CONFIG` for those that the
-            arguments of NPURunConfig call.
+        wanted: `SESSION_CONFIG` for the function of that name; `RUN_CONFIG` for the functions that
+            the arguments of NPURunConfig call.
     """
     texts: list[str] = []
     needs: set[str] = set()

@@ -1,4 +1,4 @@
-"""The rules: each in its own file, registered by a decorator, found by walking `rules/`."""
+"""The registry of rules: each rule is registered by a decorator in its own file below `rules/`."""
 
 import ast
 import importlib
@@ -19,16 +19,16 @@ Check = Callable[..., Iterator[Change]]
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """One piece of knowledge about porting.
+    """A porting rule.
 
     Args:
-        id: Its name, such as `session-config`.
+        id: The rule's name, such as `session-config`.
         title: What the rule does, in one line.
         source: Where the knowledge comes from.
-        calls: Qualified names; the rule sees each call of them, or of a class that inherits from
-            them. `tensorflow.train.*` stands for all names below.
-        references: Qualified names; the rule sees each expression that names one.
-        nodes: Types of syntax nodes that the rule sees, whatever they name.
+        calls: Qualified names; the rule sees each call of one, or of a class that inherits from
+            one. `tensorflow.train.*` stands for all names below it.
+        references: Qualified names; the rule sees each expression that refers to one.
+        nodes: Types of syntax nodes; the rule sees each of them, regardless of names.
         check: Called with a node and the `View`; yields changes. A rule without calls, references
             and nodes is called once with the whole module.
         minimal: Whether it also applies with `--minimal`.
@@ -59,11 +59,11 @@ def rule(
     nodes: tuple[type[ast.AST], ...] = (),
     minimal: bool = True,
 ) -> Callable[[Check], Check]:
-    """Register a function as a rule; the fields are those of `Rule`."""
+    """Register a function as a rule; the arguments are the fields of `Rule`."""
 
     def register(check: Check) -> Check:
         if id in _RULES:
-            raise ValueError(f"there are two rules '{id}'")
+            raise ValueError(f"rule '{id}' is registered twice")
         _RULES[id] = Rule(
             id=id,
             title=title,
@@ -82,7 +82,7 @@ def rule(
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
-    """Every rule, by id."""
+    """All rules, sorted by id."""
     from jumar.porting import rules
 
     for module in pkgutil.walk_packages(rules.__path__, f"{rules.__name__}."):
@@ -91,10 +91,10 @@ def all_rules() -> tuple[Rule, ...]:
 
 
 def rule_named(name: str) -> Rule:
-    """The rule with an id.
+    """Return the rule with an id.
 
     Raises:
-        UserError: There is none.
+        UserError: No rule has it.
     """
     rules = {rule.id: rule for rule in all_rules()}
     if name not in rules:
@@ -125,7 +125,7 @@ class RuleIndex:
 
 @cache
 def rule_index(language: Language, minimal: bool) -> RuleIndex:
-    """The rules that act with some options."""
+    """Index the rules for a framework; with `minimal`, only those that apply with `--minimal`."""
     rules = [
         rule for rule in all_rules() if rule.language == language and (rule.minimal or not minimal)
     ]

@@ -20,19 +20,20 @@ class Case:
     """One thing that a rule reports.
 
     The texts may have placeholders: `{name}` is the matching entry of `calls`, `references` or
-    `imports` (`tensorflow.` as `tf.`), `{code}` the source, `{target}` what it is assigned to.
+    `imports` (`tensorflow.` as `tf.`), `{code}` the source, `{target}` the variable it is assigned
+    to.
 
     Args:
-        calls: Qualified names, whose calls are meant; `tensorflow.train.*` for all names below.
-        references: Qualified names, wherever they occur.
+        calls: Qualified names whose calls match; `tensorflow.train.*` for all names below it.
+        references: Qualified names that match wherever they occur.
         imports: Packages, imported as a whole or in part; `apex.*` for parts only.
-        nodes: Types of syntax nodes, whatever they name.
-        when: All of these have to hold.
+        nodes: Types of syntax nodes that match regardless of names.
+        when: Conditions that must all hold.
         reason: What is wrong.
-        todo: What to do; None if it stays unchanged on purpose and is only counted.
-        severity: What happens otherwise.
-        look_if: A condition under which it may do no harm: the severity is then `look`.
-        confidence: How sure that is.
+        todo: What to do; None if the code is deliberately left unchanged and only counted.
+        severity: What happens if it is ignored.
+        look_if: A condition under which it may be harmless: the severity is then `look`.
+        confidence: How certain the match is.
     """
 
     calls: tuple[str, ...] = ()
@@ -50,7 +51,7 @@ class Case:
 def report(
     id: str, *, title: Text, source: str, cases: tuple[Case, ...], language: Language = "tensorflow"
 ) -> None:
-    """Register a rule that reports; the fields are those of `Rule`, the patterns its cases'."""
+    """Register a rule that only reports; it sees the nodes that match one of its cases."""
     import_nodes = (ast.Import, ast.ImportFrom) if any(case.imports for case in cases) else ()
     rule(
         id,
@@ -66,7 +67,7 @@ def report(
 
 
 def checker(cases: tuple[Case, ...]) -> Check:
-    """A check that reports the first matching case for each thing a node names."""
+    """Return a check that reports the first matching case for each name in a node."""
 
     @cache
     def matching(kind: type[ast.AST]) -> tuple[Case, ...]:
@@ -95,7 +96,7 @@ def _names(node: ast.AST, view: View) -> list[str]:
 
 
 def _may_match(case: Case, kind: type[ast.AST]) -> bool:
-    """Whether a case may concern a type of node; most constants concern none."""
+    """Whether a case can match a type of node at all."""
     if issubclass(kind, case.nodes):
         return True
     if issubclass(kind, ast.Import | ast.ImportFrom):
@@ -108,12 +109,11 @@ def _entry(case: Case, node: ast.AST, name: str) -> str | None:
     if isinstance(node, case.nodes):
         return ""
     if isinstance(node, ast.Import | ast.ImportFrom):
-        parts = f"{name}."
         return next(
             (
                 entry
                 for entry in case.imports
-                if parts.startswith(f"{entry}.") or _is_below(name, entry)
+                if f"{name}.".startswith(f"{entry}.") or _is_below(name, entry)
             ),
             None,
         )

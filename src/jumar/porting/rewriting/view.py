@@ -17,23 +17,23 @@ class View:
     Args:
         module: Names, scopes and spans.
         options: The port's options.
-        own_empty: The tests of branches that are empty in the original script.
+        originally_empty: The tests of `if` statements that do nothing in the original script.
     """
 
     def __init__(
-        self, module: Module, options: PortOptions, own_empty: frozenset[str] = frozenset()
+        self, module: Module, options: PortOptions, originally_empty: frozenset[str] = frozenset()
     ) -> None:
         self.module = module
         self.options = options
-        self.own_empty = own_empty
+        self.originally_empty = originally_empty
         self.kinds = Kinds(module)
         self._locals: dict[str, str] = {}
 
     def npu(self, name: str) -> str:
-        """How a name of `npu_bridge.npu_init` is written in this module.
+        """The local name of a name of `npu_bridge.npu_init` in this module.
 
-        That is the name by which it is imported already, or by which it will be: its own, unless
-        the script uses that for something else.
+        If it is not imported yet, this is the name under which it will be: unchanged, unless the
+        script uses that name for something else.
         """
         if name not in self._locals:
             self._locals[name] = self._local(name)
@@ -45,17 +45,17 @@ class View:
         return NPU_INIT in scope.stars or self._imported_as(name) is not None
 
     def session_config(self) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-        """The function that gives a session's configuration its NPU options.
+        """The function that adds the NPU options to a session's configuration.
 
         Returns:
-            Its name in the module, the imports and the functions that a `Rewrite` needs for it.
+            Its name in the module, and the imports and functions of a `Rewrite` that calls it.
         """
         if self.options.has_session_options:
             return "npu_session_config", ("npu_config_proto",), ("npu_session_config",)
         return self.npu("npu_config_proto"), ("npu_config_proto",), ()
 
     def is_npu(self, node: ast.expr) -> bool:
-        """Whether an expression is a call of the NPU package, or of code added by a port."""
+        """Whether an expression calls the NPU package, or a function added by a port."""
         if not isinstance(node, ast.Call):
             return False
         name = self.module.name_of(node.func) or ""

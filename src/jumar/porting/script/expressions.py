@@ -1,4 +1,4 @@
-"""Properties of an expression by its form alone, whatever its names refer to."""
+"""Properties of an expression by its form alone, regardless of what its names refer to."""
 
 import ast
 
@@ -18,10 +18,10 @@ def last_name(node: ast.AST | None) -> str:
 
 
 def names_within(node: ast.AST) -> list[str]:
-    """All names in a node, and those of attributes."""
+    """All names of variables and attributes in a node."""
     return [name for name in map(last_name, walk(node)) if name]
 
 
-def is_left_out(node: ast.AST | None) -> bool:
-    """Whether an argument is not given, or given as `None`."""
+def is_omitted(node: ast.AST | None) -> bool:
+    """Whether an argument is omitted or `None`."""
     return node is None or is_none(node)

@@ -1,93 +1,19 @@
-"""The kind of an expression's value: a data set of tf.data, a session, an optimizer.
+"""The kind of an expression's value: a tf.data dataset, a session, an optimizer.
 
-Rules act on methods (`x.batch(8)`, `model.fit(...)`) only where the kind of `x` is known to be the
-one that they are for; a method of the same name in another library is never touched.
+Rules act on a method (`x.batch(8)`, `model.fit(...)`) only if the kind of `x` is known to be the
+one they are written for; a method of the same name in another library is never touched.
 """
 
 import ast
-from typing import Literal
 
+from jumar.porting.script.constructors import DATASET_METHODS, Kind, kind_of_call
 from jumar.porting.script.expressions import is_none
 from jumar.porting.script.module import Module
 from jumar.porting.script.nodes import walk
 from jumar.porting.script.scopes import Binding
 
-Kind = Literal[
-    "Dataset",
-    "Session",
-    "MonitoredSession",
-    "Supervisor",
-    "ConfigProto",
-    "GPUOptions",
-    "Optimizer",
-    "KerasOptimizer",
-    "Estimator",
-    "RunConfig",
-    "KerasModel",
-    "LossScale",
-    "Strategy",
-    "Saver",
-    "Tensor",
-]
-
-_CONSTRUCTORS: dict[str, Kind] = {
-    "tensorflow.Session": "Session",
-    "tensorflow.InteractiveSession": "Session",
-    "tensorflow.get_default_session": "Session",
-    "tensorflow.keras.backend.get_session": "Session",
-    "keras.backend.get_session": "Session",
-    "keras.backend.tensorflow_backend.get_session": "Session",
-    "tensorflow.train.MonitoredTrainingSession": "MonitoredSession",
-    "tensorflow.train.MonitoredSession": "MonitoredSession",
-    "tensorflow.train.SingularMonitoredSession": "MonitoredSession",
-    "tensorflow.train.Supervisor": "Supervisor",
-    "tensorflow.train.Saver": "Saver",
-    "tensorflow.ConfigProto": "ConfigProto",
-    "npu_bridge.npu_init.npu_config_proto": "ConfigProto",
-    "tensorflow.GPUOptions": "GPUOptions",
-    "tensorflow.estimator.Estimator": "Estimator",
-    "tensorflow.contrib.tpu.TPUEstimator": "Estimator",
-    "npu_bridge.npu_init.NPUEstimator": "Estimator",
-    "tensorflow.keras.estimator.model_to_estimator": "Estimator",
-    "tensorflow.estimator.RunConfig": "RunConfig",
-    "tensorflow.contrib.tpu.RunConfig": "RunConfig",
-    "npu_bridge.npu_init.NPURunConfig": "RunConfig",
-    "npu_bridge.npu_init.npu_run_config_init": "RunConfig",
-    "horovod.tensorflow.DistributedOptimizer": "Optimizer",
-    "horovod.keras.DistributedOptimizer": "KerasOptimizer",
-    "horovod.tensorflow.keras.DistributedOptimizer": "KerasOptimizer",
-    "tensorflow.contrib.tpu.CrossShardOptimizer": "Optimizer",
-    "tensorflow.contrib.mixed_precision.LossScaleOptimizer": "Optimizer",
-    "tensorflow.train.experimental.MixedPrecisionLossScaleOptimizer": "Optimizer",
-    "tensorflow.train.experimental.enable_mixed_precision_graph_rewrite": "Optimizer",
-    "npu_bridge.npu_init.NPUDistributedOptimizer": "Optimizer",
-    "npu_bridge.npu_init.npu_tf_optimizer": "Optimizer",
-    "npu_bridge.npu_init.NPULossScaleOptimizer": "Optimizer",
-    "npu_bridge.npu_init.NPUOptimizer": "Optimizer",
-    "tensorflow.train.experimental.FixedLossScale": "LossScale",
-    "tensorflow.train.experimental.DynamicLossScale": "LossScale",
-}
-_ESTIMATOR_SUFFIXES = ("Classifier", "Regressor", "Estimator")
 _WRAPPER = "npu_bridge.npu_init.npu_distributed_optimizer_wrapper"
-"""Takes optimizers of TensorFlow, optimizers of Keras, and their names."""
-_KERAS_ROOTS = ("tensorflow.keras.", "keras.")
-_KERAS_MODELS = frozenset(
-    "Model Sequential load_model clone_model model_from_json model_from_yaml model_from_config "  # noqa: SIM905
-    "multi_gpu_model".split()
-)
-_KERAS_OPTIMIZERS = frozenset(
-    "Adadelta Adagrad Adam Adamax Ftrl Nadam RMSprop SGD TFOptimizer".split()  # noqa: SIM905
-)
-"""Wherever Keras has them: after two star imports (`keras.models`, `keras.layers`) a name of the
-first cannot be told from one of the second."""
-_OPTIMIZER_ROOTS = ("tensorflow.train.", "tensorflow.contrib.opt.")
-_DATASET_ROOT = "tensorflow.data."
-_DATASET_METHODS = frozenset(
-    "apply batch cache concatenate enumerate filter flat_map from_generator "  # noqa: SIM905
-    "from_sparse_tensor_slices from_tensor_slices from_tensors interleave list_files map "
-    "map_with_legacy_function padded_batch prefetch range reduce repeat shard shuffle skip take "
-    "unbatch window with_options zip".split()
-)
+"""Accepts TensorFlow optimizers, Keras optimizers, and names of Keras optimizers."""
 _METHODS: dict[tuple[str, str], str] = {
     ("Supervisor", "managed_session"): "Session",
     ("Supervisor", "prepare_or_wait_for_session"): "Session",
@@ -95,10 +21,11 @@ _METHODS: dict[tuple[str, str], str] = {
     ("Session", "as_default"): "Session",
     ("Session", "__enter__"): "Session",
 }
-_DEEPEST = 40
-"""Steps from one expression to another: longer chains are loops."""
+_MAX_DEPTH = 40
+"""Maximum number of steps from one expression to another: longer chains are loops."""
 _UNKNOWN = ""
-_AGAIN = "again"
+_UNDECIDED = "undecided"
+"""The kind of None, and of an expression that is still being computed: compatible with any."""
 
 
 class Kinds:
@@ -120,10 +47,10 @@ class Kinds:
     def of(self, node: ast.expr | None) -> Kind | None:
         """The kind of an expression's value, or None if it is unknown."""
         kind = self._of(node, 0) if node is not None else _UNKNOWN
-        return kind if kind not in (_UNKNOWN, _AGAIN) else None  # pyright: ignore[reportReturnType]
+        return kind if kind not in (_UNKNOWN, _UNDECIDED) else None  # pyright: ignore[reportReturnType]
 
     def defines(self, call: ast.Call) -> bool:
-        """Whether the tree itself defines the method that is called, as far as can be seen."""
+        """Whether the called method is known to be defined in the tree."""
         return isinstance(call.func, ast.Attribute) and any(
             isinstance(part, ast.FunctionDef) and part.name == call.func.attr
             for _, class_node in self._instance(call.func.value, 0)
@@ -131,9 +58,10 @@ class Kinds:
         )
 
     def called(self, call: ast.Call) -> str | None:
-        """The qualified name of the called function, or of the library class it inherits from.
+        """The qualified name of the called function or, for a class of the tree, its library class.
 
-        `class MySession(tf.Session)` without an `__init__` of its own is called as `tf.Session`.
+        A call of `class MySession(tf.Session)` counts as one of `tf.Session`, unless MySession has
+        its own `__init__`.
         """
         name = self.module.name_of(call.func)
         if name is None or not name.startswith("tree:"):
@@ -150,15 +78,15 @@ class Kinds:
         """The classes that a call of an expression without a qualified name may instantiate.
 
         `self.optimizer(lr)` calls the class assigned in `self.optimizer = tf.train.AdamOptimizer`,
-        `OPTIMIZERS[name](lr)` one of a table.
+        `OPTIMIZERS[name](lr)` a class from a table.
 
         Returns:
-            The expressions that name them, each with its module; none if there may be others.
+            The expressions that name the classes, with their modules; empty if there may be others.
         """
         return self._classes_of(node, 0) or []
 
     def _classes_of(self, node: ast.expr, depth: int) -> list[tuple[Module, ast.expr]] | None:
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             return None
         if self.module.name_of(node) is not None:
             return [(self.module, node)]
@@ -197,7 +125,7 @@ class Kinds:
         return classes
 
     def _table(self, node: ast.expr) -> ast.Dict | None:
-        """The dictionary that a name stands for, unless entries are added to it."""
+        """The dictionary that a name refers to, unless entries are added to it."""
         if isinstance(node, ast.Dict):
             return node
         if not isinstance(node, ast.Name):
@@ -218,12 +146,12 @@ class Kinds:
     def _of(self, node: ast.expr, depth: int) -> str:
         if node in self._known:
             return self._known[node]
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             return _UNKNOWN
-        self._known[node] = _AGAIN
+        self._known[node] = _UNDECIDED
         kind = self._compute(node, depth + 1)
-        # A kind that depends on itself is not known yet, but may be later.
-        if kind == _AGAIN:
+        # A kind that depends on itself is still undecided, but may be known later.
+        if kind == _UNDECIDED:
             del self._known[node]
         else:
             self._known[node] = kind
@@ -248,7 +176,7 @@ class Kinds:
         name = self.module.name_of(node.func)
         if name is not None:
             for ancestor in self.module.lineage(name):
-                kind = _constructed(ancestor)
+                kind = kind_of_call(ancestor)
                 if kind:
                     return kind
             if name == _WRAPPER:
@@ -258,24 +186,24 @@ class Kinds:
         elif class_nodes := self._classes_of(node.func, depth):
             return self._agreed(
                 [
-                    _constructed(module.name_of(class_node) or "") or _UNKNOWN
+                    kind_of_call(module.name_of(class_node) or "") or _UNKNOWN
                     for module, class_node in class_nodes
                 ]
             )
         if isinstance(node.func, ast.Attribute):
             kind = self._of(node.func.value, depth)
             if kind == "Dataset":
-                return kind if node.func.attr in _DATASET_METHODS else _UNKNOWN
-            if kind == _AGAIN:
-                return _AGAIN
+                return kind if node.func.attr in DATASET_METHODS else _UNKNOWN
+            if kind == _UNDECIDED:
+                return _UNDECIDED
             method_kind = _METHODS.get((kind, node.func.attr))
             return method_kind or self._method(node, depth)
         return _UNKNOWN
 
     def _wrapped(self, call: ast.Call, depth: int) -> str:
         """The kind of the optimizer that a wrapper returns."""
-        words = [word.value for word in call.keywords if word.arg in ("optimizer", None)]
-        inner = (call.args or words or [None])[0]
+        by_name = [passed.value for passed in call.keywords if passed.arg in ("optimizer", None)]
+        inner = (call.args or by_name or [None])[0]
         if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
             return "KerasOptimizer"
         kind = self._of(inner, depth) if inner is not None else _UNKNOWN
@@ -284,7 +212,7 @@ class Kinds:
         return kind
 
     def _compiles(self, node: ast.expr) -> bool:
-        """Whether an expression is the optimizer of `model.compile(...)`, which takes any kind."""
+        """Whether an expression is passed to `model.compile(...)`, which accepts any optimizer."""
         outer = self.module.parent(node)
         if isinstance(outer, ast.keyword):
             outer = self.module.parent(outer)
@@ -299,11 +227,11 @@ class Kinds:
     def _returned(self, name: str, depth: int) -> str:
         """The kind of the value that a function of the tree returns, if all its returns agree."""
         if name not in self._returns:
-            # Unknown while it is being resolved: otherwise a function that returns itself in many
+            # Undecided while it is being resolved: otherwise a function that returns itself in many
             # places would be followed in every order.
-            self._returns[name] = _AGAIN
+            self._returns[name] = _UNDECIDED
             kind = self._returned_anew(name, depth)
-            if kind == _AGAIN:
+            if kind == _UNDECIDED:
                 del self._returns[name]
                 return kind
             self._returns[name] = kind
@@ -343,17 +271,15 @@ class Kinds:
         return _UNKNOWN
 
     def _instance(self, node: ast.expr, depth: int) -> list[tuple[Module, ast.ClassDef]]:
-        """The class of the tree, and its ancestors there, of which an expression is an instance."""
-        if depth > _DEEPEST:
+        """The class that an expression is an instance of, and its ancestors within the tree."""
+        if depth > _MAX_DEPTH:
             return []
         if isinstance(node, ast.Name):
             if node.id == "self":
                 class_node = self.module.class_of(node)
-                return (
-                    []
-                    if class_node is None
-                    else [(self.module, class_node), *self._above(class_node)]
-                )
+                if class_node is None:
+                    return []
+                return [(self.module, class_node), *self._above(class_node)]
             bindings = self.module.bindings(node)
             values = [binding.value for binding in bindings if binding.kind == "assignment"]
             if len(values) == len(bindings) == 1 and values[0] is not None:
@@ -383,7 +309,7 @@ class Kinds:
         if binding.value is None or binding.kind == "loop":
             return _UNKNOWN
         if is_none(binding.value):
-            return _AGAIN
+            return _UNDECIDED
         return self._of(binding.value, depth)
 
     def _argument(self, node: ast.AST, depth: int) -> str:
@@ -392,7 +318,7 @@ class Kinds:
         if not isinstance(function, ast.FunctionDef) or not isinstance(node, ast.arg):
             return _UNKNOWN
         if node.annotation is not None:
-            kind = _constructed(self.module.name_of(node.annotation) or "")
+            kind = kind_of_call(self.module.name_of(node.annotation) or "")
             if kind:
                 return kind
         names = [argument.arg for argument in function.args.args]
@@ -402,7 +328,7 @@ class Kinds:
             call = self.module.parent(reference)
             if not isinstance(call, ast.Call) or call.func is not reference:
                 return _UNKNOWN
-            passed_values = {word.arg: word.value for word in call.keywords}
+            passed_values = {passed.arg: passed.value for passed in call.keywords}
             passed_values |= dict(zip(names, call.args, strict=False))
             if node.arg in passed_values:
                 kinds.append(self._of(passed_values[node.arg], depth))
@@ -432,30 +358,10 @@ class Kinds:
         return [value for value in self._attributes[class_node].get(name, []) if not is_none(value)]
 
     def _agreed(self, kinds: list[str]) -> str:
-        known_kinds = {kind for kind in kinds if kind != _AGAIN}
+        known_kinds = {kind for kind in kinds if kind != _UNDECIDED}
         if len(known_kinds) == 1:
             return known_kinds.pop()
-        return _UNKNOWN if known_kinds or not kinds else _AGAIN
-
-
-def _constructed(name: str) -> Kind | None:
-    """The kind of value that a library's class or function returns."""
-    if name in _CONSTRUCTORS:
-        return _CONSTRUCTORS[name]
-    last = name.rpartition(".")[2]
-    if name.startswith(_DATASET_ROOT):
-        if last.endswith("Dataset") or (last in _DATASET_METHODS and "Dataset" in name):
-            return "Dataset"
-        return "Dataset" if last in ("make_csv_dataset", "make_batched_features_dataset") else None
-    if name.startswith(_KERAS_ROOTS) and last in _KERAS_MODELS | _KERAS_OPTIMIZERS:
-        return "KerasModel" if last in _KERAS_MODELS else "KerasOptimizer"
-    if name.startswith(_OPTIMIZER_ROOTS) and last.endswith("Optimizer"):
-        return "Optimizer"
-    if name.startswith("tensorflow.estimator.") and last.endswith(_ESTIMATOR_SUFFIXES):
-        return "Estimator"
-    if name.startswith(("tensorflow.keras.applications.", "keras.applications.")):
-        return "KerasModel" if last[:1].isupper() else None
-    return None
+        return _UNKNOWN if known_kinds or not kinds else _UNDECIDED
 
 
 def _calls(value: ast.expr, name: str) -> bool:

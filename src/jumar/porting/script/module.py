@@ -1,4 +1,4 @@
-"""A parsed script: the meaning of its names, and the location of its parts."""
+"""A parsed script: what its names refer to, and where its parts are."""
 
 import ast
 import builtins
@@ -12,8 +12,8 @@ from jumar.porting.script.scopes import Binding, Scope, Scopes
 from jumar.porting.script.source import Lines
 
 _LIBRARIES = ("npu_bridge", "tensorflow", "keras", "horovod", "torch", "torch_npu")
-"""Absolute imports of these are never modules of the tree: a tree that holds a copy of npu_bridge
-would otherwise hide from the rules what they have written themselves."""
+"""Absolute imports of these never refer to modules of the tree: if a tree contained a copy of
+npu_bridge, the rules would not recognise the code that they add themselves."""
 _MAX_ALIASES = 12
 """Maximum length of a chain of aliases: longer ones are loops."""
 
@@ -34,7 +34,7 @@ class Surroundings(Protocol):
         ...
 
     def member(self, path: str, name: str, seen: frozenset[tuple[str, str]] = frozenset()) -> str:
-        """The meaning of a name that is taken from a module of the tree."""
+        """The qualified name of a member of one of the tree's modules."""
         ...
 
 
@@ -57,7 +57,7 @@ class Module:
         text: The script without its byte order mark.
         path: Its path within the tree, with forward slashes.
         project: The tree, for imports of its own modules.
-        tree: The syntax tree of the text, where it has been parsed before.
+        tree: The syntax tree of the text, if it has already been parsed.
 
     Raises:
         SyntaxError: Python 3 cannot parse it.
@@ -76,13 +76,13 @@ class Module:
         self._mentioned: dict[str, bool] = {}
 
     def mentions(self, word: str) -> bool:
-        """Whether a word is in the text; searched once, since rules ask again at every call."""
+        """Whether a word is in the text; cached, since rules ask again at every call."""
         if word not in self._mentioned:
             self._mentioned[word] = word in self.text
         return self._mentioned[word]
 
     def span(self, node: ast.AST) -> tuple[int, int]:
-        """First and last-plus-one character of a statement or expression."""
+        """The start and end offset of a statement or expression."""
         line, column = getattr(node, "lineno"), getattr(node, "col_offset")  # noqa: B009
         end, end_column = getattr(node, "end_lineno"), getattr(node, "end_col_offset")  # noqa: B009
         return self.lines.offset(line, column), self.lines.offset(end, end_column)
@@ -115,7 +115,7 @@ class Module:
         return self.scopes.lookup(name)[1]
 
     def uses(self, name: ast.Name) -> list[ast.Name]:
-        """Everywhere that the variable of this name is read."""
+        """All places where the variable of this name is read."""
         scope, _ = self.scopes.lookup(name)
         return scope.references.get(name.id, []) if scope is not None else []
 
@@ -127,10 +127,10 @@ class Module:
         return None
 
     def name_of(self, node: ast.expr) -> str | None:
-        """What an expression refers to: `tensorflow.Session`, `tree:ops.py:conv`, or nothing known.
+        """The qualified name of an expression: `tensorflow.Session`, `tree:ops.py:conv`, or None.
 
         Names are followed through imports, aliases (`Session = tf.Session`) and modules of the
-        tree. Several imports of one name (`try` ... `except ImportError`) count as their first.
+        tree. Of several imports of one name (`try` ... `except ImportError`), the first counts.
         """
         if node not in self._names:
             self._names[node] = None
@@ -138,14 +138,14 @@ class Module:
         return self._names[node]
 
     def exported(self, name: str, seen: frozenset[tuple[str, str]]) -> str | None:
-        """The meaning of this module's name for importers; None if it has none."""
+        """The qualified name of this module's member; None if it has no such member."""
         bindings = self.scopes.module.bindings.get(name)
         if bindings:
             return self._bound(name, self.scopes.module, bindings, 0, seen)
         return self._from_stars(name, self.scopes.module, seen)
 
     def lineage(self, name: str) -> tuple[str, ...]:
-        """A class and its known ancestors, by qualified name; alone if it is not a class."""
+        """A class and its known ancestors, by qualified name; only the name if it is no class."""
         ancestors: list[str] = []
         waiting = [name]
         while waiting and len(ancestors) < 50:
@@ -170,7 +170,7 @@ class Module:
         return module, bindings[-1].node if bindings else None
 
     def imports(self, prefix: str) -> bool:
-        """Whether some name in the module is imported from a library."""
+        """Whether the top level of the module imports anything from a library."""
         return any(
             binding.kind == "import" and (binding.module + ".").startswith(prefix + ".")
             for bindings in self.scopes.module.bindings.values()
@@ -233,15 +233,11 @@ class Module:
         if kinds <= {"class", "function"}:
             # Functions and classes within functions have no name that another module could use.
             return f"tree:{self.path}:{name}" if scope is self.scopes.module else None
-        if (
-            kinds == {"assignment"}
-            and len(other_bindings) == 1
-            and other_bindings[0].value is not None
-        ):
-            statement = other_bindings[0].node
+        if kinds == {"assignment"} and len(other_bindings) == 1:
+            statement, value = other_bindings[0].node, other_bindings[0].value
             plain = isinstance(statement, ast.Assign) and len(statement.targets) == 1
-            if plain and isinstance(other_bindings[0].value, ast.Name | ast.Attribute):
-                return self._name_of(other_bindings[0].value, depth + 1)
+            if plain and isinstance(value, ast.Name | ast.Attribute):
+                return self._name_of(value, depth + 1)
         return None
 
     def _imported(self, binding: Binding, seen: frozenset[tuple[str, str]]) -> str:
@@ -278,8 +274,8 @@ class Module:
             if name == "tf":
                 return "tensorflow"
             return f"{star}.{name}" if name in NPU_INIT_NAMES else None
-        # The exports of other libraries are not known here. A name is taken to be one of
-        # TensorFlow's, which old scripts import with a star (`from keras.layers import *`).
+        # The exports of other libraries are unknown. Assume that the name belongs to one of these,
+        # which old scripts import with a star (`from keras.layers import *`).
         root = star.partition(".")[0]
         if root in ("tensorflow", "keras", "horovod") and not hasattr(builtins, name):
             return canonical(f"{star}.{name}")

@@ -1,4 +1,4 @@
-"""One name for one construct, however it is imported."""
+"""One canonical name for each construct, however it is imported."""
 
 import json
 from functools import cache
@@ -69,8 +69,8 @@ _SAME = {
 def _public_names() -> dict[str, str]:
     """The public names of TensorFlow 1.15's functions and classes, by internal name.
 
-    The file contains what TensorFlow records on each object (`_tf_api_names_v1`): for each module
-    the names by the public module that exports them, `internal=public` where the two differ.
+    The file lists what TensorFlow records on each object (`_tf_api_names_v1`): the names in each
+    module, grouped by the public module that exports them; `internal=public` if the two differ.
     """
     file = files("jumar.porting.script").joinpath("internal_modules.json")
     modules: dict[str, dict[str, str]] = json.loads(file.read_text(encoding="utf-8"))
@@ -84,10 +84,10 @@ def _public_names() -> dict[str, str]:
 
 
 def canonical(name: str) -> str:
-    """The name of a construct as the rules use it: TensorFlow's own in 1.15, `tensorflow.nn.relu`.
+    """The name that rules use for a construct: for TensorFlow, the public one of release 1.15.
 
-    `tensorflow.compat.v1` and the modules behind the public ones (`tensorflow.python...`) become
-    the public names; `import tensorflow.compat.v1 as tf` thus needs no rule of its own.
+    `tensorflow.compat.v1` and the internal modules (`tensorflow.python...`) become the public
+    names, such as `tensorflow.nn.relu`, so that no rule has to list several names.
     """
     while True:
         if name in _SAME:

@@ -1,24 +1,17 @@
-"""Syntax trees walked twice as fast as by `ast.walk`: every script is walked often."""
+"""Traversal of syntax trees, twice as fast as `ast.walk`: every script is walked often."""
 
 import ast
 
 _PLAIN = frozenset({"ctx", "id", "attr", "kind", "type_comment", "lineno", "level", "module"})
-"""Fields without nodes; of `ctx`, which has one, a parent knows whether a name is read or set."""
-
-
-def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    return (
-        ()
-        if kind is ast.Constant
-        else tuple(field for field in kind._fields if field not in _PLAIN)
-    )
+"""Fields that contain no nodes, and `ctx`, which is read from the name itself."""
 
 
 class _Fields(dict[type[ast.AST], tuple[str, ...]]):
     """The fields of each type of node that may contain nodes."""
 
     def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
-        self[kind] = _fields(kind)
+        fields = () if kind is ast.Constant else kind._fields
+        self[kind] = tuple(field for field in fields if field not in _PLAIN)
         return self[kind]
 
 

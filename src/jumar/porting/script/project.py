@@ -1,4 +1,4 @@
-"""The tree that a script belongs to: which module an import means, and its contents."""
+"""The tree that a script belongs to: finds and reads the modules that scripts import."""
 
 import errno
 import os
@@ -13,20 +13,20 @@ from jumar.porting.python2.conversion import to_python3
 from jumar.porting.script.module import Module
 from jumar.porting.script.source import Unreadable, decode
 
-LARGEST_SCRIPT = 5_000_000
-"""Bytes; a larger script is data, and its syntax tree would take gigabytes."""
+MAX_SCRIPT_BYTES = 5_000_000
+"""Maximum size of a script: a larger file is data, and its syntax tree would take gigabytes."""
 
-_MAX_BYTES = 2_000_000
-"""Maximum bytes of a module that is read to resolve an import; longer ones are data."""
-_MAX_PARSED = 2_000_000
-"""Characters of modules that are cached parsed: a tree takes some 40 bytes per character."""
-_MAX_KEPT = 256_000_000
-"""Bytes of files that are cached, so that none is read twice; those beyond are read again."""
+_MAX_MODULE_BYTES = 2_000_000
+"""Maximum size of a module that is read to resolve an import; larger ones are data."""
+_MAX_PARSED_CHARS = 2_000_000
+"""Maximum length of all cached parsed modules: a tree takes some 40 bytes per character."""
+_MAX_CACHED_BYTES = 256_000_000
+"""Maximum size of all cached files, which are read once; files beyond it are read again."""
 
 
 @dataclass(frozen=True)
 class Content:
-    """The bytes of a file, at most one more than `LARGEST_SCRIPT`, and what reveals a change."""
+    """The first `MAX_SCRIPT_BYTES + 1` bytes of a file, and a state that reveals later changes."""
 
     data: bytes
     state: tuple[int, int, int]
@@ -44,14 +44,14 @@ class Project:
         self._modules: OrderedDict[str, Module | None] = OrderedDict()
         self._found: dict[tuple[str, str], str | None] = {}
         self._contents: dict[str, Content] = {}
-        self._kept = 0
-        self._parsed = 0
+        self._cached_bytes = 0
+        self._parsed_chars = 0
 
     def __reduce__(self) -> tuple[type["Project"], tuple[Path]]:
         return Project, (self.root,)
 
     def content(self, path: str) -> bytes:
-        """The bytes of a file, at most one more than `LARGEST_SCRIPT`; read only the first time.
+        """The first `MAX_SCRIPT_BYTES + 1` bytes of a file; cached if that is the whole file.
 
         Raises:
             OSError: It cannot be read, or is a pipe or device, which might never end.
@@ -61,14 +61,15 @@ class Project:
         if not stat.S_ISREG((self.root / path).stat().st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file")
         with (self.root / path).open("rb") as stream:
-            content = Content(stream.read(LARGEST_SCRIPT + 1), _state(os.fstat(stream.fileno())))
-        if len(content.data) <= LARGEST_SCRIPT and self._kept + len(content.data) <= _MAX_KEPT:
+            content = Content(stream.read(MAX_SCRIPT_BYTES + 1), _state(os.fstat(stream.fileno())))
+        size = len(content.data)
+        if size <= MAX_SCRIPT_BYTES and self._cached_bytes + size <= _MAX_CACHED_BYTES:
             self._contents[path] = content
-            self._kept += len(content.data)
+            self._cached_bytes += size
         return content.data
 
     def read(self, paths: Iterable[str]) -> None:
-        """Read files ahead: processes that are forked afterwards share them."""
+        """Read files in advance: processes that are forked later share them."""
         for path in paths:
             with suppress(OSError):
                 self.content(path)
@@ -84,7 +85,7 @@ class Project:
             return None
 
     def parsed(self, text: str, path: str) -> Module:
-        """A script of the tree, parsed; cached for those that import it.
+        """Parse a script of the tree; the result is cached for scripts that import it.
 
         Raises:
             SyntaxError: Python 3 cannot parse it.
@@ -99,7 +100,7 @@ class Project:
         """The path within the tree of an imported module, or None for modules from elsewhere.
 
         Args:
-            dotted: As imported, with leading dots: `..models.ops`.
+            dotted: The imported name, including leading dots: `..models.ops`.
             importer: Path of the importing script within the tree.
         """
         key = (dotted, importer.rpartition("/")[0])
@@ -116,8 +117,8 @@ class Project:
             if level - 1 > len(folder):
                 return None
             return self._file([*folder[: len(folder) - level + 1], *parts])
-        # A script sees its own folder first, as Python does, then the folders above it: one of
-        # them is what the user puts into PYTHONPATH.
+        # As in Python, the script's own folder comes first; then the folders above it, one of which
+        # the user adds to PYTHONPATH.
         for depth in range(len(folder), -1, -1):
             path = self._file([*folder[:depth], *parts])
             if path:
@@ -152,22 +153,20 @@ class Project:
             self._modules.move_to_end(path)
             return self._modules[path]
         module = None
-        try:
-            if not path.endswith("/") and (self.root / path).stat().st_size <= _MAX_BYTES:
-                text = decode(self.content(path)).text
-                module = self._in_python3(text, path)
-        except (OSError, Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
-            module = None
+        with suppress(OSError, Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
+            if not path.endswith("/") and (self.root / path).stat().st_size <= _MAX_MODULE_BYTES:
+                module = self._in_python3(decode(self.content(path)).text, path)
         self._keep(path, module)
         return module
 
     def _keep(self, path: str, module: Module | None) -> None:
-        before = self._modules.pop(path, None)
-        self._parsed += len(module.text if module else "") - len(before.text if before else "")
+        replaced = self._modules.pop(path, None)
+        self._parsed_chars += len(module.text) if module else 0
+        self._parsed_chars -= len(replaced.text) if replaced else 0
         self._modules[path] = module
-        while self._parsed > _MAX_PARSED and len(self._modules) > 1:
+        while self._parsed_chars > _MAX_PARSED_CHARS and len(self._modules) > 1:
             _, oldest = self._modules.popitem(last=False)
-            self._parsed -= len(oldest.text) if oldest else 0
+            self._parsed_chars -= len(oldest.text) if oldest else 0
 
     def _in_python3(self, text: str, path: str) -> Module | None:
         try:
@@ -177,11 +176,11 @@ class Project:
             return Module(converted.text, path, self) if converted else None
 
     def member(self, path: str, name: str, seen: frozenset[tuple[str, str]] = frozenset()) -> str:
-        """The meaning of a name that is taken from a module of the tree.
+        """The qualified name of a member of one of the tree's modules.
 
         Returns:
-            A qualified name: of a library (`tensorflow.Session`), or `tree:PATH:NAME` for what the
-            tree defines itself, or `tree:PATH` for a module of it.
+            A name in a library (`tensorflow.Session`), `tree:PATH:NAME` for a definition in the
+            tree, or `tree:PATH` for a module of the tree.
         """
         if (path, name) in seen:
             return f"tree:{path}:{name}"

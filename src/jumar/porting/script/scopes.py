@@ -30,12 +30,13 @@ _BINDING = (ast.Name, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.
 
 @dataclass(frozen=True, eq=False)
 class Binding:
-    """One place that binds a name.
+    """A place that binds a name.
 
     Args:
+        kind: How it binds the name.
         node: The statement or argument.
-        value: What is assigned, entered by `with`, or looped over; None if that is not one
-            expression.
+        value: The expression that is assigned, entered by `with`, or looped over; None if there is
+            no single one.
         module: For an import, the module with its leading dots, `..models`.
         member: For `from module import member`; empty for `import module`.
     """
@@ -49,7 +50,10 @@ class Binding:
 
 @dataclass(eq=False)
 class Scope:
-    """The bindings of one function, class, comprehension or of the module itself."""
+    """The bindings of a function, class, comprehension or module.
+
+    `elsewhere` maps names that are declared `global` or `nonlocal` to the scopes that bind them.
+    """
 
     node: ScopeNode
     parent: "Scope | None"
@@ -93,7 +97,7 @@ class Scopes:
         return home, home.bindings[name.id] if home else []
 
     def scope_of(self, node: ast.AST) -> Scope:
-        """The innermost scope around a node; of a function or class: the one that it opens."""
+        """The innermost scope around a node; for a function or class, the scope that it opens."""
         current: ast.AST | None = node
         while current is not None:
             if current in self._scopes:
@@ -182,13 +186,10 @@ class Scopes:
                 scope.elsewhere[name] = (
                     self.module
                     if isinstance(node, ast.Global)
-                    else self._enclosing(name, scope) or self.module
+                    else (scope.parent and self._home(name, scope.parent)) or self.module
                 )
         elif isinstance(node, ast.ExceptHandler) and node.name:
             scope.bindings[node.name].append(Binding("other", node))
-
-    def _enclosing(self, name: str, scope: Scope) -> Scope | None:
-        return self._home(name, scope.parent) if scope.parent else None
 
     def _target(self, name: str, scope: Scope) -> Scope:
         return scope.elsewhere.get(name, scope)
@@ -212,7 +213,7 @@ class Scopes:
 
 
 def _scope_of_child(node: ast.AST, child: ast.AST, outer: Scope, inner: Scope) -> Scope:
-    """The scope of a child of what opens one: arguments and decorators are outside."""
+    """The scope of a child of a node that opens a scope: arguments and decorators are outside."""
     if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
         return inner if child in node.body else outer
     if isinstance(node, ast.Lambda):

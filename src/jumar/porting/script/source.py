@@ -1,4 +1,4 @@
-"""A script's bytes as text and back, leaving everything that no edit touches unchanged."""
+"""Decode a script and encode it again, leaving everything that no edit touches unchanged."""
 
 import codecs
 import re
@@ -24,7 +24,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class SourceText:
-    """The text of a script without its byte order mark, with its own line endings."""
+    """The text of a script without its byte order mark, with its original line endings."""
 
     text: str
     encoding: str = "utf-8"
@@ -81,17 +81,17 @@ _BLOCK = re.compile(
     r"[^\r\n]*:[ \t]*(?:#[^\r\n]*)?(?:\r\n|\r|\n)(?P=outer)(?P<step>[ \t]+)\S",
     re.MULTILINE,
 )
-"""A compound statement and its first line; `Args:` of a docstring begins no block."""
+"""A compound statement and the first line of its block; `Args:` in a docstring does not match."""
 _MAX_BLOCKS = 500
-"""Blocks that are examined: one of them may be an example within a text."""
+"""Maximum number of blocks examined; several, since one may be an example within a string."""
 
 
 class Lines:
-    r"""Where the lines of a text begin, counted as Python's parser counts them.
+    r"""The lines of a text, split as Python's parser splits them.
 
     Args:
-        text: With line ends `\n`, `\r\n` or `\r`. The parser ends no line at a form feed, unlike
-            `str.splitlines`.
+        text: With line endings `\n`, `\r\n` or `\r`. Unlike `str.splitlines`, the parser does not
+            end a line at a form feed.
     """
 
     def __init__(self, text: str) -> None:
@@ -106,7 +106,7 @@ class Lines:
 
     @cached_property
     def indentation(self) -> str:
-        """One level of indentation, as in most indented blocks; else four spaces."""
+        """The most common indentation of a block; four spaces if there is none."""
         steps = Counter(match["step"] for match in islice(_BLOCK.finditer(self.text), _MAX_BLOCKS))
         step = next((step for step, _ in steps.most_common(1)), "")
         return step if step == "\t" or len(step) in (2, 3, 4, 8) else "    "
@@ -116,11 +116,11 @@ class Lines:
         return self.text.isascii()
 
     def offset(self, line: int, byte_column: int) -> int:
-        """The character offset of a position of Python's parser: line from 1, UTF-8 bytes."""
+        """The character offset of a parser position: line counted from 1, column in UTF-8 bytes."""
         start = self.starts[line - 1]
         if self.ascii:
             return start + byte_column
-        # The parser counts bytes of UTF-8 whatever the file's encoding.
+        # The parser counts UTF-8 bytes regardless of the file's encoding.
         end = self.starts[line] if line < len(self.starts) else len(self.text)
         content = self.text[start:end]
         if content.isascii():
@@ -141,6 +141,6 @@ class Lines:
         return self.starts[line] if line < len(self.starts) else len(self.text)
 
     def indent(self, offset: int) -> str:
-        """The white space at the beginning of the line that contains an offset."""
+        """The white space at the start of the line that contains an offset."""
         match = re.compile(r"[ \t\f]*").match(self.text, self.line_start(offset))
         return match[0] if match else ""

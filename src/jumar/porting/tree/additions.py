@@ -10,7 +10,7 @@ from jumar.ground.paths import read_text
 from jumar.porting.edits import TreeReport
 from jumar.porting.launch_files import ADDED_NAMES, added_files
 from jumar.porting.options import PortOptions, mixlist_name
-from jumar.porting.script.project import LARGEST_SCRIPT, Project
+from jumar.porting.script.project import MAX_SCRIPT_BYTES, Project
 from jumar.porting.script.source import Unreadable, decode
 from jumar.porting.tree.source_tree import SourceTree, as_tree
 
@@ -67,7 +67,9 @@ def _likely_entry(project: Project, scripts: dict[str, int]) -> str:
     if len(scripts) == 1:
         return next(iter(scripts))
     starting = [
-        path for path, size in scripts.items() if size <= LARGEST_SCRIPT and _starts(project, path)
+        path
+        for path, size in scripts.items()
+        if size <= MAX_SCRIPT_BYTES and _starts(project, path)
     ]
     if len(starting) == 1:
         return starting[0]

@@ -16,7 +16,7 @@ from jumar.porting.python2.conversion import to_python3, with_names_of_python3
 from jumar.porting.rewriting.concerned import may_concern
 from jumar.porting.rewriting.port_file import port_file
 from jumar.porting.rewriting.registry import rule_index
-from jumar.porting.script.project import LARGEST_SCRIPT, Project
+from jumar.porting.script.project import MAX_SCRIPT_BYTES, Project
 from jumar.porting.script.source import SourceText, Unreadable, decode
 from jumar.porting.tree.divisions import with_divisions
 from jumar.porting.tree.imports import start_keras
@@ -127,7 +127,7 @@ class ScriptPort:
         starts = path in self._starting
         if not starts and not may_concern(source, self._options):
             return _python2(source, path, self._project)
-        return port_file(source, path, self._project, self._options, whatever_words=starts)
+        return port_file(source, path, self._project, self._options, force=starts)
 
 
 def _no_script(root: Path, entries: tuple[Entry, ...]) -> UserError:
@@ -153,11 +153,11 @@ def _checked(content: bytes) -> bytes:
     Raises:
         Unreadable: It is too large, or has a line that is.
     """
-    if len(content) > LARGEST_SCRIPT:
+    if len(content) > MAX_SCRIPT_BYTES:
         raise Unreadable(
             Text(
-                en=f"larger than {LARGEST_SCRIPT // 1_000_000} MB: data rather than a script",
-                zh=f"超过 {LARGEST_SCRIPT // 1_000_000} MB：更像数据而不是脚本",
+                en=f"larger than {MAX_SCRIPT_BYTES // 1_000_000} MB: data rather than a script",
+                zh=f"超过 {MAX_SCRIPT_BYTES // 1_000_000} MB：更像数据而不是脚本",
             )
         )
     if max(map(len, re.split(b"[\r\n]", content))) > LONGEST_LINE:
@@ -256,7 +256,7 @@ def _parses(text: str) -> bool:
 def _not_a_script(project: Project, entry: Entry, options: PortOptions) -> FileReport:
     status = "unreadable" if entry.kind == "left out" else "copied"
     report = FileReport(path=entry.shown, status=status, note=entry.note)
-    if entry.kind != "file" or not entry.path.endswith(".ipynb") or entry.size > LARGEST_SCRIPT:
+    if entry.kind != "file" or not entry.path.endswith(".ipynb") or entry.size > MAX_SCRIPT_BYTES:
         return report
     try:
         content = project.content(entry.path)

@@ -8,7 +8,7 @@ from jumar.porting.rewriting.changes import Change, Leave, Replacement
 from jumar.porting.rewriting.editing import argument, is_open, keyword, literal, replace, wrap
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.script.expressions import is_left_out, is_none
+from jumar.porting.script.expressions import is_none, is_omitted
 
 _REASON = Text(
     en="one fused operator draws the mask and applies it; its second argument is the share that is "
@@ -69,7 +69,7 @@ def dropout(call: ast.Call, view: View) -> Iterator[Change]:
     if view.module.name_of(call.func) in _LAYERS:
         yield Leave(node=call, reason=_LAYER)
         return
-    if not is_left_out(argument(call, "noise_shape", 2)):
+    if not is_omitted(argument(call, "noise_shape", 2)):
         yield Leave(node=call, reason=_SMALLER_MASK)
         return
     rate = keyword(call, "rate")

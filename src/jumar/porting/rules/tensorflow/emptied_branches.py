@@ -25,7 +25,7 @@ def emptied_branches(node: ast.If, view: View) -> Iterator[Change]:
     if isinstance(parent, ast.If) and node in parent.orelse and is_empty(parent):
         # `elif`: it goes with the branch that it belongs to.
         return
-    if not is_empty(node) or ast.unparse(node.test) in view.own_empty:
+    if not is_empty(node) or ast.unparse(node.test) in view.originally_empty:
         return
     if isinstance(parent, ast.If) and parent.orelse == [node] and _is_elif(node, view):
         return

@@ -22,7 +22,7 @@ from jumar.porting.rules.tensorflow.estimator_plan import (
     minimal_config,
 )
 from jumar.porting.rules.tensorflow.run_config import default_npu_run_config
-from jumar.porting.script.expressions import is_left_out
+from jumar.porting.script.expressions import is_omitted
 
 _JOB = 'os.environ.setdefault("JOB_ID", "10086")'
 _FULL = Text(
@@ -175,4 +175,4 @@ def _converted(call: ast.Call, view: View) -> list[Replacement]:
 
 
 def _has_config(call: ast.Call, position: int) -> bool:
-    return not is_left_out(argument(call, "config", position))
+    return not is_omitted(argument(call, "config", position))

@@ -16,7 +16,7 @@ from jumar.porting.rules.tensorflow.training_scripts import (
     runs_train_op,
     trains,
 )
-from jumar.porting.script.expressions import is_left_out
+from jumar.porting.script.expressions import is_omitted
 
 _SAME = Text(
     en="every rank feeds what the script reads itself: all of them see the same data, or each "
@@ -91,7 +91,7 @@ def _fitted(view: View) -> Iterator[Change]:
 
 def _feeds(call: ast.Call) -> bool:
     """Whether a session run receives Python values."""
-    return not is_left_out(argument(call, "feed_dict", 1))
+    return not is_omitted(argument(call, "feed_dict", 1))
 
 
 def _fills_queue(call: ast.Call) -> bool:

@@ -10,7 +10,7 @@ from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.array_sizes import number_of, samples_in
 from jumar.porting.rules.tensorflow.keras_runs import runs_keras
-from jumar.porting.script.expressions import is_left_out
+from jumar.porting.script.expressions import is_omitted
 
 _STEPS = {"fit": ("steps_per_epoch", 12), "evaluate": ("steps", 5)}
 """With a number of steps the script itself defines what a batch is."""
@@ -59,15 +59,15 @@ def keras_last_batch(call: ast.Call, view: View) -> Iterator[Change]:
         return
     method = call.func.attr
     arrays, targets = argument(call, "x", 0), argument(call, "y", 1)
-    if arrays is None or is_left_out(targets) or _is_made_elsewhere(arrays, view):
+    if arrays is None or is_omitted(targets) or _is_made_elsewhere(arrays, view):
         return
     word, position = _STEPS[method]
-    if not is_left_out(argument(call, word, position)) or not runs_keras(call, view):
+    if not is_omitted(argument(call, word, position)) or not runs_keras(call, view):
         return
     size = argument(call, "batch_size", 2)
     if _is_all_of_it(size, arrays):
         return
-    batch = _DEFAULT_BATCH if is_left_out(size) else number_of(size, view)
+    batch = _DEFAULT_BATCH if is_omitted(size) else number_of(size, view)
     parts = _parts(call, method, arrays, view)
     cut = [number for number in parts if batch and number is not None and number % batch]
     if batch == 1 or (batch and None not in parts and not cut):
@@ -101,7 +101,7 @@ def _parts(call: ast.Call, method: str, arrays: ast.expr, view: View) -> list[in
             num_trained = int(samples * (1.0 - held_out_share))
             parts = [num_trained, samples - num_trained]
     validation = argument(call, "validation_data", _VALIDATION_SPLIT + 1)
-    if not is_left_out(validation):
+    if not is_omitted(validation):
         arrays_held_out = (
             validation.elts[0] if isinstance(validation, ast.Tuple | ast.List) else None
         )

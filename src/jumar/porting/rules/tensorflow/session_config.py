@@ -9,7 +9,7 @@ from jumar.porting.rewriting.editing import add_argument, argument, is_open, lit
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.host_sessions import host_only
-from jumar.porting.script.expressions import is_left_out
+from jumar.porting.script.expressions import is_omitted
 
 _SESSIONS = {
     "tensorflow.Session": ("config", 2),
@@ -124,7 +124,7 @@ def _session_creator(call: ast.Call, view: View) -> Iterator[Change]:
     """Give a `MonitoredSession` that opens its own session a creator with a configuration."""
     name = "session_creator"
     creator = argument(call, name, 0)
-    if not is_left_out(creator):
+    if not is_omitted(creator):
         # ChiefSessionCreator gets the configuration where it is created.
         return
     if creator is None and is_open(call):

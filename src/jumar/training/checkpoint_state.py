@@ -29,7 +29,7 @@ class SavedState:
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
     slots: Mapping[str, torch.Tensor] = field(default_factory=dict[str, torch.Tensor])
 
-    def by_place(self) -> dict[str, dict[str, torch.Tensor]]:
+    def by_position(self) -> dict[str, dict[str, torch.Tensor]]:
         """The slots grouped by the part of the key before the slot's own name."""
         slots: dict[str, dict[str, torch.Tensor]] = {}
         for name, value in self.slots.items():

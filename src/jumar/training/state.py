@@ -245,7 +245,7 @@ class TrainState:
             raise UserError(f"does not fit this recipe: {error}", where=path) from None
 
     def _resume(self, state: SavedState) -> None:
-        slots = state.by_place()
+        slots = state.by_position()
         for lane in self.lanes:
             name = lane.objective.name
             objective_state = state.values["objectives"][name]

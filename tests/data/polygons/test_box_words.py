@@ -104,12 +104,12 @@ def test_boxes_from_the_originals_maps_merge_as_in_its_python(parity: Path) -> N
     kept = best(means, sums, 0.2)
     expected = original["r/post/nms_python"]
     assert len(kept) == len(expected)
-    by_place = np.lexsort(means[kept][:, 0].round(2).T)
+    by_position = np.lexsort(means[kept][:, 0].round(2).T)
     theirs = np.lexsort(expected[:, :2].round(2).T)
     np.testing.assert_allclose(
-        means[kept][by_place].reshape(-1, 8), expected[theirs, :8], atol=5e-3
+        means[kept][by_position].reshape(-1, 8), expected[theirs, :8], atol=5e-3
     )
-    np.testing.assert_allclose(sums[kept][by_place], expected[theirs, 8], rtol=1e-5)
+    np.testing.assert_allclose(sums[kept][by_position], expected[theirs, 8], rtol=1e-5)
 
 
 def test_box_score_is_the_mean_of_its_pixels_as_in_the_original(parity: Path) -> None:

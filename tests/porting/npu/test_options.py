@@ -8,7 +8,7 @@ from jumar.porting.npu.option_rules import (
     ALWAYS_WRITTEN,
     COMBINATIONS,
     PART_PARAMETERS,
-    RUN_CONFIG_NOT_TAKEN,
+    RUN_CONFIG_MISSING,
     RUN_CONFIG_PARAMETERS,
 )
 from jumar.porting.npu.option_table import ADAPTER_OPTIONS, NPU_OPTIONS
@@ -40,7 +40,7 @@ def test_table_has_every_key_that_the_adapter_reads():
 
 def test_table_has_every_parameter_of_npurunconfig():
     assert len(RUN_CONFIG_PARAMETERS) == 76
-    assert not RUN_CONFIG_NOT_TAKEN & RUN_CONFIG_PARAMETERS.keys()
+    assert not RUN_CONFIG_MISSING & RUN_CONFIG_PARAMETERS.keys()
 
 
 @pytest.mark.parametrize("option", ADAPTER_OPTIONS.values(), ids=lambda option: option.key)

@@ -12,7 +12,7 @@ from fissix.pgen2.parse import ParseError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.porting.python2.conversion import REASONS, Converted, to_python3, with_names_of_python3
+from jumar.porting.python2.conversion import REASONS, Converted, to_python3, with_python3_names
 from jumar.porting.script.source import decode
 
 
@@ -180,7 +180,7 @@ NAMES = [
 
 
 def named(text: str) -> str:
-    found = with_names_of_python3(text, ast.parse(text), lambda name: name == "ConfigParser")
+    found = with_python3_names(text, ast.parse(text), lambda name: name == "ConfigParser")
     return found.text if found else text
 
 
@@ -192,7 +192,7 @@ def test_names_are_rewritten_in_files_that_python_3_parses(before: str, after: s
 
 def test_rewritten_names_are_no_findings_and_the_others_are_located_in_both_texts() -> None:
     text = "for i in xrange(3): x = d.keys()[0]\n"
-    found = with_names_of_python3(text, ast.parse(text), lambda _: False)
+    found = with_python3_names(text, ast.parse(text), lambda _: False)
     assert found is not None
     assert [(one.rule, str(one.place), str(one.place_after)) for one in found.findings] == [
         ("python2-list", "1:25", "1:24"),
@@ -343,7 +343,7 @@ def test_nothing_is_cached_in_the_home_directory(tmp_path: Path) -> None:
 
 def test_division_that_fails_in_python_3_is_found_without_other_python_2_names() -> None:
     text = "def blocks(x, size):\n    k = x.shape[0] / size\n    return x[: size * k], k / 2\n"
-    converted = with_names_of_python3(text, ast.parse(text), lambda _: False)
+    converted = with_python3_names(text, ast.parse(text), lambda _: False)
     assert converted is not None
     (finding,) = converted.findings
     assert (finding.rule, str(finding.place), finding.severity) == (
@@ -351,7 +351,5 @@ def test_division_that_fails_in_python_3_is_found_without_other_python_2_names()
         "2:9",
         "blocking",
     )
-    assert finding.todo.en == "Write //, which rounds down as / did in Python 2."
-    assert (
-        with_names_of_python3(text.replace(" / ", " // "), ast.parse("x"), lambda _: False) is None
-    )
+    assert finding.todo.en == "Use //, which rounds down like / in Python 2."
+    assert with_python3_names(text.replace(" / ", " // "), ast.parse("x"), lambda _: False) is None

@@ -125,7 +125,7 @@ def names_of(own: Sequence[nn.Parameter]) -> dict[nn.Parameter, str]:
 
 def restore(optimizer: Optimizer, named: Mapping[nn.Parameter, str], state: SavedState) -> None:
     groups = state.values["objectives"]["all"]["groups"]
-    restore_optimizer(optimizer, named, "all", state.by_place(), groups)
+    restore_optimizer(optimizer, named, "all", state.by_position(), groups)
 
 
 @pytest.mark.parametrize("settings", WAYS)
@@ -228,7 +228,7 @@ def test_another_number_of_groups_is_refused(tmp_path: Path) -> None:
     for other in (groups[:1], [*groups, groups[0]]):
         with pytest.raises(ValueError, match=r"zip\(\)"):
             restore_optimizer(
-                create(Momentum(), own), names_of(own), "all", state.by_place(), other
+                create(Momentum(), own), names_of(own), "all", state.by_position(), other
             )
 
 

@@ -16,7 +16,7 @@ from jumar.porting.check.interpreter import Interpreter
 from jumar.porting.check.record import Record, read_record
 from jumar.porting.check.supervision import supervise
 from jumar.porting.check.workspace import Workspace, in_workspace, make_workspace
-from jumar.porting.python2.conversion import to_python3, with_names_of_python3
+from jumar.porting.python2.conversion import to_python3, with_python3_names
 from jumar.porting.script.project import MAX_SCRIPT_BYTES
 from jumar.porting.script.source import Unreadable, decode
 from jumar.porting.standin import RECORD_VARIABLE, standin_folder
@@ -141,7 +141,7 @@ def _convert(tree: Path) -> Iterator[str]:
             if syntax_tree is None:
                 converted = to_python3(source.text)
             else:
-                converted = with_names_of_python3(source.text, syntax_tree, lambda _: False)
+                converted = with_python3_names(source.text, syntax_tree, lambda _: False)
         except (OSError, Unreadable, ValueError, RecursionError, MemoryError):
             continue
         if converted is not None and converted.text != source.text:

@@ -1,1 +1,1 @@
-"""Data about the NPU's TensorFlow adapter: names, options, support of the API."""
+"""Data about the NPU's TensorFlow adapter: its names, options and API support."""

@@ -1,7 +1,7 @@
-"""The support level of each API in the adapter for TensorFlow 1.15: its converter's table, as data.
+"""The support level of each TensorFlow 1.15 API in the adapter.
 
-The names and levels are those of `tf1.15_api_support_list.xlsx` of the repository
-Ascend/tensorflow, state of December 2023; the words are ours.
+The names and levels come from `tf1.15_api_support_list.xlsx` in the repository Ascend/tensorflow,
+as of December 2023; the descriptions are ours.
 """
 
 import json
@@ -15,22 +15,23 @@ Level = Literal[
     "supported", "ported", "harmless", "deprecated", "analysed", "contradictory", "unsupported"
 ]
 LEVELS: dict[Level, Text] = {
-    "supported": Text(en="supported as it is", zh="支持，无需修改"),
+    "supported": Text(en="supported without changes", zh="支持，无需修改"),
     "ported": Text(en="supported after porting", zh="移植后支持"),
     "harmless": Text(
-        en="not supported, and does nothing that a port needs", zh="不支持，但不影响移植后的脚本"
+        en="not supported, but not needed after porting", zh="不支持，但不影响移植后的脚本"
     ),
     "deprecated": Text(
-        en="deprecated in TensorFlow 1.15; it works where its operators do",
+        en="deprecated in TensorFlow 1.15; works if its operators are supported",
         zh="TensorFlow 1.15 已弃用；所含算子受支持时可用",
     ),
     "analysed": Text(en="not yet analysed: it may fail", zh="尚未分析，可能失败"),
     "contradictory": Text(
-        en="listed as supported, with the remark that it is not", zh="清单标为支持，备注却称不支持"
+        en="listed as supported, but with a remark that it is not",
+        zh="清单标为支持，备注却称不支持",
     ),
     "unsupported": Text(en="not supported", zh="不支持"),
 }
-"""What the levels mean."""
+"""The description of each level."""
 
 
 class _Table(TypedDict):
@@ -54,5 +55,5 @@ def release() -> str:
 
 
 def names_of(*levels: Level) -> tuple[str, ...]:
-    """The listed names of some levels."""
+    """The names that are listed with one of the levels."""
     return tuple(name for level in levels for name in _table()["names"][level])

@@ -19,7 +19,7 @@ NPU_INIT_NAMES = frozenset(
         # Modules.
         "npu_ops npu_unary_ops npu_rnn npu_scope npu_strategy keras_to_npu npu_plugin util "
         "hccl_ops npu_embedding "
-        # TensorFlow's own that leak.
+        # TensorFlow's names, which leak through the star import.
         "tf os config_pb2 rewriter_config_pb2 RewriterConfig session session_run_hook backend "
         # Ranks.
         "create_group destroy_group get_rank_size get_local_rank_size get_rank_id "

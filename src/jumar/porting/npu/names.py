@@ -1,9 +1,9 @@
-"""The public names of the real `npu_bridge`, module by module: what ported code may contain.
+"""The public names of each module of the real `npu_bridge`: ported code may use only these.
 
 Recorded from the Python files below `tf_adapter/python/npu_bridge` of the repository
-Ascend/tensorflow, branch master, commit 085a7b2e of 2023-12-15: what each file defines, and what
-`npu_init` imports; `gen_` handles and gradients of operators are left out. The operators are those
-that `tf_adapter/ops` of that commit registers. The two `hccl` modules are not in that repository;
+Ascend/tensorflow, branch master, commit 085a7b2e of 2023-12-15: the definitions in each file and
+the imports of `npu_init`, except `gen_` handles and gradients of operators. The operators are those
+registered in `tf_adapter/ops` of that commit. The two `hccl` modules are not in that repository;
 their names are those that `npu_init` imports from them.
 """
 
@@ -220,10 +220,10 @@ _OPERATORS = """
 NPU_NAMES: dict[str, frozenset[str]] = {
     module: frozenset(names.split()) for module, names in _MODULES.items()
 }
-"""Module to its public names."""
+"""The public names of each module."""
 
 NPU_OPERATORS = frozenset(_OPERATORS.split())
-"""Names below the handles of compiled operators, such as `npu_unary_ops.gelu`."""
+"""Operators, which are attributes of the handles below: `npu_unary_ops.gelu`."""
 
 OPERATOR_HANDLES = frozenset(
     {
@@ -238,23 +238,23 @@ _RENAMED = {
     "npu_bridge.npu_init.npu_embedding": "npu_bridge.embedding",
     "npu_bridge.npu_init.npu_unary_ops": "npu_bridge.estimator.npu_unary_ops.npu_unary_ops",
 }
-"""Names in `npu_init` that differ from the module or handle they stand for."""
+"""Names in `npu_init` that differ from the module or handle they refer to."""
 
 _FOREIGN = frozenset(
     {"tf", "os", "config_pb2", "rewriter_config_pb2", "RewriterConfig", "session"}
     | {"session_run_hook", "backend"}
 )
-"""Names that `npu_init` re-exports; what is below them does not belong to npu_bridge."""
+"""Names that `npu_init` re-exports from elsewhere; any attribute of them is accepted."""
 
 
 def is_npu_name(dotted: str) -> bool:
-    """Whether the real package has a module or public name.
+    """Whether a name is a module or public name of the real package.
 
-    Modules that another module imports are followed, such as `npu_bridge.npu_init.util` in
+    Imported modules are followed, such as `npu_bridge.npu_init.util` in
     `npu_bridge.npu_init.util.set_iteration_per_loop`; attributes of classes are not recorded.
 
     Args:
-        dotted: The full name, from `npu_bridge` or `hccl` on.
+        dotted: The full name, starting with `npu_bridge` or `hccl`.
     """
     parts = dotted.split(".")
     if any(module == dotted or module.startswith(dotted + ".") for module in NPU_NAMES):

@@ -1,4 +1,4 @@
-"""Which options of NpuOptimizer exclude or need others; the arguments of NPURunConfig."""
+"""Constraints between options of NpuOptimizer, and the parameters of NPURunConfig."""
 
 from jumar.porting.edits import Severity, Text
 from jumar.porting.npu.option_table import NPU_OPTIONS, Combination, Condition
@@ -30,27 +30,27 @@ def _needs(
     severity: Severity = "blocking",
 ) -> Combination:
     names = " / ".join(dict.fromkeys(condition.key for condition in needed))
-    stops = severity == "blocking"
+    is_blocking = severity == "blocking"
     return Combination(
-        rule="lint-option-needs" if stops else "lint-option-unused",
+        rule="lint-option-needs" if is_blocking else "lint-option-unused",
         when=when,
         needs=needed,
         severity=severity,
         reason=Text(
             en=f"{when.key} without {names}: the session fails"
-            if stops
+            if is_blocking
             else f"{when.key} is only read together with {names}",
             zh=f"{when.key} 缺少 {names}，会话会报错"
-            if stops
+            if is_blocking
             else f"只有同时设置 {names} 时才读取 {when.key}",
         ),
         todo=todo,
     )
 
 
-_ONE = Text(en="Keep one of the two.", zh="只保留其中一个。")
+_KEEP_ONE = Text(en="Keep only one of the two.", zh="只保留其中一个。")
 _DUMP_PATH = Text(
-    en="Set dump_path to a folder that exists, readable and writable.",
+    en="Set dump_path to an existing folder that is readable and writable.",
     zh="请设置 dump_path，其目录须已存在且可读写。",
 )
 _TOGETHER = Text(
@@ -58,13 +58,15 @@ _TOGETHER = Text(
     zh="input_shape、dynamic_dims、dynamic_node_type 须同时设置或都不设置。",
 )
 _HARMLESS = ("dump_path", "dump_mode")
-"""Scripts keep these beside a switch that is off."""
-_SWITCH = Text(en="Switch it on, or omit this.", zh="请打开对应开关，或删除该选项。")
+"""Options that scripts often keep although their switch is off; not worth a finding."""
+_SWITCH = Text(en="Enable that switch, or remove this option.", zh="请打开对应开关，或删除该选项。")
 
 COMBINATIONS = (
-    _excludes(Condition(key="precision_mode"), Condition(key="precision_mode_v2"), todo=_ONE),
+    _excludes(Condition(key="precision_mode"), Condition(key="precision_mode_v2"), todo=_KEEP_ONE),
     _excludes(
-        Condition(key="enable_compress_weight"), Condition(key="compress_weight_conf"), todo=_ONE
+        Condition(key="enable_compress_weight"),
+        Condition(key="compress_weight_conf"),
+        todo=_KEEP_ONE,
     ),
     _excludes(
         Condition(key="mix_compile_mode", values=_ON),
@@ -114,11 +116,11 @@ COMBINATIONS = (
         severity="look",
         reason=Text(
             en="profiling_mode without profiling_options: old releases of the adapter fail, "
-            "new ones write to the working folder",
+            "newer ones write to the working directory",
             zh="profiling_mode 未配 profiling_options：旧版适配器会报错退出，新版写入当前目录",
         ),
         todo=Text(
-            en="Set profiling_options, with an output folder that exists.",
+            en="Set profiling_options, with an existing output folder.",
             zh="请设置 profiling_options，其 output 目录须已存在。",
         ),
     ),
@@ -136,9 +138,9 @@ RUN_CONFIG_PARAMETERS = _CLASSES["NPURunConfig"]
 """The parameters of NPURunConfig with their defaults, branch master of December 2023."""
 
 RUN_CONFIG_POSITIONAL = tuple(RUN_CONFIG_PARAMETERS)[:11]
-"""Those that all releases have in the same position."""
+"""The parameters that have the same position in all releases."""
 
-RUN_CONFIG_NOT_TAKEN = frozenset(
+RUN_CONFIG_MISSING = frozenset(
     {
         "device_fn",
         "protocol",
@@ -179,7 +181,7 @@ PROFILING_KEYS: dict[str, tuple[str, ...]] = {
     ),
     "msproftx": ("on", "off"),
 }
-"""The keys of the JSON in profiling_options, with their values; empty for any text."""
+"""The keys of the JSON in profiling_options, with their allowed values; empty if all are."""
 
 ALWAYS_WRITTEN = (
     "iterations_per_loop",
@@ -189,4 +191,4 @@ ALWAYS_WRITTEN = (
     "enable_dump",
     "enable_dump_debug",
 )
-"""Options that NPUEstimator always writes into its own block, over the session's value."""
+"""Options that NPUEstimator always writes into its own block, overriding the session's values."""

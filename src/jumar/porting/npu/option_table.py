@@ -1,6 +1,6 @@
 """The options of NpuOptimizer: names, defaults, allowed values.
 
-The table itself is `options.json` of the stand-in, which reads it on a Python that has no jumar.
+The table itself is `options.json` of the stand-in, which reads it in a Python without jumar.
 `since` is a release that is known to have the option; earlier ones were not checked. It is empty if
 unknown.
 """
@@ -22,17 +22,17 @@ class NpuOption:
     Args:
         key: The key.
         field: The field of the value that the adapter reads: `b`, `i` or `s`.
-        default: The value if it is not set; None for none.
-        allowed: The allowed values, as text; empty for any.
-        mixed: Those of `allowed` that compute in mixed precision.
-        minimum: Smallest number.
-        maximum: Largest number.
-        pattern: Regular expression that the whole text must match.
+        default: The value if the key is not set; None if there is no default.
+        allowed: The allowed values, as text; empty if all are allowed.
+        mixed: The allowed values that select mixed precision.
+        minimum: The smallest allowed number.
+        maximum: The largest allowed number.
+        pattern: A regular expression that the whole text must match.
         example: A text that matches the pattern.
-        read_with: It is only read if one of these keys is true.
+        read_with: Keys; the adapter reads the option only if one of them is true.
         status: Whether the current adapter reads it.
         since: A release that reads it.
-        note: What to do about it.
+        note: What to do about it if it is deprecated or not read.
     """
 
     key: str
@@ -49,8 +49,8 @@ class NpuOption:
     since: str = ""
     note: Text | None = None
 
-    def takes(self, language: Language) -> str:
-        """The allowed values, in words."""
+    def allowed_text(self, language: Language) -> str:
+        """A description of the allowed values."""
         if self.allowed:
             return ", ".join(self.allowed)
         if self.pattern:
@@ -64,7 +64,7 @@ class NpuOption:
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
-    """A key that is set, or set to one of some values; values as text."""
+    """Holds if a key is set or, with `values`, if it is set to one of them; values as text."""
 
     key: str
     values: tuple[str, ...] = ()
@@ -76,12 +76,12 @@ class Combination:
 
     Args:
         rule: Id of the finding.
-        when: When it applies.
-        needs: One of these has to hold.
-        excludes: This must not hold.
-        above: With `excludes`: only numbers above it are forbidden.
+        when: When the constraint applies.
+        needs: Conditions, at least one of which must hold.
+        excludes: A condition that must not hold.
+        above: With `excludes`, only numbers above it are forbidden.
         severity: Severity of a violation.
-        reason: Why.
+        reason: What is wrong.
         todo: What to do.
     """
 
@@ -100,7 +100,7 @@ def _options() -> dict[str, NpuOption]:
     notes = {name: Text(**texts) for name, texts in data["notes"].items()}
     options: dict[str, NpuOption] = {}
     for key, entry in data["options"].items():
-        # Keys that only the stand-in needs.
+        # Only the stand-in needs `unread`.
         fields = {name: value for name, value in entry.items() if name != "unread"}
         for name in ("allowed", "mixed", "read_with"):
             fields[name] = tuple(entry.get(name, ()))
@@ -110,7 +110,7 @@ def _options() -> dict[str, NpuOption]:
 
 
 NPU_OPTIONS = _options()
-"""Options that the adapter reads, and others that scripts set although it does not."""
+"""Options that the adapter reads, and others that scripts set although it ignores them."""
 
 ADAPTER_OPTIONS = {
     key: option for key, option in NPU_OPTIONS.items() if option.status != "not read"

@@ -1,7 +1,7 @@
-"""What the adapter reads from NpuOptimizer and NPURunConfig, as data, and checks of it.
+"""Checks of the options of NpuOptimizer and the arguments of NPURunConfig.
 
-Source: `tf_adapter/util/npu_attrs.cc` and `npu_bridge/estimator/npu/npu_config.py` of the
-repository Ascend/tensorflow; TensorFlow 1.15 for the types that its messages accept.
+Sources: `tf_adapter/util/npu_attrs.cc` and `npu_bridge/estimator/npu/npu_config.py` in the
+repository Ascend/tensorflow; TensorFlow 1.15 for the types that the fields of an option accept.
 """
 
 import re
@@ -13,7 +13,7 @@ from jumar.porting.edits import Confidence, Severity, Text
 from jumar.porting.npu.option_rules import (
     COMBINATIONS,
     PROFILING_KEYS,
-    RUN_CONFIG_NOT_TAKEN,
+    RUN_CONFIG_MISSING,
     RUN_CONFIG_PARAMETERS,
 )
 from jumar.porting.npu.option_table import NPU_OPTIONS, Combination, Condition, NpuOption
@@ -23,10 +23,10 @@ Plain = bool | int | float | str | bytes
 
 @dataclass(frozen=True, kw_only=True)
 class OptionValue:
-    """How an option is set: the field of the message, and the value if the script states it.
+    """The value that a script sets an option to, and the field that it sets.
 
-    `field` is None for arguments of NPURunConfig, which have no fields; `value` is None if it
-    is only known when the script runs; `tf.compat.as_bytes("...")` is the bytes.
+    `field` is None for arguments of NPURunConfig, which have no fields; `value` is None if it is
+    only known at run time, and bytes for `tf.compat.as_bytes("...")`.
     """
 
     field: str | None
@@ -35,7 +35,7 @@ class OptionValue:
 
 @dataclass(frozen=True, kw_only=True)
 class OptionProblem:
-    """A problem with one option, or with two together; `key` is where to show it."""
+    """A problem with an option or a combination of two; it is shown at the option `key`."""
 
     key: str
     excluded: str = ""
@@ -47,10 +47,10 @@ class OptionProblem:
 
 
 def check_options(values: Mapping[str, OptionValue]) -> list[OptionProblem]:
-    """What is wrong with a block of NpuOptimizer, in the order of the keys.
+    """Check a block of NpuOptimizer; problems are in the order of the keys.
 
     Args:
-        values: Options by the key of `parameter_map`.
+        values: Options by their key in `parameter_map`.
     """
     problems: list[OptionProblem] = []
     for key, setting in values.items():
@@ -62,27 +62,25 @@ def check_options(values: Mapping[str, OptionValue]) -> list[OptionProblem]:
     return problems + check_combinations(values)
 
 
-def check_option(option: NpuOption, given: OptionValue) -> list[OptionProblem]:
-    """What is wrong with one option of a block: its status, its field, its value."""
-    problems: list[OptionProblem] = []
-    if option.status != "current":
-        problems.append(_outdated(option))
+def check_option(option: NpuOption, setting: OptionValue) -> list[OptionProblem]:
+    """Check the status, field and value of one option of a block."""
+    problems = [_outdated(option)] if option.status != "current" else []
     if option.status == "not read":
         return problems
-    if given.field is not None and given.field != option.field:
-        return [*problems, _wrong_field(option, given.field)]
-    wrong = _wrong_type(option, given) if given.field else None
-    if wrong:
-        return [*problems, wrong]
-    return problems + _wrong_value(option, given.value)
+    if setting.field is not None and setting.field != option.field:
+        return [*problems, _wrong_field(option, setting.field)]
+    type_problem = _wrong_type(option, setting) if setting.field else None
+    if type_problem:
+        return [*problems, type_problem]
+    return problems + _wrong_value(option, setting.value)
 
 
 def check_run_config(values: Mapping[str, OptionValue]) -> list[OptionProblem]:
-    """What is wrong with the arguments of NPURunConfig."""
+    """Check the arguments of NPURunConfig."""
     problems: list[OptionProblem] = []
     for name, setting in values.items():
-        if name in RUN_CONFIG_NOT_TAKEN:
-            problems.append(_not_taken(name))
+        if name in RUN_CONFIG_MISSING:
+            problems.append(_missing_parameter(name))
         elif name not in RUN_CONFIG_PARAMETERS:
             problems.append(_unknown_parameter(name))
         elif name in NPU_OPTIONS:
@@ -104,14 +102,14 @@ def check_run_config(values: Mapping[str, OptionValue]) -> list[OptionProblem]:
                     en="save_checkpoints_steps and save_checkpoints_secs are mutually exclusive",
                     zh="save_checkpoints_steps 与 save_checkpoints_secs 互斥",
                 ),
-                todo=Text(en="Keep one of them.", zh="只保留其中一个。"),
+                todo=Text(en="Keep only one of the two.", zh="只保留其中一个。"),
             )
         )
     return problems + check_combinations(values)
 
 
 def check_combinations(values: Mapping[str, OptionValue]) -> list[OptionProblem]:
-    """The options that exclude or need each other."""
+    """Check the constraints between options."""
     return [
         OptionProblem(
             key=combination.when.key,
@@ -123,12 +121,12 @@ def check_combinations(values: Mapping[str, OptionValue]) -> list[OptionProblem]
             todo=combination.todo,
         )
         for combination in COMBINATIONS
-        if _broken(combination, values)
+        if _is_violated(combination, values)
     ]
 
 
 def check_profiling_options(settings: Mapping[str, object]) -> list[OptionProblem]:
-    """What is wrong with the parsed JSON of `profiling_options`."""
+    """Check the parsed JSON of `profiling_options`."""
     problems: list[OptionProblem] = []
     for key, value in settings.items():
         allowed = PROFILING_KEYS.get(key)
@@ -140,7 +138,7 @@ def check_profiling_options(settings: Mapping[str, object]) -> list[OptionProble
                         en=f"profiling_options has no key '{key}'; it is ignored",
                         zh=f"profiling_options 没有键“{key}”，会被忽略",
                     ),
-                    _meant(near, PROFILING_KEYS),
+                    _suggestion(near, PROFILING_KEYS),
                 )
             )
         elif not isinstance(value, str) or (allowed and value not in allowed):
@@ -151,14 +149,14 @@ def check_profiling_options(settings: Mapping[str, object]) -> list[OptionProble
                         en=f"{key} of profiling_options is {value!r}, not one of: {choices}",
                         zh=f"profiling_options 的 {key} 为 {value!r}，应为字符串：{choices}",
                     ),
-                    Text(en=f"Write one of: {choices}.", zh=f"请改为其中之一：{choices}。"),
+                    Text(en=f"Use one of: {choices}.", zh=f"请改为其中之一：{choices}。"),
                 )
             )
     if "output" not in settings:
         problems.append(
             _profiling(
                 Text(
-                    en="profiling_options without output",
+                    en="profiling_options has no output",
                     zh="profiling_options 中没有 output",
                 ),
                 Text(
@@ -171,7 +169,7 @@ def check_profiling_options(settings: Mapping[str, object]) -> list[OptionProble
 
 
 def _holds(condition: Condition, values: Mapping[str, OptionValue], *, unknown: bool) -> bool:
-    """Whether an option is set as a condition requires; `unknown` if only known at run time."""
+    """Whether an option is set as a condition requires; `unknown` if its value is not known."""
     setting = values.get(condition.key)
     if setting is None:
         return False
@@ -182,25 +180,21 @@ def _holds(condition: Condition, values: Mapping[str, OptionValue], *, unknown: 
     return _as_text(setting.value) in condition.values
 
 
-def _broken(combination: Combination, values: Mapping[str, OptionValue]) -> bool:
-    # An unknown value counts as right: people switch off a linter that complains about variables.
+def _is_violated(combination: Combination, values: Mapping[str, OptionValue]) -> bool:
+    # An unknown value counts as correct: people disable a linter that complains about variables.
     if not _holds(combination.when, values, unknown=False):
         return False
-    if combination.excludes and _holds(combination.excludes, values, unknown=False):
-        return combination.above is None or _above(values, combination)
+    excluded = combination.excludes
+    if excluded and _holds(excluded, values, unknown=False):
+        value = values[excluded.key].value
+        return combination.above is None or (isinstance(value, int) and value > combination.above)
     return bool(combination.needs) and not any(
         _holds(condition, values, unknown=True) for condition in combination.needs
     )
 
 
-def _above(values: Mapping[str, OptionValue], combination: Combination) -> bool:
-    assert combination.excludes is not None
-    value = values[combination.excludes.key].value
-    return isinstance(value, int) and combination.above is not None and value > combination.above
-
-
 def _as_text(value: Plain) -> str:
-    """A value as written in conditions: bytes as text, numbers and booleans as in Python."""
+    """A value in the form used in conditions: bytes as text, numbers and booleans as in Python."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
@@ -215,7 +209,7 @@ def _unknown_key(key: str) -> OptionProblem:
             en=f"NpuOptimizer has no option '{key}'; the adapter silently ignores it",
             zh=f"NpuOptimizer 没有选项“{key}”，适配器会静默忽略它",
         ),
-        todo=_meant(near, ()),
+        todo=_suggestion(near, ()),
     )
 
 
@@ -229,7 +223,7 @@ def _unknown_parameter(name: str) -> OptionProblem:
             zh=f"它是会话选项：请在 session_config 的 parameter_map['{name}'] 中设置。",
         )
     else:
-        todo = _meant(nearest(name, RUN_CONFIG_PARAMETERS), ())
+        todo = _suggestion(nearest(name, RUN_CONFIG_PARAMETERS), ())
     return OptionProblem(
         key=name,
         rule="lint-unknown-run-config",
@@ -237,24 +231,24 @@ def _unknown_parameter(name: str) -> OptionProblem:
         # Releases differ: 31 parameters in the first, 76 in the last.
         confidence="likely",
         reason=Text(
-            en=f"NPURunConfig has no parameter '{name}': TypeError when it is created",
+            en=f"NPURunConfig has no parameter '{name}': creating it raises TypeError",
             zh=f"NPURunConfig 没有参数“{name}”：构造时抛出 TypeError",
         ),
         todo=todo,
     )
 
 
-def _not_taken(name: str) -> OptionProblem:
+def _missing_parameter(name: str) -> OptionProblem:
     return OptionProblem(
         key=name,
         rule="lint-unknown-run-config",
         severity="blocking",
         confidence="certain",
         reason=Text(
-            en=f"NPURunConfig does not take RunConfig's '{name}'",
+            en=f"NPURunConfig does not accept RunConfig's parameter '{name}'",
             zh=f"NPURunConfig 不支持 RunConfig 的“{name}”",
         ),
-        todo=Text(en="Leave it out.", zh="请删除该参数。"),
+        todo=Text(en="Remove it.", zh="请删除该参数。"),
     )
 
 
@@ -274,7 +268,7 @@ def _outdated(option: NpuOption) -> OptionProblem:
         severity="look",
         confidence="certain",
         reason=reason,
-        todo=option.note or Text(en="Leave it out.", zh="请删除该选项。"),
+        todo=option.note or Text(en="Remove it.", zh="请删除该选项。"),
     )
 
 
@@ -282,20 +276,20 @@ _MEANING = {"b": "bool", "i": "int", "s": "bytes"}
 
 
 def _wrong_field(option: NpuOption, field: str) -> OptionProblem:
-    # An absent field of a protobuf oneof reads as zero; jit_compile alone is checked.
-    stops = option.key == "jit_compile"
-    reads = {"b": "False", "i": "0", "s": "''"}[option.field]
+    # An unset field of a protobuf oneof reads as zero; the adapter checks only jit_compile.
+    is_checked = option.key == "jit_compile"
+    value_read = {"b": "False", "i": "0", "s": "''"}[option.field]
     is_known_field = field in _MEANING
     return OptionProblem(
         key=option.key,
         rule="lint-option-field",
-        severity="blocking" if stops or not is_known_field else "accuracy",
+        severity="blocking" if is_checked or not is_known_field else "accuracy",
         confidence="certain",
         reason=Text(
             en=f"'{option.key}' is set in field .{field}, but read from .{option.field}"
-            + (": the session fails" if stops else f", where it is {reads}"),
+            + (": the session fails" if is_checked else f", where it is {value_read}"),
             zh=f"“{option.key}”写入了 .{field}，而适配器读取 .{option.field}"
-            + ("：会话报错" if stops else f"，读到的是 {reads}"),
+            + ("：会话报错" if is_checked else f"，读到的是 {value_read}"),
         ),
         todo=Text(
             en=f"Set .{option.field} to a value of type {_MEANING[option.field]}.",
@@ -305,7 +299,7 @@ def _wrong_field(option: NpuOption, field: str) -> OptionProblem:
 
 
 def _wrong_type(option: NpuOption, setting: OptionValue) -> OptionProblem | None:
-    """The problem of a value that the message refuses with TypeError in TensorFlow 1.15."""
+    """The problem with a value that its field rejects with TypeError in TensorFlow 1.15."""
     value = setting.value
     fits = {
         "b": isinstance(value, bool | int | float),
@@ -321,11 +315,11 @@ def _wrong_type(option: NpuOption, setting: OptionValue) -> OptionProblem | None
         severity="blocking",
         confidence="certain",
         reason=Text(
-            en=f"field .{option.field} takes {_MEANING[option.field]}, not {value!r}: TypeError",
+            en=f"field .{option.field} accepts {_MEANING[option.field]}, not {value!r}: TypeError",
             zh=f".{option.field} 只接受 {_MEANING[option.field]}，不接受 {value!r}：抛出 TypeError",
         ),
         todo=Text(
-            en="Write tf.compat.as_bytes(...) around it." if is_text else "Change the value.",
+            en="Wrap it in tf.compat.as_bytes(...)." if is_text else "Change the value.",
             zh="请用 tf.compat.as_bytes(...) 转换。" if is_text else "请修改该值。",
         ),
     )
@@ -335,13 +329,13 @@ def _wrong_value(option: NpuOption, value: Plain | None) -> list[OptionProblem]:
     if value is None:
         return []
     text = _as_text(value)
-    wrong = bool(option.allowed) and text not in option.allowed
+    is_invalid = bool(option.allowed) and text not in option.allowed
     if isinstance(value, int) and option.field == "i":
-        wrong |= option.minimum is not None and value < option.minimum
-        wrong |= option.maximum is not None and value > option.maximum
+        is_invalid |= option.minimum is not None and value < option.minimum
+        is_invalid |= option.maximum is not None and value > option.maximum
     if option.pattern and option.field == "s":
-        wrong |= re.fullmatch(option.pattern, text) is None or not _steps_ascend(option, text)
-    if not wrong:
+        is_invalid |= re.fullmatch(option.pattern, text) is None or not _steps_ascend(option, text)
+    if not is_invalid:
         return []
     near = nearest(text, option.allowed)
     return [
@@ -351,18 +345,23 @@ def _wrong_value(option: NpuOption, value: Plain | None) -> list[OptionProblem]:
             severity="blocking",
             confidence="certain",
             reason=Text(
-                en=f"'{option.key}' is {text!r}; it takes {option.takes('en')}",
-                zh=f"“{option.key}”的值为 {text!r}；可取值：{option.takes('zh')}",
+                en=f"'{option.key}' is {text!r}; allowed: {option.allowed_text('en')}",
+                zh=f"“{option.key}”的值为 {text!r}；可取值：{option.allowed_text('zh')}",
             ),
             todo=Text(en=f"Did you mean {near!r}?", zh=f"是否想写 {near!r}？")
             if near
-            else Text(en=f"Write {option.takes('en')}.", zh=f"请改为：{option.takes('zh')}。"),
+            else Text(
+                en=f"Change it to one of these: {option.allowed_text('en')}."
+                if option.allowed
+                else f"Change it: {option.allowed_text('en')}.",
+                zh=f"请改为：{option.allowed_text('zh')}。",
+            ),
         )
     ]
 
 
 def _steps_ascend(option: NpuOption, text: str) -> bool:
-    """Whether the ranges of dump_step ascend, and are at most a hundred; True for other options."""
+    """Whether dump_step has at most 100 ranges, which ascend; True for other options."""
     if option.key != "dump_step":
         return True
     groups = text.split("|")
@@ -370,13 +369,13 @@ def _steps_ascend(option: NpuOption, text: str) -> bool:
     return len(groups) <= 100 and all(int(first) < int(last) for first, last in ranges)
 
 
-def _meant(near: str, names: Mapping[str, object] | tuple[str, ...]) -> Text:
+def _suggestion(near: str, names: Mapping[str, object] | tuple[str, ...]) -> Text:
     if near:
         return Text(en=f"Did you mean '{near}'?", zh=f"是否想写“{near}”？")
     if names:
         listing = ", ".join(names)
-        return Text(en=f"Known: {listing}.", zh=f"可用的键：{listing}。")
-    return Text(en="Check its name, or omit it.", zh="请核对名称，或删除。")
+        return Text(en=f"Known keys: {listing}.", zh=f"可用的键：{listing}。")
+    return Text(en="Check its name, or remove it.", zh="请核对名称，或删除。")
 
 
 def _profiling(reason: Text, todo: Text) -> OptionProblem:

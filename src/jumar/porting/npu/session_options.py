@@ -1,11 +1,11 @@
-"""The options of a port as code, for a script's session block and NPURunConfig.
+"""The options of a port as code, for a script's session configuration or NPURunConfig.
 
-Both have the same content: NPUEstimator appends a block of its own to the session's. Its values
-win, and it expects a precision mode beside the op list in the same block. So a script with an
-Estimator gets its options as arguments of NPURunConfig, every other one through its sessions.
+Both set the same options. NPUEstimator appends its own block to that of the session; its values
+win, and it requires the precision mode in the same block as the op list. So scripts with an
+Estimator set their options as arguments of NPURunConfig, all others in their sessions.
 
-Expressions only use names that the texts of this module define, and `os` inside those, so that they
-do not depend on what a script imports or shadows.
+The expressions only use functions defined by the code of this module, which import what they need,
+so that they do not depend on what a script imports or shadows.
 """
 
 from jumar.launching.ported import OVERFLOW_FOLDER, PROFILING_FOLDER, TUNING_FOLDER, literal
@@ -18,7 +18,7 @@ PROFILING_FUNCTION = "npu_profiling_options"
 _FUNCTIONS = {
     FOLDER_FUNCTION: (
         "def npu_output_folder(name):",
-        '>"""Make a folder for what the NPU writes; the session fails where it is missing."""',
+        '>"""Create a folder for output of the NPU; without it, the session would fail."""',
         ">import os",
         ">",
         ">path = os.path.abspath(name)",
@@ -27,14 +27,14 @@ _FUNCTIONS = {
     ),
     BESIDE_FUNCTION: (
         "def npu_file_beside(name):",
-        '>"""The path of a file that lies next to this script."""',
+        '>"""Return the path of a file next to this script."""',
         ">import os",
         ">",
         ">return os.path.join(os.path.dirname(os.path.abspath(__file__)), name)",
     ),
     PROFILING_FUNCTION: (
         "def npu_profiling_options():",
-        '>"""What the profiler records; the folder it writes to is made."""',
+        '>"""Return the settings of the profiler, and create its output folder."""',
         ">import json",
         ">import os",
         ">",
@@ -46,7 +46,7 @@ _FUNCTIONS = {
         '>>"task_trace": "on",',
         '>>"hccl": "on",',
         '>>"aicpu": "on",',
-        # Older releases, whose profiler does not find these itself, fail without the two keys.
+        # Older releases, which cannot detect the two points themselves, fail without these keys.
         '>>"fp_point": "",',
         '>>"bp_point": "",',
         '>>"aic_metrics": "PipeUtilization",',
@@ -58,14 +58,14 @@ _FUNCTIONS = {
 def session_options(
     options: PortOptions, *, mixlist_path: str | None = None
 ) -> list[tuple[str, str, str]]:
-    """The contents of NpuOptimizer's `parameter_map`: key, field and Python expression.
+    """The entries of NpuOptimizer's `parameter_map`: key, field and Python expression.
 
-    The expressions call functions that `session_config_function` puts before its own.
+    The expressions call functions that `session_config_function` defines before its own.
 
     Args:
         options: The options of the port.
-        mixlist_path: The op list relative to the folder of the script, with forward slashes; by
-            default it lies next to the script.
+        mixlist_path: The op list's path relative to the folder of the script, with forward slashes;
+            by default, the list is in that folder.
     """
     block: list[tuple[str, str, str]] = []
     if options.precision:
@@ -77,7 +77,7 @@ def session_options(
     if options.iterations_per_loop > 1:
         block.append(("iterations_per_loop", "i", str(options.iterations_per_loop)))
     if options.distributed:
-        # Off by default in old releases, on in new ones.
+        # Off by default in old releases, on in newer ones.
         block.append(("hcom_parallel", "b", "True"))
     if options.profiling:
         block.append(("profiling_mode", "b", "True"))
@@ -87,8 +87,8 @@ def session_options(
         block.append(("dump_path", "s", f"{_folder(OVERFLOW_FOLDER)}.encode()"))
         block.append(("dump_debug_mode", "s", 'b"all"'))
     if options.auto_tune:
-        # auto_tune_mode ("RL,GA") belongs to releases without aoe_mode, and today's
-        # NPURunConfig does not take it; "2" tunes single operators.
+        # "2" tunes single operators. Releases without aoe_mode have auto_tune_mode ("RL,GA"), which
+        # newer ones do not accept in NPURunConfig.
         block.append(("aoe_mode", "s", 'b"2"'))
         block.append(("work_path", "s", f"{_folder(TUNING_FOLDER)}.encode()"))
     return block
@@ -125,16 +125,16 @@ def run_config_arguments(
 
 
 def run_config_imports(options: PortOptions) -> tuple[str, ...]:
-    """The names of `npu_bridge.npu_init` in the values of `run_config_arguments`."""
+    """The names of `npu_bridge.npu_init` that the values of `run_config_arguments` use."""
     names = [("ProfilingConfig", options.profiling), ("DumpConfig", options.overflow_dump)]
     return tuple(name for name, is_needed in names if is_needed)
 
 
 def run_config_functions(options: PortOptions, *, indent: str = "    ", newline: str = "\n") -> str:
-    """The functions that `run_config_arguments` calls, as Python 3.7; empty if it calls none.
+    """The functions that `run_config_arguments` calls, in Python 3.7; empty if it calls none.
 
-    They go before the first use of the arguments. A script that has the text of
-    `session_config_function` for the same options has them already.
+    They must precede the first use of the arguments. The text of `session_config_function` for the
+    same options already contains them.
     """
     return _functions_called(
         " ".join(value for _, value in run_config_arguments(options)), indent, newline
@@ -150,16 +150,16 @@ def session_config_function(
     newline: str = "\n",
     mixlist_path: str | None = None,
 ) -> str:
-    """The function that gives a ported script its session's options, as Python 3.7.
+    """The function that adds the options to a session's configuration, in Python 3.7.
 
-    Functions that it calls come before it, separated by two empty lines.
+    The functions that it calls precede it, separated by two blank lines.
 
     Args:
         options: The options of the port.
         name: Name of the function.
         config_proto_name: The script's name for `npu_config_proto`.
         indent: One level of the script's indentation.
-        newline: The script's line ends.
+        newline: The script's line ending.
         mixlist_path: As in `session_options`.
     """
     block = session_options(options, mixlist_path=mixlist_path)
@@ -190,7 +190,7 @@ def _mixlist_expression(options: PortOptions, path: str | None) -> str:
 
 
 def _functions_called(expressions: str, indent: str, newline: str) -> str:
-    """The functions of this module that expressions call."""
+    """The definitions of the functions that expressions call."""
     texts = [
         _text(lines, indent, newline)
         for name, lines in _FUNCTIONS.items()
@@ -200,7 +200,7 @@ def _functions_called(expressions: str, indent: str, newline: str) -> str:
 
 
 def _text(lines: list[str] | tuple[str, ...], indent: str, newline: str) -> str:
-    """Lines with every leading `>` as one level of indentation."""
+    """Join lines, in which each leading `>` stands for one level of indentation."""
     code_lines: list[str] = []
     for line in lines:
         code = line.lstrip(">")

@@ -1,1 +1,1 @@
-"""Converting Python 2 sources so that Python 3 can parse them."""
+"""Conversion of Python 2 sources so that Python 3 can parse them."""

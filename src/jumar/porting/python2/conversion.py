@@ -1,8 +1,8 @@
-"""Python 2 sources: what is rewritten before a port, and what is not.
+"""Convert Python 2 sources before they are ported.
 
-Only code with one meaning in both languages is rewritten, by span: every other byte, including
-comments and line ends, stays as it is. A file in which anything else is left is not converted.
-Names that Python 3 has renamed are also rewritten in files that it can parse.
+Only code with an exact equivalent in Python 3 is rewritten, by span: every other byte, including
+comments and line endings, is unchanged. A file in which other Python 2 syntax remains is not
+converted. Names that Python 3 has renamed are also rewritten in files that it can parse.
 """
 
 import ast
@@ -13,14 +13,13 @@ from dataclasses import dataclass, field, replace
 
 from jumar.porting.edits import Confidence, Edit, Finding, Place, Text
 from jumar.porting.python2.guards import Survey, survey
-from jumar.porting.python2.names import python2_findings
+from jumar.porting.python2.names import SOURCE, python2_findings
 from jumar.porting.python2.renames import renames
-from jumar.porting.python2.rewrites import Change, Rewrite, applied, by_place
+from jumar.porting.python2.rewrites import Change, Rewrite, applied, by_position
+from jumar.porting.script.source import Lines
 
-SOURCE = "Python: What's New In Python 3.0"
-
-_LONGEST_SHOWN = 160
-"""Characters of a statement that an edit quotes; a reader finds the rest by its line."""
+_MAX_SHOWN = 160
+"""Maximum number of characters of a statement that an edit quotes."""
 
 REASONS: dict[str, tuple[Text, Confidence]] = {
     "python2-print": (
@@ -46,50 +45,50 @@ REASONS: dict[str, tuple[Text, Confidence]] = {
         "certain",
     ),
     "python2-ne": (
-        Text(en="Python 3 writes != for <>.", zh="Python 3 中 <> 写作 !=。"),
+        Text(en="Python 3 has != instead of <>.", zh="Python 3 中 <> 写作 !=。"),
         "certain",
     ),
     "python2-repr": (
-        Text(en="Python 3 has repr() for backquotes.", zh="Python 3 用 repr() 代替反引号。"),
+        Text(en="Python 3 has repr() instead of backquotes.", zh="Python 3 用 repr() 代替反引号。"),
         "certain",
     ),
     "python2-number": (
         Text(
-            en="Python 3 writes octal numbers with 0o and has no suffix for long ones.",
+            en="In Python 3, octal numbers begin with 0o, and long integers have no suffix.",
             zh="Python 3 的八进制数写作 0o，长整数没有后缀。",
         ),
         "certain",
     ),
     "python2-string": (
         Text(
-            en="Strings in Python 3 are Unicode already.",
+            en="Strings in Python 3 are already Unicode.",
             zh="Python 3 的字符串已经是 Unicode。",
         ),
         "certain",
     ),
     "python2-builtin": (
-        Text(en="Python 3 has this under another name.", zh="Python 3 中该名称已更换。"),
+        Text(en="Python 3 has renamed this function or type.", zh="Python 3 中该名称已更换。"),
         "certain",
     ),
     "python2-module": (
-        Text(en="Python 3 has this module under another name.", zh="Python 3 中该模块已更名。"),
+        Text(en="Python 3 has renamed this module.", zh="Python 3 中该模块已更名。"),
         "certain",
     ),
     "python2-attribute": (
-        Text(en="Python 3 has this under another name.", zh="Python 3 中该名称已更换。"),
+        Text(en="Python 3 has renamed this attribute.", zh="Python 3 中该名称已更换。"),
         "certain",
     ),
     "python2-dictionary": (
         Text(
-            en="This method of dictionaries is gone in Python 3.",
+            en="Python 3 has removed this dictionary method.",
             zh="Python 3 的字典不再有该方法。",
         ),
         "likely",
     ),
     "python2-tabs": (
         Text(
-            en="Python 3 refuses this mixture of tabs and spaces; in Python 2 a tab reaches to "
-            "the next multiple of 8.",
+            en="Python 3 rejects this mixture of tabs and spaces; in Python 2, a tab extends to "
+            "the next multiple of 8 columns.",
             zh="Python 3 不接受制表符与空格混用的缩进；Python 2 中制表符对齐到 8 的倍数。",
         ),
         "certain",
@@ -104,35 +103,21 @@ _NAMES = re.compile(
     r"|__builtin__|copy_reg|urllib2?|urlparse|commands|httplib|thread|sets|md5|sha|Tkinter"
     r"|string\.(?:letters|lowercase|uppercase|maketrans|join))\b"
     r"|(?:keys|values|items)\(\)\s*\[|\b(?:map|filter|zip)\(.*\)\s*\["
-    # A division that is a whole value, an argument of `range`, or within brackets.
+    # A division that is assigned to a variable, passed to `range`, or within brackets.
     r"|(?:^\s*\w+\s*=|\brange\(|\[)[^\n'\"#]*[\w)\]] ?/ ?[\w(]",
     re.MULTILINE,
 )
-"""A file without any of these has no Python 2 code that Python 3 parses."""
-
-
-class _Lines:
-    """Offsets of a text as lines and columns."""
-
-    def __init__(self, text: str) -> None:
-        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
-
-    def place(self, offset: int) -> Place:
-        line = bisect_right(self._starts, offset)
-        return Place(line=line, column=offset - self._starts[line - 1] + 1)
-
-    def offset(self, place: Place) -> int:
-        return self._starts[min(place.line, len(self._starts)) - 1] + place.column - 1
+"""Files that Python 3 parses are only searched for Python 2 code if they match this."""
 
 
 class PositionMap:
-    """How far changes move the rest of the text; one line may become two."""
+    """Maps positions in a source to positions after changes, and back; changes may add lines."""
 
     def __init__(self, old: str, new: str, changes: Sequence[Change]) -> None:
-        self._old, self._new = _Lines(old), _Lines(new)
+        self._old, self._new = Lines(old), Lines(new)
         self._spans: list[tuple[int, int, int, int]] = []
         shift = 0
-        for change in sorted(changes, key=by_place):
+        for change in sorted(changes, key=by_position):
             start = change.start + shift
             shift += len(change.text) - (change.end - change.start)
             self._spans.append((change.start, change.end, start, change.end + shift))
@@ -142,32 +127,34 @@ class PositionMap:
         return self._old.place(offset)
 
     def after(self, offset: int) -> Place:
-        """The offset in the new text of an offset in the source."""
-        at = bisect_right(self._spans, offset, key=lambda span: span[0])
-        if not at:
+        """The position in the new text of an offset in the source."""
+        count = bisect_right(self._spans, offset, key=lambda span: span[0])
+        if not count:
             return self._new.place(offset)
-        _, end, new_start, new_end = self._spans[at - 1]
-        # What was inserted before the offset stays before it.
+        _, end, new_start, new_end = self._spans[count - 1]
+        # Text inserted at the offset precedes it.
         return self._new.place(new_start if offset < end else new_end + offset - end)
 
     def before(self, place: Place) -> Place:
-        """The offset in the source of an offset in the new text."""
-        return self._old.place(self.back(self._new.offset(place)))
+        """The position in the source of a position in the new text."""
+        starts = self._new.starts
+        start = starts[min(place.line, len(starts)) - 1]
+        return self._old.place(self.back(start + place.column - 1))
 
     def back(self, offset: int) -> int:
         """The offset in the source of an offset in the new text."""
-        at = bisect_right(self._spans, offset, key=lambda span: span[2])
-        if not at:
+        count = bisect_right(self._spans, offset, key=lambda span: span[2])
+        if not count:
             return offset
-        start, end, _, new_end = self._spans[at - 1]
+        start, end, _, new_end = self._spans[count - 1]
         return start if offset < new_end else end + offset - new_end
 
 
 @dataclass(frozen=True, kw_only=True)
 class Converted:
-    """A source of Python 2 that now parses as Python 3.
+    """A Python 2 source, converted so that Python 3 parses it.
 
-    `place` of edits and findings is in the source of Python 2, `place_after` in `text`.
+    In edits and findings, `place` is a position in the Python 2 source, `place_after` in `text`.
     """
 
     text: str
@@ -181,13 +168,13 @@ class Converted:
 
 
 def to_python3(text: str) -> Converted | None:
-    """Rewrite what Python 3 cannot parse in a source of Python 2.
+    """Rewrite the parts of a Python 2 source that Python 3 cannot parse.
 
     Args:
-        text: A source that `ast.parse` refuses, with its own line ends.
+        text: A source that `ast.parse` rejects, with its original line endings.
 
     Returns:
-        The source as Python 3 parses it; None if that needs a person.
+        The converted source; None if it has to be converted by hand.
     """
     # The Python 2 parser is slow to load, and few files need it.
     from jumar.porting.python2.statements import rewritings
@@ -201,15 +188,15 @@ def to_python3(text: str) -> Converted | None:
     return None
 
 
-def with_names_of_python3(
-    text: str, tree: ast.Module, own: Callable[[str], bool]
+def with_python3_names(
+    text: str, tree: ast.Module, is_in_tree: Callable[[str], bool]
 ) -> Converted | None:
-    """Rewrite names of Python 2 in a source that Python 3 parses.
+    """Rewrite Python 2 names in a source that Python 3 parses.
 
     Args:
         text: The source.
-        tree: As Python 3 parses it.
-        own: Whether a module's name is that of a file of the tree.
+        tree: Its syntax tree.
+        is_in_tree: Whether a module name refers to a file of the tree that is ported.
 
     Returns:
         The source with its edits and findings; None if there are neither.
@@ -217,7 +204,7 @@ def with_names_of_python3(
     if not _NAMES.search(text) or re.search("\r(?!\n)", text):
         return None
     surveyed = survey(tree)
-    converted = _converted(text, renames(surveyed, text, own), surveyed, divisions=False)
+    converted = _converted(text, renames(surveyed, text, is_in_tree), surveyed, divisions=False)
     return converted if converted and (converted.edits or converted.findings) else None
 
 
@@ -228,7 +215,7 @@ def _converted(
     *,
     divisions: bool = True,
 ) -> Converted | None:
-    """The source with rewrites applied; `surveyed` is the survey of the source, if it parses."""
+    """Apply rewrites to a source; `surveyed` is its survey if Python 3 parses it already."""
     changes = [change for rewrite in rewrites for change in rewrite.changes]
     new = applied(text, changes)
     if changes or surveyed is None:
@@ -251,7 +238,7 @@ def _converted(
 def _with_renames(
     text: str, rewrites: Sequence[Rewrite], new: str, surveyed: Survey
 ) -> Sequence[Rewrite]:
-    """The rewrites of a source, plus renames in the result, which Python 3 parses."""
+    """Add the renames that are found once the rewrites have made the source parseable."""
     moves = PositionMap(text, new, [change for rewrite in rewrites for change in rewrite.changes])
     renamings: list[Rewrite] = []
     for rewrite in renames(surveyed, new, lambda _: False):
@@ -299,4 +286,4 @@ def _edit(text: str, rewrite: Rewrite, rewrites: Sequence[Rewrite], moves: Posit
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
+    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}..."

@@ -1,4 +1,4 @@
-"""The names that a file binds itself, and its parts that only one version of Python runs."""
+"""The names that a file binds, and its parts that only run in one version of Python."""
 
 import ast
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ class Survey:
     """The results of one walk over a file.
 
     Attributes:
-        nodes: The nodes of its tree, breadth first.
-        bound: The names that it binds anywhere, methods among them.
+        nodes: The nodes of its syntax tree, breadth first.
+        bound: The names that it binds anywhere, including those of methods.
         modules: The modules that it imports under their own names.
-        guarded: The nodes below a test of Python's version, or below a `try` for names that it
-            lacks.
+        guarded: The nodes below a test of Python's version, or in a `try` that handles missing
+            names.
     """
 
     nodes: Sequence[ast.AST]
@@ -32,7 +32,7 @@ class Survey:
 
 
 def survey(tree: ast.Module) -> Survey:
-    """Gather what renames and findings need to know about a file."""
+    """Collect the facts about a file that renames and findings depend on."""
     nodes = walk(tree)
     bound_names: set[str] = set()
     modules: set[str] = set()
@@ -63,13 +63,14 @@ def survey(tree: ast.Module) -> Survey:
 
 def _guarded_by(node: ast.If | ast.IfExp | ast.Try) -> list[ast.AST]:
     if not isinstance(node, ast.Try):
-        return walk(node) if _asks_version(node.test) else []
-    if any(_takes_missing(handler) for handler in node.handlers):
-        return walk(*node.body, *(line for handler in node.handlers for line in handler.body))
+        return walk(node) if _tests_version(node.test) else []
+    if any(_handles_missing_name(handler) for handler in node.handlers):
+        handler_bodies = (statement for handler in node.handlers for statement in handler.body)
+        return walk(*node.body, *handler_bodies)
     return []
 
 
-def _asks_version(test: ast.expr) -> bool:
+def _tests_version(test: ast.expr) -> bool:
     return any(
         (isinstance(node, ast.Attribute) and node.attr in _VERSIONS)
         or (isinstance(node, ast.Name) and node.id in _VERSIONS)
@@ -78,7 +79,7 @@ def _asks_version(test: ast.expr) -> bool:
     )
 
 
-def _takes_missing(handler: ast.ExceptHandler) -> bool:
+def _handles_missing_name(handler: ast.ExceptHandler) -> bool:
     return handler.type is None or any(
         isinstance(node, ast.Name) and node.id in _ERRORS for node in walk(handler.type)
     )

@@ -1,4 +1,4 @@
-"""Names of Python 2 that still parse and fail, or mean something else, in Python 3."""
+"""Findings for Python 2 code that Python 3 parses, but that fails or changes its meaning."""
 
 import ast
 import builtins
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from jumar.porting.edits import Confidence, Finding, Place, Severity, Text
 from jumar.porting.python2.guards import Survey
 from jumar.porting.python2.whole_numbers import divisions_of_integers
+from jumar.porting.script.expressions import last_name
 
 SOURCE = "Python: What's New In Python 3.0"
 
@@ -67,7 +68,7 @@ METHODS = {
     "viewkeys": "keys",
     "viewvalues": "values",
 }
-"""Methods of dictionaries that are gone."""
+"""Dictionary methods that Python 3 has removed, with their replacements."""
 
 ATTRIBUTES = {
     "itertools.ifilter": "filter",
@@ -89,34 +90,35 @@ ATTRIBUTES = {
 }
 
 COMPATIBLE = {"six", "future", "past", "builtins"}
-"""Libraries whose functions carry the old names: `six.iteritems` is not a dictionary's method."""
+"""Libraries whose functions have the old names: `six.iteritems` is not a dictionary method."""
 
-_RULE = Text(
+_REMOVED = Text(
     en="`{name}` exists only in Python 2.",
     zh="`{name}` 是 Python 2 的名称，Python 3 中不存在。",
 )
-_INSTEAD = Text(en="Write `{instead}`.", zh="改用 `{instead}`。")
-_REMOVED = Text(en="Rewrite this call.", zh="请改写此调用。")
+_INSTEAD = Text(en="Use `{instead}` instead.", zh="改用 `{instead}`。")
+_REWRITE = Text(en="Rewrite this call.", zh="请改写此调用。")
 _LAZY = Text(
-    en="`{name}` does not return a list in Python 3: it cannot be indexed, sorted or added to.",
+    en="`{name}` does not return a list in Python 3: its result cannot be indexed, sorted in "
+    "place or concatenated.",
     zh="`{name}` 在 Python 3 中不返回列表，不能取下标、排序或相加。",
 )
 _AS_LIST = Text(en="Wrap the call in list(...).", zh="在调用外加 list(...)。")
 _DIVISION = Text(
-    en="Between integers, / rounded down in Python 2 and does not in Python 3.",
+    en="Dividing integers with / rounds down in Python 2, but not in Python 3.",
     zh="Python 2 中整数相除会向下取整，Python 3 不会。",
 )
 _WHOLE = Text(
-    en="Write // where both sides are integers, such as a number of steps or a size.",
+    en="Use // if both sides are integers, such as a number of steps or a size.",
     zh="两侧均为整数（如步数、尺寸）时改用 //。",
 )
 _FLOAT = Text(
-    en="In Python 3, / gives a float even between integers, but range and the bounds of slices, "
-    "where this is used, take none.",
+    en="In Python 3, / returns a float even for integers, but this result is used in range or a "
+    "slice, which only accept integers.",
     zh="Python 3 中整数相除也得到浮点数，而 range 或切片边界不接受浮点数。",
 )
 _ROUND = Text(
-    en="Write //, which rounds down as / did in Python 2.",
+    en="Use //, which rounds down like / in Python 2.",
     zh="改用 //：与 Python 2 的 / 一样向下取整。",
 )
 
@@ -129,14 +131,15 @@ def python2_findings(
     Args:
         survey: The survey of the source, as Python 3 parses it.
         text: That source.
-        before: Maps a position in the text to one in the Python 2 source.
-        divisions: Whether the source is certainly Python 2, whose divisions may round down.
+        before: Maps a position in the text to one in the original source.
+        divisions: Whether to report divisions that may round down: only if the source certainly is
+            Python 2.
     """
     return tuple(_Search(survey, text, before, divisions=divisions).findings())
 
 
 class _Search:
-    """One walk over a file."""
+    """A search for findings in one file."""
 
     def __init__(
         self, survey: Survey, text: str, before: Callable[[Place], Place], *, divisions: bool
@@ -147,18 +150,18 @@ class _Search:
         self._bound = survey.bound
         self._modules = survey.modules
         self._guarded = survey.guarded
-        self._failing = divisions_of_integers(survey.nodes)
-        self._divides = divisions and not any(
+        self._integer_divisions = divisions_of_integers(survey.nodes)
+        self._reports_divisions = divisions and not any(
             isinstance(node, ast.ImportFrom)
             and node.module == "__future__"
             and any(alias.name == "division" for alias in node.names)
             for node in survey.nodes
         )
 
-    def findings(self) -> Iterator[Finding]:
-        """In the order of their positions."""
+    def findings(self) -> list[Finding]:
+        """The findings in the order of their positions."""
         findings = [finding for node in self._nodes for finding in self._findings_at(node)]
-        yield from sorted(findings, key=lambda finding: (finding.place, finding.rule))
+        return sorted(findings, key=lambda finding: (finding.place, finding.rule))
 
     def _findings_at(self, node: ast.AST) -> Iterator[Finding]:
         if node in self._guarded:
@@ -205,26 +208,26 @@ class _Search:
 
     def _operators(self, node: ast.Subscript | ast.BinOp) -> Iterator[Finding]:
         if isinstance(node, ast.Subscript):
-            name = self._no_list(node.value)
+            name = self._lazy_call(node.value)
         elif isinstance(node.op, ast.Div):
             fraction = _is_fraction(node.left) or _is_fraction(node.right)
-            if node in self._failing and not fraction:
+            if node in self._integer_divisions and not fraction:
                 yield self._finding("python2-division", node, _FLOAT, _ROUND, "blocking", "likely")
-            elif self._divides and _is_count(node.left) and not fraction:
+            elif self._reports_divisions and _is_count(node.left) and not fraction:
                 yield self._finding(
                     "python2-division", node, _DIVISION, _WHOLE, "accuracy", "unsure"
                 )
             return
         else:
             adds = isinstance(node.op, ast.Add)
-            name = (self._no_list(node.left) or self._no_list(node.right)) if adds else ""
+            name = (self._lazy_call(node.left) or self._lazy_call(node.right)) if adds else ""
         if name:
             yield self._finding(
                 "python2-list", node, _LAZY.filled(name=name), _AS_LIST, "blocking", "likely"
             )
 
-    def _no_list(self, node: ast.expr) -> str:
-        """A call that returned a list in Python 2 and does not in Python 3."""
+    def _lazy_call(self, node: ast.expr) -> str:
+        """The function of a call that returns a list only in Python 2; empty for others."""
         if not isinstance(node, ast.Call):
             return ""
         function = node.func
@@ -238,8 +241,8 @@ class _Search:
     def _removed(
         self, rule: str, node: ast.expr | ast.stmt, name: str, instead: str, confidence: Confidence
     ) -> Finding:
-        todo = _INSTEAD.filled(instead=instead) if instead else _REMOVED
-        return self._finding(rule, node, _RULE.filled(name=name), todo, "blocking", confidence)
+        todo = _INSTEAD.filled(instead=instead) if instead else _REWRITE
+        return self._finding(rule, node, _REMOVED.filled(name=name), todo, "blocking", confidence)
 
     def _finding(
         self,
@@ -278,10 +281,8 @@ def _is_count(node: ast.expr) -> bool:
     """Whether a value looks like an integer."""
     if isinstance(node, ast.Constant):
         return isinstance(node.value, int)
-    if isinstance(node, ast.Name):
-        return _COUNTS.search(node.id) is not None
-    if isinstance(node, ast.Attribute):
-        return _COUNTS.search(node.attr) is not None
+    if isinstance(node, ast.Name | ast.Attribute):
+        return _COUNTS.search(last_name(node)) is not None
     if isinstance(node, ast.Subscript):
         return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
     if isinstance(node, ast.Call):
@@ -296,8 +297,7 @@ def _is_fraction(node: ast.expr) -> bool:
     if isinstance(node, ast.Constant):
         return isinstance(node.value, float | complex)
     if isinstance(node, ast.Call):
-        name = node.func.id if isinstance(node.func, ast.Name) else ""
-        return name == "float"
+        return isinstance(node.func, ast.Name) and node.func.id == "float"
     if isinstance(node, ast.UnaryOp):
         return _is_fraction(node.operand)
     if isinstance(node, ast.BinOp):

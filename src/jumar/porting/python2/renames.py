@@ -1,10 +1,11 @@
-"""Names of Python 2 that have one meaning under another name in Python 3, rewritten by span."""
+"""Rewrites of Python 2 names that Python 3 has only renamed."""
 
 import ast
 import re
 from collections.abc import Callable
 
 from jumar.porting.python2.guards import Survey
+from jumar.porting.python2.names import COMPATIBLE
 from jumar.porting.python2.rewrites import Change, Rewrite, applied
 from jumar.porting.script.source import Lines
 
@@ -23,7 +24,7 @@ _MODULES = {
     "copy_reg": "copyreg",
     "Queue": "queue",
 }
-"""Modules that kept the names within them."""
+"""Modules whose members have kept their names."""
 _ATTRIBUTES = {
     "itertools.ifilter": "filter",
     "itertools.imap": "map",
@@ -36,28 +37,28 @@ _ATTRIBUTES = {
     "sys.maxint": "sys.maxsize",
 }
 _METHODS = {"iteritems": "items", "iterkeys": "keys", "itervalues": "values"}
-_COMPATIBLE = frozenset({"six", "future", "past", "builtins"})
+
 _PLAIN = (ast.Name, ast.Attribute, ast.Constant, ast.Subscript, ast.Call)
 
 
-def renames(survey: Survey, text: str, own: Callable[[str], bool]) -> list[Rewrite]:
-    """The certain renames: names that the file neither defines nor uses for Python 2 alone.
+def renames(survey: Survey, text: str, is_in_tree: Callable[[str], bool]) -> list[Rewrite]:
+    """The certain renames: of names that the file neither defines nor uses only in Python 2.
 
     Args:
         survey: The survey of the text, as Python 3 parses it.
-        text: The source, without line ends that are a lone carriage return.
-        own: Whether a module's name is that of a file of the tree.
+        text: The source, without line endings that are a lone carriage return.
+        is_in_tree: Whether a module name refers to a file of the tree that is ported.
     """
-    return list(_Renaming(survey, text, own).rewrites())
+    return _Renaming(survey, text, is_in_tree).rewrites()
 
 
 class _Renaming:
-    """One walk over a file."""
+    """A search for renames in one file."""
 
-    def __init__(self, survey: Survey, text: str, own: Callable[[str], bool]) -> None:
+    def __init__(self, survey: Survey, text: str, is_in_tree: Callable[[str], bool]) -> None:
         self._nodes = survey.nodes
         self._text = text
-        self._own = own
+        self._is_in_tree = is_in_tree
         self._lines = Lines(text)
         self._bound = survey.bound
         self._guarded = set(survey.guarded)
@@ -65,7 +66,7 @@ class _Renaming:
         self._rewrites: list[Rewrite] = []
 
     def rewrites(self) -> list[Rewrite]:
-        questions: list[ast.Call] = []
+        has_key_calls: list[ast.Call] = []
         for node in self._nodes:
             if node in self._guarded:
                 continue
@@ -77,10 +78,10 @@ class _Renaming:
                 self._import(node)
             elif isinstance(node, ast.Call):
                 self._call(node)
-                if _is_question(node) and "has_key" not in self._bound:
-                    questions.append(node)
-        # Inner calls first: the outer ones contain their text.
-        for call in reversed(questions):
+                if _is_has_key(node) and "has_key" not in self._bound:
+                    has_key_calls.append(node)
+        # Inner calls first: outer ones include their new text.
+        for call in reversed(has_key_calls):
             self._has_key(call)
         return self._rewrites
 
@@ -100,14 +101,14 @@ class _Renaming:
         function = node.func
         if isinstance(function, ast.Name) and function.id == "unicode":
             if len(node.args) + len(node.keywords) > 1:
-                # It decodes bytes, which str() of a text refuses.
+                # It decodes bytes; str() raises TypeError if the first argument is text.
                 self._guarded.add(function)
             return
         if not isinstance(function, ast.Attribute) or node.args or node.keywords:
             return
         new = _METHODS.get(function.attr)
         owner = function.value.id if isinstance(function.value, ast.Name) else ""
-        if new and owner not in _COMPATIBLE and function.attr not in self._bound:
+        if new and owner not in COMPATIBLE and function.attr not in self._bound:
             _, end = self._span(function)
             change = Change(start=end - len(function.attr), end=end, text=new)
             self._put("python2-dictionary", node, change)
@@ -115,7 +116,7 @@ class _Renaming:
     def _import(self, node: ast.Import | ast.ImportFrom) -> None:
         if isinstance(node, ast.ImportFrom):
             new = _MODULES.get(node.module or "")
-            if new and not node.level and not self._own(node.module or ""):
+            if new and not node.level and not self._is_in_tree(node.module or ""):
                 start, end = self._span(node)
                 head = re.compile(r"from\s+").match(self._text, start, end)
                 if head and self._text.startswith(node.module or "", head.end()):
@@ -124,14 +125,14 @@ class _Renaming:
             return
         for alias in node.names:
             new = _MODULES.get(alias.name)
-            if new and not self._own(alias.name):
+            if new and not self._is_in_tree(alias.name):
                 local = alias.asname or alias.name
                 self._add("python2-module", alias, new if local == new else f"{new} as {local}")
 
     def _has_key(self, call: ast.Call) -> None:
         assert isinstance(call.func, ast.Attribute)
-        key, holder = (self._renamed(part) for part in (call.args[0], call.func.value))
-        text = f"({key} in {holder})"
+        key, dictionary = (self._renamed(part) for part in (call.args[0], call.func.value))
+        text = f"({key} in {dictionary})"
         start, end = self._span(call)
         self._rewrites = [
             rewrite
@@ -141,7 +142,7 @@ class _Renaming:
         self._put("python2-dictionary", call, Change(start=start, end=end, text=text))
 
     def _renamed(self, node: ast.expr) -> str:
-        """The new text of an expression, in parentheses where `in` needs them."""
+        """The new text of an expression, in parentheses if `in` requires them."""
         start, end = self._span(node)
         changes = [
             Change(start=change.start - start, end=change.end - start, text=change.text)
@@ -169,7 +170,7 @@ class _Renaming:
         self._rewrites.append(Rewrite(rule=rule, start=start, end=end, changes=(change,)))
 
 
-def _is_question(node: ast.Call) -> bool:
+def _is_has_key(node: ast.Call) -> bool:
     """Whether a call is `x.has_key(key)`."""
     return (
         isinstance(node.func, ast.Attribute)

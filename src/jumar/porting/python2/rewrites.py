@@ -1,4 +1,4 @@
-"""The changes that a conversion makes in a Python 2 source, by span."""
+"""The changes of a conversion, as spans of the Python 2 source."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """New text for a span of the source, in characters."""
+    """New text for a span of the source; offsets are in characters."""
 
     start: int
     end: int
@@ -15,7 +15,7 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Rewrite:
-    """One statement or expression with its changes."""
+    """A statement or expression with its changes."""
 
     rule: str
     start: int
@@ -23,16 +23,16 @@ class Rewrite:
     changes: tuple[Change, ...]
 
 
-def by_place(change: Change) -> tuple[int, int]:
-    """A key that sorts changes in the order of the text."""
+def by_position(change: Change) -> tuple[int, int]:
+    """The sort key that orders changes by position."""
     return change.start, change.end
 
 
 def applied(text: str, changes: Sequence[Change]) -> str:
-    """The text with changes that do not overlap."""
+    """Apply changes that do not overlap to a text."""
     parts: list[str] = []
     position = 0
-    for change in sorted(changes, key=by_place):
+    for change in sorted(changes, key=by_position):
         parts += [text[position : change.start], change.text]
         position = change.end
     return "".join([*parts, text[position:]])

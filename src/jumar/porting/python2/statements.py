@@ -1,4 +1,4 @@
-"""The statements and literals of Python 2, found with its grammar and changed by span."""
+"""Rewrites of Python 2 statements and literals, found with the Python 2 grammar."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ from fissix.pytree import convert
 from jumar.porting.python2.rewrites import Change, Rewrite
 
 Node = Any
-"""A node or leaf of fissix, which has no types; nodes have a list of children, leaves a value."""
+"""A node or leaf of fissix, which is not typed; nodes have a list of children, leaves a value."""
 
 FUTURE = re.compile(r"^from\s+__future__\s+import\s*(\([^)]*\)|[^\n]*)", re.MULTILINE)
 
@@ -28,10 +28,10 @@ class _NotSafe(Exception):
 
 @cache
 def _grammar() -> Any:
-    """The grammar, read from its text.
+    """The grammar, read from its text file.
 
-    `fissix.pygram` would cache it in the user's home as a pickle, which may run any code when it
-    is loaded, and fails if the home is not writable.
+    `fissix.pygram` would cache it as a pickle in the user's home: loading a pickle can run
+    arbitrary code, and writing it fails if the home is read-only.
     """
     return pgen.generate_grammar(str(Path(fissix.__file__).with_name("Grammar.txt")))
 
@@ -45,19 +45,19 @@ def _driver(print_statement: bool) -> tuple[Any, dict[int, str]]:
 
 
 def rewritings(text: str) -> Iterator[Sequence[Rewrite]]:
-    """Ways to rewrite a Python 2 source, the likeliest first; the caller parses the result.
+    """Yield ways to rewrite a Python 2 source, the likeliest first; the caller checks the result.
 
     Args:
-        text: The source, with its own line ends.
+        text: The source, with its original line endings.
     """
-    # A line end that is a lone carriage return is white space to this parser.
+    # This parser treats a lone carriage return, which ends a line, as white space.
     if re.search("\r(?!\n)", text):
         return
-    printing = any("print_function" in match[1] for match in FUTURE.finditer(text))
-    for print_statement in (not printing, printing):
+    has_print_function = any("print_function" in match[1] for match in FUTURE.finditer(text))
+    for print_statement in (not has_print_function, has_print_function):
         driver, symbols = _driver(print_statement)
         try:
-            # The parser needs a final line end.
+            # The parser requires a final newline.
             tree: Node = driver.parse_string(text if text.endswith("\n") else text + "\n")
         except (ParseError, TokenError, IndentationError):
             continue
@@ -70,7 +70,7 @@ def rewritings(text: str) -> Iterator[Sequence[Rewrite]]:
             return
         yield rewrites
         yield [*rewrites, *_without_tabs(tree, source)]
-        # With the other meaning of print, `print >>file, x` would pass as a tuple.
+        # With the other meaning of print, `print >>file, x` would parse as a tuple.
         return
 
 
@@ -109,7 +109,7 @@ class _Source:
 
     def is_tuple(self, node: Node) -> bool:
         """Whether a node is a tuple in parentheses."""
-        if self.kind(node) != "atom" or node.children[0].value != "(":
+        if not self.in_parentheses(node):
             return False
         inner = node.children[1]
         if len(node.children) == 2:
@@ -150,7 +150,7 @@ def _leaf(leaf: Node, source: _Source, print_statement: bool) -> _Found:
             digits = f"0o{digits.lstrip('0')}"
         return ("python2-number", [source.instead(leaf, digits)]) if digits != value else None
     if re.match("[uU][rR]['\"]", value):
-        # In Python 2 these are escapes for single characters, which raw strings of 3 do not have.
+        # Python 2 interprets these escapes even in raw strings; Python 3 does not.
         if re.search(r"\\[uU]", value):
             raise _NotSafe
         start = source.start(leaf)
@@ -164,7 +164,7 @@ def _leaf(leaf: Node, source: _Source, print_statement: bool) -> _Found:
 
 
 def _print(node: Node, source: _Source) -> _Found:
-    word, *rest = node.children
+    keyword, *rest = node.children
     end = ""
     if rest[0].children == [] and rest[0].value == ">>":
         target = rest[1]
@@ -181,14 +181,14 @@ def _print(node: Node, source: _Source) -> _Found:
     if is_single and not source.is_tuple(rest[0]):
         return None
     if not rest:
-        # `print >>file` writes an empty line.
-        opening = Change(start=source.end(word), end=source.start(first[0]), text="(file=")
+        # `print >>file` prints an empty line.
+        opening = source.between(keyword, first[0], "(file=")
         return "python2-print", [opening, source.behind(first[0], ")")]
     arguments = rest[:-1] if trailing else rest
-    keywords = [*(["end=' '"] if trailing else []), *([end] if end else [])]
-    closing = "".join(f", {keyword}" for keyword in keywords) + ")"
+    options = [*(["end=' '"] if trailing else []), *([end] if end else [])]
+    closing = "".join(f", {option}" for option in options) + ")"
     return "python2-print", [
-        source.between(word, arguments[0], "("),
+        source.between(keyword, arguments[0], "("),
         Change(start=source.end(arguments[-1]), end=source.end(last), text=closing),
     ]
 
@@ -228,7 +228,7 @@ def _raise(node: Node, source: _Source) -> _Found:
     if source.in_parentheses(kind) or re.match("['\"]", source.of(kind).lstrip("uUrRbB")):
         raise _NotSafe
     if source.of(value) == "None":
-        # An object that was caught is raised again as it is; a class is called without arguments.
+        # A caught object is raised again unchanged; a class is called without arguments.
         parentheses = "()" if source.of(kind).rpartition(".")[2][:1].isupper() else ""
         changes = [Change(start=source.end(kind), end=source.end(value), text=parentheses)]
     elif source.in_parentheses(value):
@@ -250,11 +250,11 @@ def _raise(node: Node, source: _Source) -> _Found:
 
 
 def _exec(node: Node, source: _Source) -> _Found:
-    word, code, *operands = node.children
+    keyword, code, *operands = node.children
     if not operands and source.in_parentheses(code):
-        # Two or three values in parentheses are code and its names in Python 2 as well.
+        # Python 2 also accepts code and its namespaces in parentheses.
         return None
-    changes = [source.between(word, code, "(")]
+    changes = [source.between(keyword, code, "(")]
     previous = code
     for operand in operands[1::2]:
         changes.append(source.between(previous, operand, ", "))
@@ -283,7 +283,7 @@ _STATEMENTS: dict[str, Callable[[Node, _Source], _Found]] = {
 
 
 def _without_tabs(tree: Node, source: _Source) -> Iterator[Rewrite]:
-    """Spaces for the tabs before the first words of lines; multi-line strings are kept."""
+    """Replace tabs in indentation by spaces; multi-line strings are unchanged."""
     changes: list[Change] = []
     last_line = 0
     for leaf in tree.leaves():

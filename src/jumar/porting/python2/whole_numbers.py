@@ -1,4 +1,4 @@
-"""Divisions whose result must be an integer: with Python 3's `/` they fail."""
+"""Divisions whose result must be an integer, which fail with Python 3's `/`."""
 
 import ast
 from collections.abc import Iterator, Sequence
@@ -13,8 +13,9 @@ _Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.
 def divisions_of_integers(tree_nodes: Sequence[ast.AST]) -> set[ast.BinOp]:
     """The divisions whose result is an argument of `range` or a bound of a slice.
 
-    Neither takes a float, so the operands were integers, and `/` rounded down. A result may go
-    through a name that nothing else is assigned to in the function, and through sums and products.
+    Neither accepts a float, so the operands must have been integers, and `/` rounded down. The
+    result may pass through sums and products, and through a variable to which the function assigns
+    nothing else.
 
     Args:
         tree_nodes: The nodes of a script as Python 3 parses it, breadth first.
@@ -25,14 +26,14 @@ def divisions_of_integers(tree_nodes: Sequence[ast.AST]) -> set[ast.BinOp]:
     for scope, nodes in _scopes(tree_nodes[0]):
         values_by_name = _assigned(scope, nodes)
         for node in nodes:
-            for value in _whole(node):
-                for part in _parts(value):
-                    divisions.update(_divisions(part, values_by_name))
+            for value in _integer_expressions(node):
+                for operand in _operands(value):
+                    divisions.update(_divisions(operand, values_by_name))
     return divisions
 
 
 def _scopes(tree: ast.AST) -> Iterator[tuple[ast.AST, list[ast.AST]]]:
-    """Each scope with the nodes in it but not in nested scopes."""
+    """Each scope with its nodes, except those of nested scopes."""
     waiting: list[ast.AST] = [tree]
     while waiting:
         scope = waiting.pop()
@@ -76,8 +77,8 @@ def _assigned(scope: ast.AST, nodes: list[ast.AST]) -> dict[str, list[ast.expr |
     return values_by_name
 
 
-def _whole(node: ast.AST) -> list[ast.expr]:
-    """The expressions of a node that must be integers."""
+def _integer_expressions(node: ast.AST) -> list[ast.expr]:
+    """The expressions in a node that must be integers."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _RANGES:
         return node.args
     if isinstance(node, ast.Slice):
@@ -85,26 +86,22 @@ def _whole(node: ast.AST) -> list[ast.expr]:
     return []
 
 
-def _parts(value: ast.expr) -> Iterator[ast.expr]:
-    """A value, or those of which it is a sum or product: all are integers if it is one."""
+def _operands(value: ast.expr) -> Iterator[ast.expr]:
+    """The operands of sums and products in a value, which are integers if the value is one."""
     if isinstance(value, ast.BinOp) and isinstance(value.op, _KEEP_INTEGERS):
-        yield from _parts(value.left)
-        yield from _parts(value.right)
+        yield from _operands(value.left)
+        yield from _operands(value.right)
     elif isinstance(value, ast.UnaryOp):
-        yield from _parts(value.operand)
+        yield from _operands(value.operand)
     else:
         yield value
 
 
 def _divisions(
-    part: ast.expr, values_by_name: dict[str, list[ast.expr | None]]
-) -> Iterator[ast.BinOp]:
-    if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div):
-        yield part
-    elif isinstance(part, ast.Name):
-        values = [
-            value if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div) else None
-            for value in values_by_name.get(part.id, [])
-        ]
-        if None not in values:
-            yield from (value for value in values if value is not None)
+    operand: ast.expr, values_by_name: dict[str, list[ast.expr | None]]
+) -> list[ast.BinOp]:
+    values = values_by_name.get(operand.id, []) if isinstance(operand, ast.Name) else [operand]
+    divisions = [
+        value for value in values if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div)
+    ]
+    return divisions if len(divisions) == len(values) else []

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from jumar.porting.edits import Edit, FileReport, Finding, Kept, Place, Text
 from jumar.porting.options import PortOptions
-from jumar.porting.python2.conversion import Converted, to_python3, with_names_of_python3
+from jumar.porting.python2.conversion import Converted, to_python3, with_python3_names
 from jumar.porting.rewriting.applying import (
     OffsetMap,
     applied,
@@ -104,7 +104,7 @@ def port_file(
         return FileReport(path=path, status="unchanged")
     try:
         module = project.parsed(source.text, path)
-        converted = with_names_of_python3(
+        converted = with_python3_names(
             source.text, module.tree, lambda name: project.find(name, path) is not None
         )
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

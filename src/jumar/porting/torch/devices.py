@@ -1,4 +1,4 @@
-"""Which strings of a PyTorch script are devices, by their context."""
+"""Decide by context which strings of a PyTorch script are devices."""
 
 import ast
 import re
@@ -7,11 +7,11 @@ from typing import Literal
 from jumar.porting.script.expressions import last_name
 from jumar.porting.script.module import Module
 from jumar.porting.script.nodes import walk
-from jumar.porting.torch.scripts import is_said
+from jumar.porting.torch.scripts import is_message
 
 Verdict = Literal["certain", "likely", "table", "unclear", "no"]
-"""`table`: in a dictionary, whose keys and values are for other code to read. `unclear`: the bare
-word where nothing says device. `no`: told to people, or a name of something else."""
+"""`table`: in a dictionary, whose keys and values are read by other code. `unclear`: the bare word,
+and the context does not suggest a device. `no`: text for people, or another kind of name."""
 
 _DEVICE = re.compile(r"cuda(?::(?:\d+|%d|%s|%i|\{[^{}]*\})?)?")
 _DEVICE_NAME = re.compile(r"(?i)device|(?:^|_)dev(?:$|_)|map_location|(?:^|_)loc(?:$|_)")
@@ -32,7 +32,8 @@ _DEVICES = frozenset(
         "hip",
     }
 )
-_NAMES_OF_THINGS = frozenset({"getattr", "hasattr", "setattr", "delattr", "import_module", "join"})
+_NAME_FUNCTIONS = frozenset({"getattr", "hasattr", "setattr", "delattr", "import_module", "join"})
+"""Functions whose string arguments are names or parts of paths rather than devices."""
 _DEVICE_CALLS = frozenset(
     {
         "torch.device",
@@ -67,34 +68,34 @@ def device_text(node: ast.expr) -> str | None:
 
 
 def is_device(text: str) -> bool:
-    """Whether a text is a CUDA device: `cuda`, `cuda:0`, or a pattern that makes one."""
+    """Whether a text is a CUDA device: `cuda`, `cuda:0`, or a format string for one."""
     return bool(_DEVICE.fullmatch(text))
 
 
 def verdict(module: Module, node: ast.expr, text: str) -> Verdict:
-    """Whether a string that could be a device is one.
+    """Decide whether a string that could be a device is one.
 
     Args:
         module: The script.
         node: The string.
         text: The result of `device_text` for it.
     """
-    if is_said(module, node):
+    if is_message(module, node):
         return "no"
     inner, parent, beside_cpu = _value(module, node)
-    if is_said(module, inner):
+    if is_message(module, inner):
         return "no"
-    if isinstance(parent, ast.FormattedValue) or _is_among_other_words(module, node):
+    if isinstance(parent, ast.FormattedValue) or _is_among_other_strings(module, node):
         return "table"
-    by_place = _by_place(module, inner, parent)
-    if by_place != "unclear":
-        return by_place
+    by_context = _by_context(module, inner, parent)
+    if by_context != "unclear":
+        return by_context
     # A string with a number, or an alternative to 'cpu', can hardly be anything else.
     return "likely" if beside_cpu or ":" in text else "unclear"
 
 
 def _value(module: Module, node: ast.expr) -> tuple[ast.expr, ast.AST | None, bool]:
-    """The expression a string's value flows into, its parent, and whether 'cpu' is next to it."""
+    """The expression that a string's value becomes, its parent, and whether 'cpu' is next to it."""
     beside_cpu = False
     while True:
         parent = module.parent(node)
@@ -123,26 +124,26 @@ def _value(module: Module, node: ast.expr) -> tuple[ast.expr, ast.AST | None, bo
 
 
 def _begins_device(f_string: ast.JoinedStr, part: ast.FormattedValue) -> bool:
-    """Whether an f-string is a device: `{...}`, or `{...}:` with a number after it."""
+    """Whether a part of an f-string can be the device type: `{...}`, or `{...}:` and a number."""
     if f_string.values[0] is not part:
         return False
     rest = f_string.values[1:]
     return not rest or (isinstance(rest[0], ast.Constant) and rest[0].value == ":")
 
 
-def _is_among_other_words(module: Module, node: ast.expr) -> bool:
-    """Whether a list next to the string has words that are not devices, such as 'gpu' or 'auto'."""
+def _is_among_other_strings(module: Module, node: ast.expr) -> bool:
+    """Whether the list around a string also has strings that are no devices: 'gpu', 'auto'."""
     parent = module.parent(node)
     if not isinstance(parent, ast.List | ast.Tuple | ast.Set):
         return False
-    words = [element.value for element in parent.elts if isinstance(element, ast.Constant)]
+    values = [element.value for element in parent.elts if isinstance(element, ast.Constant)]
     return any(
-        isinstance(word, str) and not is_device(word) and word.partition(":")[0] not in _DEVICES
-        for word in words
+        isinstance(value, str) and not is_device(value) and value.partition(":")[0] not in _DEVICES
+        for value in values
     )
 
 
-def _by_place(module: Module, node: ast.expr, parent: ast.AST | None) -> Verdict:
+def _by_context(module: Module, node: ast.expr, parent: ast.AST | None) -> Verdict:
     if isinstance(parent, ast.keyword):
         return _as_keyword(module, parent)
     if isinstance(parent, ast.Call):
@@ -156,18 +157,19 @@ def _by_place(module: Module, node: ast.expr, parent: ast.AST | None) -> Verdict
     if _DEVICE_NAME.search(_target(module, node, parent)):
         return "likely"
     names = parent.targets if isinstance(parent, ast.Assign) else []
-    return "likely" if any(_holds_device(module, name, node) for name in names) else "unclear"
+    is_device_elsewhere = any(_is_device_variable(module, name, node) for name in names)
+    return "likely" if is_device_elsewhere else "unclear"
 
 
-def _holds_device(module: Module, name: ast.expr, but: ast.expr | None = None) -> bool:
-    """Whether a variable is a device elsewhere: by another of its values, or by its uses.
+def _is_device_variable(module: Module, name: ast.expr, ignored: ast.expr | None = None) -> bool:
+    """Whether a variable is a device, judging by its uses and by values other than `ignored`.
 
-    What is assigned and what it is compared with are rewritten together, or a branch of the
-    script would never be taken again.
+    A value and the strings that it is compared with have to be rewritten together: otherwise, a
+    branch of the script would never be taken again.
     """
     if not isinstance(name, ast.Name):
         return False
-    values = [binding.value for binding in module.bindings(name) if binding.value is not but]
+    values = [binding.value for binding in module.bindings(name) if binding.value is not ignored]
     if any(_is_device_value(module, value) for value in values if value is not None):
         return True
     return any(_is_use(module, use) for use in module.uses(name))
@@ -178,7 +180,7 @@ def _is_device_value(module: Module, value: ast.expr) -> bool:
         if isinstance(inner, ast.Constant | ast.JoinedStr):
             text = device_text(inner) or ""
             if text in _DEVICES - {"cuda", "meta", "hip"} or text.startswith("npu:"):
-                return not is_said(module, inner)
+                return not is_message(module, inner)
             if is_device(text) and not isinstance(module.parent(inner), ast.JoinedStr):
                 _, parent, beside_cpu = _value(module, inner)
                 if beside_cpu or _DEVICE_NAME.search(_target(module, inner, parent)):
@@ -198,12 +200,12 @@ def _is_use(module: Module, use: ast.Name) -> bool:
 
 
 def _target(module: Module, node: ast.expr, parent: ast.AST | None) -> str:
-    """The name that a value is bound to: by assignment, as a default, or by a loop."""
+    """The name that a value is bound to, by assignment, default, loop or `return`; else empty."""
     if isinstance(parent, ast.Assign):
         return " ".join(map(module.source, parent.targets))
-    if isinstance(parent, ast.AnnAssign | ast.AugAssign | ast.For | ast.NamedExpr):
-        return module.source(parent.target)
-    if isinstance(parent, ast.comprehension):
+    if isinstance(
+        parent, ast.AnnAssign | ast.AugAssign | ast.For | ast.NamedExpr | ast.comprehension
+    ):
         return module.source(parent.target)
     if isinstance(parent, ast.Return):
         function = module.function(parent)
@@ -220,18 +222,18 @@ def _target(module: Module, node: ast.expr, parent: ast.AST | None) -> str:
     return ""
 
 
-def _as_keyword(module: Module, word: ast.keyword) -> Verdict:
-    call = module.parent(word)
+def _as_keyword(module: Module, passed: ast.keyword) -> Verdict:
+    call = module.parent(passed)
     name = (module.name_of(call.func) or "") if isinstance(call, ast.Call) else ""
-    if word.arg is None:
+    if passed.arg is None:
         return "unclear"
-    if name == "torch.device" or _DEVICE_NAME.search(word.arg):
+    if name == "torch.device" or _DEVICE_NAME.search(passed.arg):
         return "certain" if name.startswith("torch.") else "likely"
-    if word.arg in ("default", "choices", "const") and isinstance(call, ast.Call):
+    if passed.arg in ("default", "choices", "const") and isinstance(call, ast.Call):
         first = call.args[0] if call.args else None
         option = first.value if isinstance(first, ast.Constant) else ""
-        plain = word.arg == "default" or (isinstance(option, str) and "dev" in option.lower())
-        return "likely" if plain else "unclear"
+        is_likely = passed.arg == "default" or (isinstance(option, str) and "dev" in option.lower())
+        return "likely" if is_likely else "unclear"
     return "unclear"
 
 
@@ -244,7 +246,7 @@ def _as_argument(module: Module, node: ast.expr, call: ast.Call) -> Verdict:
         return "certain"
     if last in ("startswith", "endswith", "split") and isinstance(call.func, ast.Attribute):
         return _by_comparison(module.source(call.func.value))
-    if last in _NAMES_OF_THINGS or name.startswith("argparse"):
+    if last in _NAME_FUNCTIONS or name.startswith("argparse"):
         return "table" if last != "join" else "no"
     if last in ("get", "setdefault", "getenv", "pop") and len(call.args) > 1:
         first = device_text(call.args[0])
@@ -264,13 +266,13 @@ def _compared(module: Module, node: ast.expr, compare: ast.Compare) -> Verdict:
             continue
         if isinstance(side, ast.Attribute) and side.attr == "type":
             return "certain"
-        if _by_comparison(module.source(side)) == "likely" or _holds_device(module, side):
+        if _by_comparison(module.source(side)) == "likely" or _is_device_variable(module, side):
             return "likely"
     return "unclear"
 
 
 def _in_table(module: Module, table: ast.Dict) -> Verdict:
-    """A dictionary given as `map_location` is read by torch.load; others by the script."""
+    """The verdict for a dictionary: torch.load reads `map_location`, the script reads others."""
     parent = module.parent(table)
     if isinstance(parent, ast.keyword) and parent.arg == "map_location":
         return "likely"
@@ -280,7 +282,7 @@ def _in_table(module: Module, table: ast.Dict) -> Verdict:
 
 
 def _by_comparison(source: str) -> Verdict:
-    """The meaning of a string that is compared with a value of that text."""
+    """The verdict for a string that is compared with an expression, given its source."""
     return "likely" if re.search(r"(?i)dev|location|\.type\b|\bloc\b", source) else "unclear"
 
 

@@ -1,7 +1,7 @@
-"""What torch_npu offers in place of `torch.cuda`, as data.
+"""The names that torch_npu has in place of those of `torch.cuda`.
 
-The names are those that `torch_npu.npu` binds in the wheels of release 2.6.0 and of 2.13.0;
-tests/npu_standin has the recorded lists, and a test compares.
+They are the names bound in `torch_npu.npu` in the wheels of releases 2.6.0 and 2.13.0; a test
+compares them with the lists recorded in tests/npu_standin.
 """
 
 NPU_NAMES = frozenset(
@@ -22,7 +22,7 @@ NPU_NAMES = frozenset(
     "set_rng_state set_rng_state_all set_stream set_sync_debug_mode stream streams synchronize "
     "use_mem_pool utilization".split()
 )
-"""Names of `torch.cuda` that both releases have under the same name."""
+"""Names of `torch.cuda` that both releases have as well."""
 
 NEWER_NAMES = frozenset(
     "ExternalStream get_per_process_memory_fraction host_memory_stats "  # noqa: SIM905
@@ -42,7 +42,7 @@ RENAMED = {
     "CUDAPluggableAllocator": "NPUPluggableAllocator",
 }
 SUBMODULES = frozenset({"memory", "random", "streams", "graphs", "_sanitizer"})
-"""Submodules that both have, whose functions are also in the package."""
+"""Submodules that both packages have, and whose functions both export themselves."""
 
 AMP_NAMES = frozenset(
     {"autocast", "GradScaler", "custom_fwd", "custom_bwd", "autocast_mode", "grad_scaler", "common"}
@@ -58,7 +58,7 @@ PROFILER_NAMES = frozenset(
         "supported_activities",
     }
 )
-"""Names of `torch.profiler` that `torch_npu.profiler` has too."""
+"""Names of `torch.profiler` that `torch_npu.profiler` has as well."""
 
 
 def npu_counterpart(dotted: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Shared by the PyTorch rules: whether a script is one, and where a word is in its text."""
+"""Shared by the PyTorch rules: whether a script uses PyTorch, and edits of names in its text."""
 
 import ast
 import re
@@ -10,12 +10,12 @@ from jumar.porting.rewriting.view import View
 from jumar.porting.script.module import Module
 
 HANDLED = Text(
-    en="the script handles NPUs itself, besides this", zh="脚本已在别处单独处理 NPU，此处不改动"
+    en="the script already handles NPUs separately", zh="脚本已在别处单独处理 NPU，此处不改动"
 )
-"""Why a CUDA construct that `is_handled` finds stays."""
+"""Why a CUDA construct is left unchanged if `is_handled` is true."""
 
 IMPORT = ("torch_npu:",)
-"""The imports of a rewrite whose text needs the device that torch_npu registers."""
+"""The imports of a rewrite whose new code needs the device that torch_npu registers."""
 
 _FAMILY = (
     "torch|torchvision|torchaudio|torchtext|torch_npu|pytorch_lightning|lightning|accelerate|"
@@ -33,18 +33,18 @@ _RIVAL_IMPORTS = re.compile(
 )
 _NPU = re.compile(r"(?<![A-Za-z0-9])(?:torch_)?npu(?![A-Za-z0-9])")
 _LITERAL = re.compile(r"[A-Za-z]{0,2}(?:\"\"\"|'''|\"|')")
-_TALKS = frozenset(
+_MESSAGE_METHODS = frozenset(
     "print warn warning info debug error critical exception log write fail skip skipif "  # noqa: SIM905
     "getLogger print_rank_0".split()
 )
-_SPEAKERS = re.compile(r"(?i)log|warn|print|error|exception|parser\.error")
+_MESSAGE_FUNCTIONS = re.compile(r"(?i)log|warn|print|error|exception|parser\.error")
 
 
 _CONCERNED: "WeakKeyDictionary[Module, bool]" = WeakKeyDictionary()
 
 
 def concerns_torch(module: Module) -> bool:
-    """Whether a script uses PyTorch, itself or through a module of the tree."""
+    """Whether a script uses PyTorch, directly or through a module of the tree."""
     if module not in _CONCERNED:
         _CONCERNED[module] = bool(_IMPORTS.search(module.text)) or any(
             _IMPORTS.search(imported_module.text) for imported_module in _imported_modules(module)
@@ -53,15 +53,15 @@ def concerns_torch(module: Module) -> bool:
 
 
 def may_concern_torch(module: Module) -> bool:
-    """Whether a script in a PyTorch tree is not clearly one of another library."""
+    """Whether a script in a PyTorch tree may use PyTorch: it does, or imports no other library."""
     return not _RIVAL_IMPORTS.search(module.text) or concerns_torch(module)
 
 
-def token(module: Module, node: ast.AST, old: str, new: str) -> Replacement | None:
-    """The last word of a dotted name, replaced.
+def replace_last_name(module: Module, node: ast.AST, old: str, new: str) -> Replacement | None:
+    """Replace the last part of a dotted name.
 
-    None if the text does not have it there: until Python 3.11, Python's parser gives wrong
-    positions for expressions in multi-line f-strings.
+    Returns None if the text there differs: until Python 3.11, the parser reports wrong positions
+    for expressions in multi-line f-strings.
     """
     _, end = module.span(node)
     start = end - len(old)
@@ -70,8 +70,8 @@ def token(module: Module, node: ast.AST, old: str, new: str) -> Replacement | No
     return Replacement(start=start, end=end, text=new)
 
 
-def in_literal(module: Module, node: ast.AST, old: str, new: str) -> Replacement | None:
-    """The beginning of a string literal's text, replaced; None if it is not written there."""
+def replace_in_literal(module: Module, node: ast.AST, old: str, new: str) -> Replacement | None:
+    """Replace the beginning of a string literal; return None if it begins differently."""
     start, end = module.span(node)
     quote = _LITERAL.match(module.text, start, end)
     if quote is None or not module.text.startswith(old, quote.end()):
@@ -79,7 +79,7 @@ def in_literal(module: Module, node: ast.AST, old: str, new: str) -> Replacement
     return Replacement(start=quote.end(), end=quote.end() + len(old), text=new)
 
 
-def is_said(module: Module, node: ast.AST) -> bool:
+def is_message(module: Module, node: ast.AST) -> bool:
     """Whether an expression is only text for people: printed, logged, raised, or a docstring."""
     parent = module.parent(node)
     while isinstance(parent, ast.BinOp | ast.JoinedStr | ast.FormattedValue | ast.IfExp):
@@ -90,21 +90,21 @@ def is_said(module: Module, node: ast.AST) -> bool:
         return parent.arg in ("help", "description", "title", "label", "reason")
     if isinstance(parent, ast.Attribute) and parent.attr in ("format", "join"):
         call = module.parent(parent)
-        return isinstance(call, ast.Call) and is_said(module, call)
+        return isinstance(call, ast.Call) and is_message(module, call)
     if not isinstance(parent, ast.Call) or node is parent.func:
         return False
     callee = parent.func
     if isinstance(module.parent(parent), ast.Raise):
         return True
     if isinstance(callee, ast.Attribute):
-        return callee.attr in _TALKS
-    return isinstance(callee, ast.Name) and bool(_SPEAKERS.search(callee.id))
+        return callee.attr in _MESSAGE_METHODS
+    return isinstance(callee, ast.Name) and bool(_MESSAGE_FUNCTIONS.search(callee.id))
 
 
 def is_handled(module: Module, node: ast.AST) -> bool:
-    """Whether a script handles NPUs itself, in addition to CUDA here.
+    """Whether the script already handles NPUs next to a CUDA construct.
 
-    That is so where another branch of the same `if`, another part of the same condition, or
+    This is the case if another branch of the same `if`, another part of the same condition, or
     another element of the same list names the NPU: porting would only duplicate it.
     """
     inner: ast.AST = node
@@ -125,7 +125,7 @@ def is_handled(module: Module, node: ast.AST) -> bool:
 
 
 def _other_tests(module: Module, node: ast.If) -> list[ast.AST]:
-    """The conditions of a chain of `if` and `elif`, except that of one branch."""
+    """The tests of a chain of `if` and `elif`, except that of one branch."""
     head = node
     parent = module.parent(head)
     while isinstance(parent, ast.If) and parent.orelse == [head]:
@@ -139,16 +139,17 @@ def _other_tests(module: Module, node: ast.If) -> list[ast.AST]:
     return tests
 
 
-def outermost(module: Module, node: ast.expr) -> bool:
+def is_outermost(module: Module, node: ast.expr) -> bool:
     """Whether a dotted name is not the start of a longer one."""
     parent = module.parent(node)
     return not (isinstance(parent, ast.Attribute) and parent.value is node)
 
 
 def is_imported_name(module: Module, node: ast.expr) -> bool:
-    """Whether an expression names something in a library directly, not through a variable.
+    """Whether an expression refers to a member of a library directly, not through a variable.
 
-    After `was = cudnn.allow_tf32`, the name `was` means the same, and must not be replaced.
+    After `previous = cudnn.allow_tf32`, `previous` resolves to the same name, but must not be
+    replaced.
     """
     if isinstance(node, ast.Attribute):
         return is_imported_name(module, node.value)
@@ -159,7 +160,7 @@ def is_imported_name(module: Module, node: ast.expr) -> bool:
 
 
 def is_guarded(view: View, node: ast.AST) -> bool:
-    """Whether a script continues without an import that fails: `try` ... `except ImportError`."""
+    """Whether a script may run without an import: it is within a `try`, `if` or function."""
     return any(
         isinstance(enclosing, ast.Try | ast.If | ast.FunctionDef | ast.AsyncFunctionDef)
         for enclosing in view.module.scopes.ancestors(node)
@@ -167,13 +168,11 @@ def is_guarded(view: View, node: ast.AST) -> bool:
 
 
 def _imported_modules(module: Module) -> list[Module]:
-    modules: list[Module] = []
-    for bindings in module.scopes.module.bindings.values():
-        for binding in bindings:
-            if binding.kind != "import":
-                continue
-            path = module.project.find(binding.module, module.path)
-            imported_module = module.project.module(path) if path else None
-            if imported_module is not None and imported_module is not module:
-                modules.append(imported_module)
-    return modules
+    paths = [
+        module.project.find(binding.module, module.path)
+        for bindings in module.scopes.module.bindings.values()
+        for binding in bindings
+        if binding.kind == "import"
+    ]
+    modules = [module.project.module(path) for path in paths if path]
+    return [imported for imported in modules if imported is not None and imported is not module]

@@ -1,7 +1,7 @@
-"""What the API list of torch_npu for PyTorch 2.13 calls unsupported on all its devices, as data.
+"""The APIs that torch_npu's list for PyTorch 2.13 marks as unsupported on all devices.
 
-Names that other rules cover (torch.cuda, profiler, sparse tensors, DataParallel) are left out, as
-are those in the list that only contain other names (torch.optim.Adam.step) or compute on the host
+Names that other rules cover (torch.cuda, profiler, sparse tensors, DataParallel) are omitted, as
+are listed members of other names (torch.optim.Adam.step) and functions that compute on the host
 (torch.fft.fftfreq).
 """
 

@@ -12,7 +12,7 @@ from jumar.ground.machine import usable_cores
 from jumar.ground.paths import is_file, is_folder
 from jumar.porting.edits import FileReport, Finding, Place, Text, TreeReport
 from jumar.porting.options import PortOptions
-from jumar.porting.python2.conversion import to_python3, with_names_of_python3
+from jumar.porting.python2.conversion import to_python3, with_python3_names
 from jumar.porting.rewriting.concerned import may_concern
 from jumar.porting.rewriting.port_file import port_file
 from jumar.porting.rewriting.registry import rule_index
@@ -203,7 +203,7 @@ def _python2(source: SourceText, path: str, project: Project) -> FileReport:
             )
             return FileReport(path=path, status="unreadable", note=note)
     else:
-        converted = with_names_of_python3(
+        converted = with_python3_names(
             source.text, tree, lambda name: project.find(name, path) is not None
         )
         if converted is None:

@@ -123,7 +123,7 @@ def restore_optimizer(
         optimizer: From `create_optimizer`.
         named: The name of each of its parameters.
         objective: The objective whose parameters the optimizer updates.
-        slots: From `SavedState.by_place`.
+        slots: From `SavedState.by_position`.
         groups: As returned by `named_state`.
 
     Raises:
@@ -158,7 +158,7 @@ def restore_optimizer(
 
 def stored_slots(state: SavedState) -> dict[str, dict[str, torch.Tensor]]:
     """The slots of a saved state, keyed by parameter name."""
-    by_owner = state.by_place()
+    by_owner = state.by_position()
     if "objectives" not in state.values:
         return by_owner
     return {

@@ -1,4 +1,4 @@
-"""Questions about autocast's state name the NPU."""
+"""Functions that read or set autocast's state get the NPU as device."""
 
 import ast
 from collections.abc import Iterator
@@ -8,10 +8,10 @@ from jumar.porting.rewriting.changes import Change, Replacement
 from jumar.porting.rewriting.editing import open_parenthesis
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import IMPORT, is_imported_name, token
+from jumar.porting.torch.scripts import IMPORT, is_imported_name, replace_last_name
 
 _WHY = Text(
-    en="without a device these functions ask about CUDA's autocast",
+    en="without a device argument, these functions refer to CUDA's autocast",
     zh="不指定设备时，这些函数查询的是 CUDA 的 autocast 状态",
 )
 _CALLS = {
@@ -20,12 +20,12 @@ _CALLS = {
     "torch.set_autocast_enabled": ("set_autocast_enabled", 1),
     "torch.set_autocast_gpu_dtype": ("set_autocast_dtype", 1),
 }
-"""The variant of each function that takes a device, and its number of arguments without one."""
+"""The variant of each function with a device argument, and its number of other arguments."""
 
 
 @rule(
     "autocast-state",
-    title=Text(en="Autocast's state is that of the NPU", zh="autocast 状态针对 NPU 查询"),
+    title=Text(en="Autocast's state is the NPU's", zh="autocast 状态针对 NPU 查询"),
     source="PyTorch 2.4 and later (torch.get_autocast_dtype); torch_npu/npu/autocast_utils.py",
     language="torch",
     calls=tuple(_CALLS),
@@ -37,7 +37,7 @@ def autocast_state(call: ast.Call, view: View) -> Iterator[Change]:
         return
     if not isinstance(call.func, ast.Attribute) or not is_imported_name(view.module, call.func):
         return
-    rename = token(view.module, call.func, call.func.attr, name)
+    rename = replace_last_name(view.module, call.func, call.func.attr, name)
     if rename is None:
         return
     position = open_parenthesis(view.module, call) + 1

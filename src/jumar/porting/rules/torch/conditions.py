@@ -1,10 +1,10 @@
-"""Conditions that PyTorch rules check before they report a node."""
+"""Conditions under which PyTorch rules report a node."""
 
 import ast
 
 from jumar.porting.rewriting.editing import keyword, literal
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import concerns_torch, is_guarded, is_imported_name, outermost
+from jumar.porting.torch.scripts import concerns_torch, is_guarded, is_imported_name, is_outermost
 
 _COMPLEX = (
     "torch.complex64",
@@ -32,33 +32,33 @@ _TO_SPARSE = frozenset(
 
 
 def is_read(node: ast.Name | ast.Attribute, _: View) -> bool:
-    """Whether a name is used, not assigned."""
+    """Whether a name or attribute is read, not assigned."""
     return isinstance(node.ctx, ast.Load)
 
 
-def is_no_new_name(node: ast.Name | ast.Attribute, _: View) -> bool:
-    """Whether a node is not a variable that is being assigned."""
+def is_not_assigned_name(node: ast.Name | ast.Attribute, _: View) -> bool:
+    """Whether a node is anything but a variable that is being assigned."""
     return not isinstance(node, ast.Name) or isinstance(node.ctx, ast.Load)
 
 
-def is_written_out(node: ast.expr, view: View) -> bool:
-    """Whether a node names something of PyTorch itself, not by a variable of the script."""
+def is_direct_reference(node: ast.expr, view: View) -> bool:
+    """Whether a node refers to PyTorch directly, not through a variable of the script."""
     return is_imported_name(view.module, node)
 
 
 def continues_without_import(node: ast.AST, view: View) -> bool:
-    """Whether a script continues without an import that fails."""
+    """Whether the script may run without an import."""
     return is_guarded(view, node)
 
 
 def is_complex(node: ast.Attribute, view: View) -> bool:
-    """Whether a name is a complex type, or a function that makes complex tensors."""
+    """Whether a name is a complex dtype, or a function that creates complex tensors."""
     name = view.module.name_of(node) or ""
-    return name in _COMPLEX or (name.startswith("torch.fft.") and outermost(view.module, node))
+    return name in _COMPLEX or (name.startswith("torch.fft.") and is_outermost(view.module, node))
 
 
 def is_cuda_error_text(node: ast.Constant, view: View) -> bool:
-    """Whether a text of CUDA's errors is compared with, or is in a list of such texts."""
+    """Whether a string is the text of a CUDA error, in a comparison or a list."""
     if not isinstance(node.value, str) or not node.value.lower().startswith(_CUDA_ERRORS):
         return False
     parent = view.module.parent(node)
@@ -67,7 +67,7 @@ def is_cuda_error_text(node: ast.Constant, view: View) -> bool:
 
 
 def casts_to_double(call: ast.Call, view: View) -> bool:
-    """Whether a call is `x.double()`, and `x` may be a tensor."""
+    """Whether a call is `x.double()` and `x` may be a tensor."""
     return (
         isinstance(call.func, ast.Attribute)
         and call.func.attr == "double"
@@ -79,7 +79,7 @@ def casts_to_double(call: ast.Call, view: View) -> bool:
 
 
 def is_sparse(call: ast.Call, view: View) -> bool:
-    """Whether a call makes sparse tensors or sparse gradients."""
+    """Whether a call creates sparse tensors or sparse gradients."""
     name = view.module.name_of(call.func) or ""
     if name.startswith(("torch.sparse.", "torch.sparse_")):
         return True

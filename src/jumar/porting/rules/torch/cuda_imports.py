@@ -16,11 +16,11 @@ _FROM = Text(
 )
 _MISSING = Text(en="torch_npu.npu has no '{name}'", zh="torch_npu.npu 中没有 '{name}'")
 _MISSING_ADVICE = Text(
-    en="remove the import and what uses it, or guard it with torch.npu.is_available()",
+    en="remove the import and the code that uses it, or skip both if torch.npu.is_available()",
     zh="删除该导入及其用法，或用 torch.npu.is_available() 加以保护",
 )
 _SPLIT_ADVICE = Text(
-    en="import these names from torch_npu.npu; left as is because of the comments between them",
+    en="import these names from torch_npu.npu; unchanged because of the comments between them",
     zh="从 torch_npu.npu 导入这些名称；此处名称之间有注释，未自动改动",
 )
 _AMP_MODULES = ("autocast_mode", "grad_scaler", "common")
@@ -29,7 +29,7 @@ _AMP_MODULES = ("autocast_mode", "grad_scaler", "common")
 @rule(
     "cuda-imports",
     title=Text(
-        en="Imports from torch.cuda come from torch_npu.npu",
+        en="Imports from torch.cuda become imports from torch_npu.npu",
         zh="从 torch.cuda 的导入改为 torch_npu.npu",
     ),
     source="torch_npu 2.6.0 and 2.13.0 (names of torch_npu.npu and torch_npu.npu.amp)",
@@ -37,7 +37,7 @@ _AMP_MODULES = ("autocast_mode", "grad_scaler", "common")
     nodes=(ast.ImportFrom, ast.Import),
 )
 def cuda_imports(node: ast.ImportFrom | ast.Import, view: View) -> Iterator[Change]:
-    """Take the names of torch.cuda from torch_npu."""
+    """Import the names of torch.cuda from torch_npu."""
     if isinstance(node, ast.Import):
         for alias in node.names:
             if alias.asname and _npu_module(alias.name):
@@ -76,7 +76,7 @@ def cuda_imports(node: ast.ImportFrom | ast.Import, view: View) -> Iterator[Chan
 
 
 def _npu_module(name: str) -> str | None:
-    """The counterpart in torch_npu of a module of torch.cuda."""
+    """The counterpart in torch_npu of a module of torch.cuda, or None."""
     if name == "torch.cuda":
         return "torch_npu.npu"
     if not name.startswith("torch.cuda."):
@@ -89,7 +89,7 @@ def _npu_module(name: str) -> str | None:
 
 
 def _split(node: ast.ImportFrom) -> tuple[list[ast.alias], list[ast.alias]]:
-    """The names that torch_npu has, and those that stay."""
+    """Split the imported names into those that torch_npu has and those that it lacks."""
     if node.module == "torch":
         moved_names = [alias for alias in node.names if alias.name == "cuda"]
         return moved_names, [alias for alias in node.names if alias.name != "cuda"]
@@ -118,14 +118,12 @@ def _rewritten(
     else:
         target = _npu_module(node.module or "") or ""
         if not kept_names and not any(alias.name in RENAMED for alias in moved_names):
-            start, _ = view.module.span(node)
-            position = source.find(node.module or "", len("from"))
-            begin = start + position
-            return (Replacement(start=begin, end=begin + len(node.module or ""), text=target),)
+            start = view.module.span(node)[0] + source.find(node.module or "", len("from"))
+            return (Replacement(start=start, end=start + len(node.module or ""), text=target),)
         lines = [_statement(target, moved_names)]
         lines += [_statement(node.module or "", kept_names)] if kept_names else []
     if "#" in source:
-        # Comments within parentheses belong to names that would move away from them.
+        # Comments within the parentheses would be separated from the names they belong to.
         return None
     indent = view.module.lines.indent(view.module.span(node)[0])
     return (replace(view.module, node, f"{view.module.lines.newline}{indent}".join(lines)),)

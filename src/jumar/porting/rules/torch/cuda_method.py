@@ -8,14 +8,20 @@ from jumar.porting.edits import Confidence, Text
 from jumar.porting.rewriting.changes import Change, Leave, Replacement
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import HANDLED, IMPORT, concerns_torch, is_handled, token
+from jumar.porting.torch.scripts import (
+    HANDLED,
+    IMPORT,
+    concerns_torch,
+    is_handled,
+    replace_last_name,
+)
 
 _MOVE = Text(
-    en="torch_npu gives tensors, modules and storages a method npu() with the same arguments",
+    en="torch_npu adds to tensors, modules and storages a method npu() with the same arguments",
     zh="torch_npu 为张量、模块与存储提供参数相同的 npu() 方法",
 )
 _OWN = Text(
-    en="calls of cuda() are calls of npu() now; a class with its own cuda() answers to that name",
+    en="calls of cuda() have become calls of npu(): a class's own cuda() is renamed as well",
     zh="cuda() 的调用已改为 npu()，自定义的 cuda() 方法随之改名",
 )
 _DEF = re.compile(r"(?:async\s+)?def\s+")
@@ -30,7 +36,7 @@ _DEF = re.compile(r"(?:async\s+)?def\s+")
     references=("torch.Tensor.cuda", "torch.nn.Module.cuda"),
 )
 def cuda_method(node: ast.AST, view: View) -> Iterator[Change]:
-    """Rename the call, and methods of that name."""
+    """Rename the call, and methods that are defined with that name."""
     if not concerns_torch(view.module):
         return
     if isinstance(node, ast.FunctionDef):
@@ -43,11 +49,11 @@ def cuda_method(node: ast.AST, view: View) -> Iterator[Change]:
     if name is not None and not name.startswith(("torch.Tensor", "torch.nn.Module", "tree:")):
         return
     if isinstance(node, ast.Call) and name is not None and not name.startswith("tree:"):
-        # Also seen as a reference.
+        # The rule also sees it as a reference.
         return
     if name is not None and name.startswith("tree:") and view.module.definition(name)[1]:
         return
-    change = token(view.module, function, "cuda", "npu")
+    change = replace_last_name(view.module, function, "cuda", "npu")
     if change is not None and is_handled(view.module, node):
         yield Leave(node=node, reason=HANDLED)
     elif change is not None:
@@ -61,7 +67,7 @@ def cuda_method(node: ast.AST, view: View) -> Iterator[Change]:
 
 
 def _confidence(receiver: ast.expr, view: View) -> Confidence:
-    """Certain where the receiver is made by PyTorch, or by a module class of the tree."""
+    """Certain if the receiver is created by PyTorch, or is an instance of a module of the tree."""
     if view.module.name_of(receiver) in ("torch.Tensor", "torch.nn.Module"):
         return "certain"
     if isinstance(receiver, ast.Call):

@@ -9,21 +9,21 @@ from jumar.porting.rewriting.changes import Change, Leave
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.torch.names import NEWER_NAMES, npu_counterpart
-from jumar.porting.torch.scripts import HANDLED, IMPORT, is_handled, token
+from jumar.porting.torch.scripts import HANDLED, IMPORT, is_handled, replace_last_name
 
 _SAME = Text(
     en="torch.npu has the same functions for Ascend devices",
     zh="torch.npu 为昇腾设备提供同名接口",
 )
 _WHOLE = Text(
-    en="the module itself is passed on; what is taken from it later was not seen here",
+    en="the module itself is passed on; how it is used later is unknown",
     zh="此处传递的是模块本身，后续从中取用的接口无法在此判断",
 )
 _BY_HAND = Text(
-    en="torch.cuda is in an f-string whose inner positions Python's parser does not give",
+    en="torch.cuda is in an f-string, for whose parts Python's parser reports no positions",
     zh="torch.cuda 位于 f-string 中，解析器未给出其准确位置",
 )
-_BY_HAND_ADVICE = Text(en="write torch.npu here by hand", zh="请在此处手工改为 torch.npu")
+_BY_HAND_ADVICE = Text(en="change it to torch.npu by hand", zh="请在此处手工改为 torch.npu")
 
 
 class _Remark(NamedTuple):
@@ -40,7 +40,7 @@ _GRAPH = _Remark(
         zh="torch_npu 的图捕获当前仅支持推理场景，不支持训练场景",
     ),
     Text(
-        en="leave the capture out of training, and check the arguments (npu_graph=...) elsewhere",
+        en="do not capture graphs in training; in inference, check the arguments (npu_graph=...)",
         zh="训练中去掉图捕获；推理中检查参数（如 npu_graph=...）",
     ),
     "blocking",
@@ -61,7 +61,7 @@ _REMARKS = {
             zh="未设置 TORCH_NPU_DEVICE_CAPABILITY 时返回 None，且该值不代表 NPU 硬件能力",
         ),
         Text(
-            en="ask for what is needed instead: torch.npu.is_bf16_supported(), or "
+            en="query the feature that is needed instead: torch.npu.is_bf16_supported(), or "
             "torch.npu.get_device_name()",
             zh="改为直接查询所需能力：torch.npu.is_bf16_supported() 或 torch.npu.get_device_name()",
         ),
@@ -84,12 +84,12 @@ _REMARKS = {
     "nvtx": _MARKS,
     "OutOfMemoryError": _Remark(
         Text(
-            en="out of memory is torch.OutOfMemoryError, a RuntimeError; torch_npu has no name "
-            "of its own",
+            en="out of memory raises torch.OutOfMemoryError, a RuntimeError; torch.npu has no "
+            "such name",
             zh="显存不足异常为 torch.OutOfMemoryError（RuntimeError 的子类），torch.npu 下无此名称",
         ),
         Text(
-            en="write torch.OutOfMemoryError, or RuntimeError for torch before 2.5",
+            en="use torch.OutOfMemoryError, or RuntimeError for torch before 2.5",
             zh="改为 torch.OutOfMemoryError；torch 2.5 之前用 RuntimeError",
         ),
         "look",
@@ -110,14 +110,14 @@ _MISSING = Text(
     zh="torch.npu 中没有 '{name}'",
 )
 _MISSING_ADVICE = Text(
-    en="remove it, or guard it with torch.npu.is_available()",
+    en="remove it, or skip it if torch.npu.is_available()",
     zh="删除该用法，或用 torch.npu.is_available() 加以保护",
 )
 _NEWER = Text(
     en="'{name}' is in torch_npu 2.13 but not in 2.6",
     zh="'{name}' 在 torch_npu 2.13 中有，2.6 中没有",
 )
-_NEWER_ADVICE = Text(en="check the release of torch_npu", zh="检查所用 torch_npu 的版本")
+_NEWER_ADVICE = Text(en="check which release of torch_npu is used", zh="检查所用 torch_npu 的版本")
 
 
 @rule(
@@ -128,7 +128,7 @@ _NEWER_ADVICE = Text(en="check the release of torch_npu", zh="检查所用 torch
     references=("torch.cuda",),
 )
 def cuda_names(node: ast.expr, view: View) -> Iterator[Change]:
-    """Rename the module in a reference to something in it."""
+    """Rename the module in references to it and to its members."""
     chain, dotted = _chain(node, view)
     if is_handled(view.module, node):
         yield Leave(node=chain, reason=HANDLED)
@@ -149,12 +149,12 @@ def cuda_names(node: ast.expr, view: View) -> Iterator[Change]:
         yield view.notice(chain, reason=_NEWER.filled(name=first), todo=_NEWER_ADVICE)
     if counterpart is None or not isinstance(node, ast.Attribute):
         return
-    change = token(view.module, node, "cuda", "npu")
+    change = replace_last_name(view.module, node, "cuda", "npu")
     member = view.module.parent(node)
     new_first = counterpart.partition(".")[0]
     member_change = None
     if change is not None and new_first != first and isinstance(member, ast.Attribute):
-        member_change = token(view.module, member, first, new_first)
+        member_change = replace_last_name(view.module, member, first, new_first)
         change = change if member_change is not None else None
     if change is None:
         yield view.notice(node, reason=_BY_HAND, todo=_BY_HAND_ADVICE, severity="blocking")
@@ -169,7 +169,7 @@ def cuda_names(node: ast.expr, view: View) -> Iterator[Change]:
 
 
 def _chain(node: ast.expr, view: View) -> tuple[ast.expr, str]:
-    """The whole dotted name that begins with `torch.cuda`, and the part after that."""
+    """The whole dotted name that begins with `torch.cuda`, and the part below it."""
     names: list[str] = []
     current = node
     while True:

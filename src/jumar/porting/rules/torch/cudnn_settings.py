@@ -1,4 +1,4 @@
-"""Settings of cuDNN are removed, or explained if they concern determinism."""
+"""Settings of cuDNN are removed, or reported if they concern determinism."""
 
 import ast
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _WHY = Text(
     zh="NPU 上没有 cuDNN，该设置不起作用",
 )
 _KEEP = Text(
-    en="a setting of cuDNN does nothing on an NPU; its value is computed here",
+    en="a cuDNN setting does nothing on an NPU, but the code that computes its value may",
     zh="cuDNN 设置在 NPU 上不起作用，但此处的取值涉及计算",
 )
 _KEEP_ADVICE = Text(en="remove it if nothing else needs the value", zh="若无其他用途，请删除")
@@ -32,8 +32,10 @@ _DETERMINISTIC_ADVICE = Text(
     zh="调用 torch.use_deterministic_algorithms(True)（torch_npu 会传递给底层），多卡时设置 "
     "HCCL_DETERMINISTIC=true",
 )
-_FLAGS = Text(en="this queries cuDNN, and there is none on an NPU", zh="此处调用 cuDNN，NPU 上没有")
-_FLAGS_ADVICE = Text(en="remove it, or guard it", zh="删除或加以保护")
+_FLAGS = Text(
+    en="this calls cuDNN, which does not exist on an NPU", zh="此处调用 cuDNN，NPU 上没有"
+)
+_FLAGS_ADVICE = Text(en="remove it, or skip it on an NPU", zh="删除或加以保护")
 
 
 @rule(

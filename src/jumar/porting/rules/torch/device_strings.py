@@ -12,34 +12,35 @@ from jumar.porting.torch.scripts import (
     HANDLED,
     IMPORT,
     concerns_torch,
-    in_literal,
     is_handled,
     may_concern_torch,
+    replace_in_literal,
 )
 
-_WHY = Text(en="torch_npu calls its devices npu", zh="torch_npu 的设备名为 npu")
+_WHY = Text(en="the device type of torch_npu is npu", zh="torch_npu 的设备名为 npu")
 _TABLE = Text(
-    en="'{text}' is in a table or names an attribute; the code that reads it decides what it is",
+    en="'{text}' is in a table or names an attribute; whether it is a device depends on the code "
+    "that reads it",
     zh="'{text}' 位于字典或属性名中，是否为设备取决于读取它的代码",
 )
 _UNCLEAR = Text(
-    en="'{text}' could be a device; nothing around it says so",
+    en="'{text}' could be a device, but the context does not confirm it",
     zh="'{text}' 可能是设备名，但上下文无法确认",
 )
 _ELSEWHERE = Text(
-    en="'{text}' looks like a device, in a script that imports no PyTorch",
+    en="'{text}' looks like a device, but the script does not import PyTorch",
     zh="'{text}' 疑似设备名，但该脚本未导入 PyTorch",
 )
-_ADVICE = Text(en="write 'npu' if it is a device", zh="若为设备名，请改为 'npu'")
+_ADVICE = Text(en="change it to 'npu' if it is a device", zh="若为设备名，请改为 'npu'")
 _SAVED = Text(
     en="checkpoints that were saved on a GPU record 'cuda:N' as the device of their tensors",
     zh="在 GPU 上保存的权重文件中，张量位置仍记录为 'cuda:N'",
 )
 _SAVED_ADVICE = Text(
-    en="load them with map_location='cpu' and move the model to the NPU after that",
+    en="load them with map_location='cpu', then move the model to the NPU",
     zh="用 map_location='cpu' 加载，之后再把模型移到 NPU",
 )
-_TOLD = Text(en="text for people, not a device", zh="提示文字，不是设备名")
+_MESSAGE = Text(en="text for people, not a device", zh="提示文字，不是设备名")
 
 
 @rule(
@@ -50,7 +51,7 @@ _TOLD = Text(en="text for people, not a device", zh="提示文字，不是设备
     nodes=(ast.Constant, ast.JoinedStr),
 )
 def device_strings(node: ast.Constant | ast.JoinedStr, view: View) -> Iterator[Change]:
-    """Replace the word in strings that are devices; report those that may be."""
+    """Replace 'cuda' in strings that are devices; report strings that may be."""
     module = view.module
     text = device_text(node)
     if text is None or not is_device(text) or isinstance(module.parent(node), ast.JoinedStr):
@@ -63,7 +64,7 @@ def device_strings(node: ast.Constant | ast.JoinedStr, view: View) -> Iterator[C
         yield Leave(node=node, reason=HANDLED)
     elif certainty == "no":
         if torch:
-            yield Leave(node=node, reason=_TOLD)
+            yield Leave(node=node, reason=_MESSAGE)
     elif certainty in ("table", "unclear"):
         if torch:
             reason = _TABLE if certainty == "table" else _UNCLEAR
@@ -75,7 +76,7 @@ def device_strings(node: ast.Constant | ast.JoinedStr, view: View) -> Iterator[C
             node, reason=_ELSEWHERE.filled(text=text), todo=_ADVICE, confidence="unsure"
         )
     else:
-        change = in_literal(module, node, "cuda", "npu")
+        change = replace_in_literal(module, node, "cuda", "npu")
         if change is None:
             yield view.notice(node, reason=_UNCLEAR.filled(text=text), todo=_ADVICE)
             return

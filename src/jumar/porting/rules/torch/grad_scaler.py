@@ -1,4 +1,4 @@
-"""Gradient scalers know their device, and take `enabled` by name."""
+"""Gradient scalers get their device, and `enabled` by name."""
 
 import ast
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from jumar.porting.rewriting.view import View
 from jumar.porting.torch.scripts import IMPORT
 
 _DEVICE = Text(
-    en="torch.amp.GradScaler scales for 'cuda' unless it is told a device, and is then disabled",
+    en="without a device argument, torch.amp.GradScaler is for 'cuda', and disabled on an NPU",
     zh="torch.amp.GradScaler 默认设备为 'cuda'，不指定设备时在 NPU 上会被禁用",
 )
 _ENABLED = Text(
@@ -34,7 +34,7 @@ _POSITION = 4
     ),
 )
 def grad_scaler(call: ast.Call, view: View) -> Iterator[Change]:
-    """Add the device, or pass by name the argument that has another position in torch_npu."""
+    """Add the device, or pass `enabled` by name: its position in torch_npu differs."""
     name = view.kinds.called(call)
     if name == "torch.amp.GradScaler":
         if argument(call, "device", 0) is None and not is_open(call):

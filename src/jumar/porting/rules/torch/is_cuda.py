@@ -7,7 +7,13 @@ from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change, Leave
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import HANDLED, IMPORT, concerns_torch, is_handled, token
+from jumar.porting.torch.scripts import (
+    HANDLED,
+    IMPORT,
+    concerns_torch,
+    is_handled,
+    replace_last_name,
+)
 
 _WHY = Text(
     en="is_cuda is False for tensors on an NPU; is_npu is True",
@@ -27,18 +33,18 @@ _SETTINGS = frozenset(
     nodes=(ast.Attribute,),
 )
 def is_cuda(node: ast.Attribute, view: View) -> Iterator[Change]:
-    """Rename the attribute, unless it is one of the script's own."""
+    """Rename the attribute, unless the script defines it."""
     if node.attr != "is_cuda" or not isinstance(node.ctx, ast.Load):
         return
     if not concerns_torch(view.module):
         return
     if isinstance(node.value, ast.Name) and node.value.id in _SETTINGS:
         return
-    if _is_own(view) or is_handled(view.module, node):
-        yield Leave(node=node, reason=_OWN if _is_own(view) else HANDLED)
-        return
-    change = token(view.module, node, "is_cuda", "is_npu")
-    if change is not None:
+    if _is_own(view):
+        yield Leave(node=node, reason=_OWN)
+    elif is_handled(view.module, node):
+        yield Leave(node=node, reason=HANDLED)
+    elif change := replace_last_name(view.module, node, "is_cuda", "is_npu"):
         yield view.rewrite(node, change, reason=_WHY, confidence="likely", imports=IMPORT)
 
 

@@ -1,4 +1,4 @@
-"""The communication back end of an NPU is hccl."""
+"""The communication backend of an NPU is hccl."""
 
 import ast
 import re
@@ -13,23 +13,23 @@ from jumar.porting.torch.scripts import (
     HANDLED,
     IMPORT,
     concerns_torch,
-    in_literal,
     is_handled,
-    is_said,
-    token,
+    is_message,
+    replace_in_literal,
+    replace_last_name,
 )
 
 _WHY = Text(
-    en="torch_npu registers hccl as the back end for NPUs",
+    en="torch_npu registers hccl as the backend for NPUs",
     zh="torch_npu 为 NPU 注册的通信后端是 hccl",
 )
 _TABLE = Text(
-    en="'nccl' is in a table; the code that reads it decides whether it is a back end",
+    en="'nccl' is in a table; whether it is a backend depends on the code that reads it",
     zh="'nccl' 位于字典中，是否为通信后端取决于读取它的代码",
 )
-_TABLE_ADVICE = Text(en="write 'hccl' if it is a back end", zh="若为通信后端，请改为 'hccl'")
+_TABLE_ADVICE = Text(en="change it to 'hccl' if it is a backend", zh="若为通信后端，请改为 'hccl'")
 _GROUP = Text(
-    en="ProcessGroupNCCL and its options are not in a PyTorch for NPUs",
+    en="PyTorch for NPUs has no ProcessGroupNCCL and no options of it",
     zh="NPU 版 PyTorch 中没有 ProcessGroupNCCL 及其选项",
 )
 _GROUP_ADVICE = Text(
@@ -54,7 +54,7 @@ _CALLS = ("torch.distributed.init_process_group", "torch.distributed.new_group")
     ),
 )
 def nccl_backend(node: ast.expr, view: View) -> Iterator[Change]:
-    """Replace the name of the back end."""
+    """Replace the name of the backend."""
     if isinstance(node, ast.Name | ast.Attribute):
         yield from _reference(node, view)
         return
@@ -62,7 +62,7 @@ def nccl_backend(node: ast.expr, view: View) -> Iterator[Change]:
     if text is None or not _BACKEND.search(text) or not concerns_torch(view.module):
         return
     parent = view.module.parent(node)
-    if isinstance(parent, ast.JoinedStr) or is_said(view.module, node):
+    if isinstance(parent, ast.JoinedStr) or is_message(view.module, node):
         return
     change = _changed(node, text, parent, view)
     if change is None:
@@ -83,14 +83,14 @@ def nccl_backend(node: ast.expr, view: View) -> Iterator[Change]:
 def _changed(
     node: ast.expr, text: str, parent: ast.AST | None, view: View
 ) -> tuple[Replacement, ...] | None:
-    """Replacements in a back end's name, or in a list of devices with their back ends."""
+    """Replacements in a backend's name, or in a list of devices with their backends."""
     if text == "nccl" or (text == "NCCL" and isinstance(parent, ast.Call | ast.keyword)):
-        change = in_literal(view.module, node, text, "hccl")
+        change = replace_in_literal(view.module, node, text, "hccl")
         return (change,) if change is not None else None
     if ":" not in text or not _MAPPED.fullmatch(text) or "cuda:nccl" not in text:
         return None
     position = text.index("cuda:nccl")
-    prefix = in_literal(view.module, node, text[: position + len("cuda:nccl")], "")
+    prefix = replace_in_literal(view.module, node, text[: position + len("cuda:nccl")], "")
     if prefix is None:
         return None
     return (Replacement(start=prefix.end - len("cuda:nccl"), end=prefix.end, text="npu:hccl"),)
@@ -101,6 +101,6 @@ def _reference(node: ast.Name | ast.Attribute, view: View) -> Iterator[Change]:
     if not name.endswith("is_nccl_available"):
         yield view.notice(node, reason=_GROUP, todo=_GROUP_ADVICE, severity="blocking")
         return
-    change = token(view.module, node, "is_nccl_available", "is_hccl_available")
+    change = replace_last_name(view.module, node, "is_nccl_available", "is_hccl_available")
     if isinstance(node, ast.Attribute) and change is not None:
         yield view.rewrite(node, change, reason=_WHY, imports=IMPORT)

@@ -1,4 +1,4 @@
-"""What is only reported in PyTorch scripts."""
+"""PyTorch rules that only report."""
 
 import ast
 
@@ -9,25 +9,25 @@ from jumar.porting.rules.torch.conditions import (
     continues_without_import,
     is_complex,
     is_cuda_error_text,
-    is_no_new_name,
+    is_direct_reference,
+    is_not_assigned_name,
     is_read,
     is_sparse,
-    is_written_out,
 )
 from jumar.porting.torch.support import RELEASE, UNSUPPORTED
 
 _AMP = Text(
-    en="apex.amp on an NPU is that of Ascend's own build of apex",
+    en="on an NPU, apex.amp is part of Ascend's own build of apex",
     zh="NPU 上的 apex.amp 来自昇腾适配版 apex",
 )
 _AMP_ADVICE = Text(
-    en="install apex for Ascend (it takes combine_grad=True as well), or use torch.amp with "
+    en="install apex for Ascend (which also accepts combine_grad=True), or use torch.amp with "
     "torch.amp.GradScaler(device='npu')",
     zh="安装昇腾适配版 apex（支持 combine_grad=True），或改用 torch.amp 与 "
     "torch.amp.GradScaler(device='npu')",
 )
 _FLOAT64 = Text(
-    en="NPUs have no float64 units: such kernels are missing or run slowly on the device's own CPU",
+    en="NPUs have no float64 units: float64 kernels are missing or run slowly on the AI CPU",
     zh="NPU 没有 float64 计算单元：相关算子缺失，或在 AI CPU 上缓慢执行",
 )
 _FLOAT64_ADVICE = Text(
@@ -35,7 +35,7 @@ _FLOAT64_ADVICE = Text(
     zh="改用 float32，或将该部分放到 CPU 上计算",
 )
 _UNSUPPORTED = Text(
-    en=f"the API list of {RELEASE} calls {{name}} unsupported",
+    en=f"the API list of {RELEASE} marks {{name}} as unsupported",
     zh=f"{RELEASE} 的 API 支持列表中 {{name}} 标注为不支持",
 )
 
@@ -71,7 +71,8 @@ report(
                 zh="apex 的融合优化器是 CUDA 核",
             ),
             todo=Text(
-                en="use torch_npu.optim.NpuFusedAdam and its kin, or those of apex for Ascend",
+                en="use torch_npu.optim.NpuFusedAdam or another NpuFused optimizer, or "
+                "apex.optimizers of apex for Ascend",
                 zh="改用 torch_npu.optim.NpuFusedAdam 等，或昇腾适配版 apex 的 apex.optimizers",
             ),
             severity="blocking",
@@ -90,7 +91,7 @@ report(
         Case(
             imports=("apex.*",),
             reason=Text(en="this part of apex is a CUDA extension", zh="apex 的该部分是 CUDA 扩展"),
-            todo=Text(en="use PyTorch's own", zh="改用 PyTorch 自带实现"),
+            todo=Text(en="use PyTorch's implementation", zh="改用 PyTorch 自带实现"),
             severity="blocking",
             look_if=continues_without_import,
         ),
@@ -111,7 +112,7 @@ report(
     cases=(
         Case(
             references=("torch.compile",),
-            when=(is_no_new_name,),
+            when=(is_not_assigned_name,),
             reason=Text(
                 en="torch.compile generates Triton code by default, which an NPU runs only with "
                 "triton-ascend",
@@ -127,9 +128,9 @@ report(
         ),
         Case(
             references=("torch.jit.script", "torch.jit.script_method"),
-            when=(is_no_new_name,),
+            when=(is_not_assigned_name,),
             reason=Text(
-                en="TorchScript runs on an NPU without CUDA's fuser; what it fused is slower",
+                en="TorchScript runs on an NPU without CUDA's fuser: code that was fused is slower",
                 zh="TorchScript 在 NPU 上没有 CUDA 融合器，原先融合的部分会变慢",
             ),
             todo=Text(
@@ -148,8 +149,8 @@ report(
                 "torch._C._jit_set_profiling_executor",
                 "torch._C._jit_set_profiling_mode",
             ),
-            when=(is_no_new_name,),
-            reason=Text(en="this chooses a fuser of CUDA", zh="此处选择的是 CUDA 融合器"),
+            when=(is_not_assigned_name,),
+            reason=Text(en="this selects a CUDA fuser", zh="此处选择的是 CUDA 融合器"),
             todo=Text(en="remove it", zh="删除"),
         ),
     ),
@@ -182,7 +183,9 @@ report(
 
 report(
     "torch-data-parallel",
-    title=Text(en="DataParallel needs DistributedDataParallel", zh="DataParallel 需改为 DDP"),
+    title=Text(
+        en="DataParallel has to become DistributedDataParallel", zh="DataParallel 需改为 DDP"
+    ),
     source="API support list of Ascend/pytorch for PyTorch 2.13 (torch.nn)",
     language="torch",
     cases=(
@@ -214,12 +217,12 @@ report(
             nodes=(ast.Constant,),
             when=(is_cuda_error_text,),
             reason=Text(
-                en="an NPU's errors have different texts: 'NPU out of memory', and numbers "
+                en="an NPU's errors have different texts: 'NPU out of memory', and error codes "
                 "of ACL and HCCL",
                 zh="NPU 的报错文本不同：'NPU out of memory'，以及 ACL、HCCL 错误码",
             ),
             todo=Text(
-                en="catch torch.OutOfMemoryError, or look for 'out of memory' alone",
+                en="catch torch.OutOfMemoryError, or match only 'out of memory'",
                 zh="捕获 torch.OutOfMemoryError，或只匹配 'out of memory'",
             ),
             confidence="likely",
@@ -264,7 +267,7 @@ report(
             nodes=(ast.Call,),
             when=(is_sparse,),
             reason=Text(
-                en="few operators take sparse tensors on an NPU, and only in the COO layout",
+                en="few operators accept sparse tensors on an NPU, and only in the COO layout",
                 zh="NPU 上只有少数算子支持稀疏张量，且仅支持 COO 格式",
             ),
             todo=Text(
@@ -285,11 +288,11 @@ report(
     cases=(
         Case(
             references=tuple(sorted(UNSUPPORTED)),
-            when=(is_written_out,),
+            when=(is_direct_reference,),
             reason=_UNSUPPORTED,
             todo=Text(
-                en="try it, with TORCH_NPU_FALLBACK_CPU_DISABLE unset, and look for warnings of a "
-                "fallback to the CPU; write it with other operators if it is slow or fails",
+                en="try it with TORCH_NPU_FALLBACK_CPU_DISABLE unset, and look for warnings about "
+                "a fallback to the CPU; if it is slow or fails, use other operators",
                 zh="先运行并观察是否有回退到 CPU 的告警（不要设置 "
                 "TORCH_NPU_FALLBACK_CPU_DISABLE）；若很慢或报错，用其他算子实现",
             ),

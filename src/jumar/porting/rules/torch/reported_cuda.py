@@ -1,4 +1,4 @@
-"""Uses of CUDA's installation in PyTorch scripts, and names that newer PyTorch lacks."""
+"""PyTorch rules that report uses of a CUDA installation, and names that newer PyTorch lacks."""
 
 import ast
 
@@ -29,20 +29,20 @@ def _is_only_shown(node: ast.AST, view: View) -> bool:
 
 report(
     "torch-cuda-version",
-    title=Text(en="Questions about CUDA's version and driver", zh="查询 CUDA 版本与驱动"),
+    title=Text(en="Queries of CUDA's version and driver", zh="查询 CUDA 版本与驱动"),
     source="torch/version.py of PyTorch; documents of npu-smi",
     language="torch",
     cases=(
         Case(
             references=("torch.version.cuda",),
             reason=Text(
-                en="torch.version.cuda is None where PyTorch is built without CUDA, as for NPUs: "
-                "what compares it or takes it apart fails",
+                en="torch.version.cuda is None if PyTorch is built without CUDA, as for NPUs: "
+                "comparing or parsing it fails",
                 zh="未启用 CUDA 的 PyTorch（NPU 即如此）中 torch.version.cuda 为 None："
                 "对其比较或拆分会出错",
             ),
             todo=Text(
-                en="ask torch.npu.is_available(), and torch_npu.__version__ for the version",
+                en="use torch.npu.is_available(), and torch_npu.__version__ for the version",
                 zh="改用 torch.npu.is_available()；版本号用 torch_npu.__version__",
             ),
             severity="blocking",
@@ -56,8 +56,8 @@ report(
                 zh="NPU 服务器上没有 nvidia-smi",
             ),
             todo=Text(
-                en="npu-smi info reports on NPUs, torch.npu.mem_get_info on their memory; check "
-                "what the script does with the answer",
+                en="use npu-smi info for NPUs and torch.npu.mem_get_info for their memory; check "
+                "how the script uses the output",
                 zh="用 npu-smi info 查看 NPU，用 torch.npu.mem_get_info 查看显存；"
                 "请确认脚本如何使用其输出",
             ),
@@ -69,7 +69,7 @@ report(
 
 report(
     "torch-six",
-    title=Text(en="torch._six is gone", zh="torch._six 已删除"),
+    title=Text(en="torch._six was removed", zh="torch._six 已删除"),
     source="release notes of PyTorch 2.0",
     language="torch",
     cases=(
@@ -77,12 +77,12 @@ report(
             imports=("torch._six",),
             when=(_in_torch_script,),
             reason=Text(
-                en="PyTorch 2.0 and newer have no torch._six, and this import fails",
+                en="PyTorch 2.0 and newer have no torch._six: this import fails",
                 zh="PyTorch 2.0 及以上没有 torch._six，此导入会失败",
             ),
             todo=Text(
-                en="collections.abc for container_abcs, str for string_classes, int for "
-                "int_classes, math.inf for inf",
+                en="use collections.abc instead of container_abcs, str instead of "
+                "string_classes, int instead of int_classes, math.inf instead of inf",
                 zh="container_abcs 改用 collections.abc，string_classes 改用 str，int_classes 改用 "
                 "int，inf 改用 math.inf",
             ),

@@ -1,4 +1,4 @@
-"""`x.type('torch.cuda.HalfTensor')` names the NPU's type."""
+"""Tensor types in strings, as in `x.type('torch.cuda.HalfTensor')`, become the NPU's."""
 
 import ast
 import re
@@ -8,7 +8,7 @@ from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change, Replacement
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import IMPORT, concerns_torch, in_literal, is_said
+from jumar.porting.torch.scripts import IMPORT, concerns_torch, is_message, replace_in_literal
 
 _WHY = Text(
     en="a tensor on an NPU has the type torch.npu.…Tensor",
@@ -20,7 +20,7 @@ _TYPE = re.compile(r"torch\.cuda\.\w+(?:Tensor|Storage)")
 @rule(
     "tensor-type-strings",
     title=Text(
-        en="Names of tensor types in strings are those of the NPU",
+        en="Tensor types in strings become those of the NPU",
         zh="字符串中的张量类型名改为 NPU 类型",
     ),
     source="torch_npu (legacy tensor types torch.npu.*Tensor)",
@@ -28,12 +28,12 @@ _TYPE = re.compile(r"torch\.cuda\.\w+(?:Tensor|Storage)")
     nodes=(ast.Constant,),
 )
 def tensor_type_strings(node: ast.Constant, view: View) -> Iterator[Change]:
-    """Rename the module within the name of a type."""
+    """Rename the module in the name of a tensor type."""
     if not isinstance(node.value, str) or not _TYPE.fullmatch(node.value):
         return
-    if not concerns_torch(view.module) or is_said(view.module, node):
+    if not concerns_torch(view.module) or is_message(view.module, node):
         return
-    module_change = in_literal(view.module, node, "torch.cuda", "torch.npu")
+    module_change = replace_in_literal(view.module, node, "torch.cuda", "torch.npu")
     if module_change is not None:
         change = Replacement(
             start=module_change.start + len("torch."), end=module_change.end, text="npu"

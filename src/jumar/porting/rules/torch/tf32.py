@@ -8,19 +8,19 @@ from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import replace
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import IMPORT, is_imported_name, outermost
+from jumar.porting.torch.scripts import IMPORT, is_imported_name, is_outermost
 
 _SWITCHES = {
     "torch.backends.cuda.matmul.allow_tf32": "torch_npu.npu.matmul.allow_hf32",
     "torch.backends.cudnn.allow_tf32": "torch_npu.npu.conv.allow_hf32",
 }
 _WHY = Text(
-    en="HF32 (11 bits of mantissa, not on Ascend 910) is the NPU's counterpart of TF32; it is on "
-    "for convolutions and off for matrix products unless it is set",
+    en="HF32 (11 bits of mantissa, not on Ascend 910) is the NPU's counterpart of TF32; by default "
+    "it is on for convolutions and off for matrix products",
     zh="HF32（尾数 11 位，Ascend 910 不支持）是 NPU 上与 TF32 对应的格式；默认卷积开启、矩阵乘关闭",
 )
 _PRECISION = Text(
-    en="on an NPU, float32 matrix products are governed by torch_npu.npu.matmul.allow_hf32",
+    en="on an NPU, torch_npu.npu.matmul.allow_hf32 sets the precision of float32 matrix products",
     zh="NPU 上 float32 矩阵乘的精度由 torch_npu.npu.matmul.allow_hf32 决定",
 )
 _PRECISION_ADVICE = Text(
@@ -29,7 +29,7 @@ _PRECISION_ADVICE = Text(
 )
 _NONE = Text(en="{name} has no effect on an NPU", zh="{name} 在 NPU 上不起作用")
 _NONE_ADVICE = Text(
-    en="remove it; attention is chosen by torch.nn.functional.scaled_dot_product_attention or "
+    en="remove it; for attention, use torch.nn.functional.scaled_dot_product_attention or "
     "torch_npu.npu_fusion_attention",
     zh="删除；注意力使用 torch.nn.functional.scaled_dot_product_attention 或 "
     "torch_npu.npu_fusion_attention",
@@ -44,7 +44,7 @@ _NONE_ADVICE = Text(
     nodes=(ast.Attribute, ast.Name),
 )
 def tf32(node: ast.Attribute | ast.Name, view: View) -> Iterator[Change]:
-    """Replace the switch; report settings of CUDA's products and attention."""
+    """Replace the switch; report settings of CUDA's matrix products and attention."""
     name = view.module.name_of(node)
     if name is None or not name.startswith("torch.") or not is_imported_name(view.module, node):
         return
@@ -58,5 +58,5 @@ def tf32(node: ast.Attribute | ast.Name, view: View) -> Iterator[Change]:
         )
     elif name == "torch.set_float32_matmul_precision":
         yield view.notice(node, reason=_PRECISION, todo=_PRECISION_ADVICE, severity="speed")
-    elif name.startswith("torch.backends.cuda.") and outermost(view.module, node):
+    elif name.startswith("torch.backends.cuda.") and is_outermost(view.module, node):
         yield view.notice(node, reason=_NONE.filled(name=name), todo=_NONE_ADVICE, severity="look")

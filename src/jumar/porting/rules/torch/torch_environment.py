@@ -1,4 +1,4 @@
-"""Environment variables of CUDA and NCCL, and what Ascend reads instead."""
+"""Environment variables of CUDA and NCCL, and their counterparts for Ascend."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ from jumar.porting.rewriting.editing import literal
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.torch.devices import device_text
-from jumar.porting.torch.scripts import in_literal, is_said, may_concern_torch
+from jumar.porting.torch.scripts import is_message, may_concern_torch, replace_in_literal
 
 RENAMED = {
     "CUDA_VISIBLE_DEVICES": "ASCEND_RT_VISIBLE_DEVICES",
@@ -26,11 +26,11 @@ RENAMED = {
     "NCCL_BLOCKING_WAIT": "TORCH_HCCL_BLOCKING_WAIT",
     "TORCH_NCCL_BLOCKING_WAIT": "TORCH_HCCL_BLOCKING_WAIT",
 }
-"""Variables with a counterpart. Old releases of torch_npu read HCCL_ASYNC_ERROR_HANDLING and
-HCCL_DESYNC_DEBUG only; new ones read these as well as the names that begin with TORCH_HCCL."""
+"""Variables with a counterpart. Old releases of torch_npu only read HCCL_ASYNC_ERROR_HANDLING and
+HCCL_DESYNC_DEBUG; newer ones also read the names that begin with TORCH_HCCL."""
 
 _NO_EFFECT = Text(en="{name} has no effect on an NPU", zh="{name} 在 NPU 上不起作用")
-_PLAIN = Text(en="remove it", zh="删除")
+_REMOVE = Text(en="remove it", zh="删除")
 _ADVICE = {
     "NCCL_DEBUG": Text(
         en="set ASCEND_GLOBAL_LOG_LEVEL=1 and ASCEND_SLOG_PRINT_TO_STDOUT=1 for HCCL's log",
@@ -44,18 +44,21 @@ _ADVICE = {
         en="HCCL_CONNECT_TIMEOUT and HCCL_EXEC_TIMEOUT are its counterparts, in seconds",
         zh="对应变量为 HCCL_CONNECT_TIMEOUT 与 HCCL_EXEC_TIMEOUT，单位为秒",
     ),
-    "NCCL_ALGO": Text(en="HCCL_ALGO has values of its own", zh="对应变量为 HCCL_ALGO，取值不同"),
+    "NCCL_ALGO": Text(
+        en="HCCL_ALGO is its counterpart, with different values",
+        zh="对应变量为 HCCL_ALGO，取值不同",
+    ),
     "CUBLAS_WORKSPACE_CONFIG": Text(
-        en="torch.use_deterministic_algorithms(True) is enough; HCCL_DETERMINISTIC=true for "
-        "sums across devices",
+        en="torch.use_deterministic_algorithms(True) is enough; for reductions across devices, "
+        "also set HCCL_DETERMINISTIC=true",
         zh="使用 torch.use_deterministic_algorithms(True) 即可；"
         "多卡归约设置 HCCL_DETERMINISTIC=true",
     ),
     "CUDA_HOME": Text(
-        en="ASCEND_HOME_PATH is CANN's folder", zh="CANN 的安装路径为 ASCEND_HOME_PATH"
+        en="ASCEND_HOME_PATH is the folder of CANN", zh="CANN 的安装路径为 ASCEND_HOME_PATH"
     ),
 }
-_WITHOUT = re.compile(
+_NO_COUNTERPART = re.compile(
     r"(?:TORCH_)?NCCL_[A-Z0-9_]+|CUDA_DEVICE_ORDER|CUDA_HOME|CUDA_PATH|CUBLAS_WORKSPACE_CONFIG|"
     r"CUDNN_[A-Z0-9_]+|CUDA_DEVICE_MAX_CONNECTIONS|TORCH_CUDA_ARCH_LIST|NVIDIA_TF32_OVERRIDE|"
     r"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"
@@ -63,20 +66,22 @@ _WITHOUT = re.compile(
 _IN_SHELL = re.compile(rf"(?:^|[\s;&])({'|'.join(RENAMED)})=")
 _WHY = Text(en="Ascend reads {new} instead", zh="昇腾读取的变量是 {new}")
 _SHELL = Text(
-    en="the text sets {name}, which is {new} for Ascend", zh="文本中设置了 {name}，昇腾对应 {new}"
+    en="this string sets {name}, whose counterpart for Ascend is {new}",
+    zh="文本中设置了 {name}，昇腾对应 {new}",
 )
 _SHELL_ADVICE = Text(en="change it if it is a command", zh="若为命令行，请一并修改")
 _ORDER = Text(
-    en="ASCEND_RT_VISIBLE_DEVICES must ascend: from the first smaller number on, no device is seen",
+    en="ASCEND_RT_VISIBLE_DEVICES must be in ascending order: devices from the first smaller "
+    "number on are not visible",
     zh="ASCEND_RT_VISIBLE_DEVICES 必须升序，否则后续设备不可见",
 )
-_ORDER_ADVICE = Text(en="write the devices in ascending order", zh="按升序书写设备编号")
+_ORDER_ADVICE = Text(en="sort the devices in ascending order", zh="按升序书写设备编号")
 
 
 @rule(
     "torch-environment",
     title=Text(
-        en="Environment variables of CUDA and NCCL are Ascend's",
+        en="Environment variables of CUDA and NCCL become Ascend's",
         zh="CUDA 与 NCCL 环境变量改为昇腾对应变量",
     ),
     source="environment variable list of Ascend/pytorch; CANN environment variables (HCCL)",
@@ -84,12 +89,12 @@ _ORDER_ADVICE = Text(en="write the devices in ascending order", zh="按升序书
     nodes=(ast.Constant, ast.JoinedStr),
 )
 def torch_environment(node: ast.Constant | ast.JoinedStr, view: View) -> Iterator[Change]:
-    """Rename the variable, or report what to set instead."""
+    """Rename the variable, or report which one to set instead."""
     text = device_text(node)
     if text is None or "_" not in text or isinstance(view.module.parent(node), ast.JoinedStr):
         return
-    if text in RENAMED or _WITHOUT.fullmatch(text):
-        if is_said(view.module, node) or not may_concern_torch(view.module):
+    if text in RENAMED or _NO_COUNTERPART.fullmatch(text):
+        if is_message(view.module, node) or not may_concern_torch(view.module):
             return
         yield from _variable(node, text, view)
         return
@@ -105,16 +110,16 @@ def torch_environment(node: ast.Constant | ast.JoinedStr, view: View) -> Iterato
 
 def _variable(node: ast.expr, name: str, view: View) -> Iterator[Change]:
     if name not in RENAMED:
-        todo = _ADVICE.get(name, _PLAIN)
+        todo = _ADVICE.get(name, _REMOVE)
         yield view.notice(node, reason=_NO_EFFECT.filled(name=name), todo=todo, confidence="likely")
         return
-    change = in_literal(view.module, node, name, RENAMED[name])
+    change = replace_in_literal(view.module, node, name, RENAMED[name])
     if change is None:
         return
     confidence = "certain" if _is_environment(node, view) else "likely"
     new = RENAMED[name]
     yield view.rewrite(node, change, reason=_WHY.filled(new=new), confidence=confidence)
-    if name == "CUDA_VISIBLE_DEVICES" and _descends(node, view):
+    if name == "CUDA_VISIBLE_DEVICES" and not _is_ascending(node, view):
         yield view.notice(node, reason=_ORDER, todo=_ORDER_ADVICE, severity="blocking")
 
 
@@ -129,11 +134,12 @@ def _is_environment(node: ast.expr, view: View) -> bool:
     return False
 
 
-def _descends(node: ast.expr, view: View) -> bool:
+def _is_ascending(node: ast.expr, view: View) -> bool:
+    """Whether a variable is set to ascending numbers, or to a value that is not known here."""
     subscript = view.module.parent(node)
     statement = view.module.parent(subscript) if subscript is not None else None
     value = literal(statement.value) if isinstance(statement, ast.Assign) else None
     if not isinstance(value, str) or not re.fullmatch(r"\d+(?:,\d+)*", value):
-        return False
+        return True
     numbers = [int(number) for number in value.split(",")]
-    return any(later <= earlier for earlier, later in pairwise(numbers))
+    return all(earlier < later for earlier, later in pairwise(numbers))

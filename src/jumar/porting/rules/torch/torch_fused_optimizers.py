@@ -1,4 +1,4 @@
-"""Fused and foreach optimizers are findings: torch_npu has its own."""
+"""Report fused and foreach optimizers: torch_npu has its own fused ones."""
 
 import ast
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _FUSED = Text(
-    en="fused=True asks PyTorch for kernels that exist for CUDA and the CPU",
+    en="fused=True selects kernels that exist for CUDA and the CPU",
     zh="fused=True 使用的是 CUDA 与 CPU 上的融合核",
 )
 _FOREACH = Text(
@@ -23,30 +23,30 @@ _ADVICE = Text(
     zh="去掉该参数，或改用 torch_npu.optim.NpuFused{name}，并使用其 clip_grad_norm_fused_",
 )
 _ADVICE_PLAIN = Text(en="omit the argument", zh="去掉该参数")
-_FUSED_HERE = frozenset({"SGD", "Adadelta", "Adam", "AdamW", "RMSprop"})
+_FUSED_IN_TORCH_NPU = frozenset({"SGD", "Adadelta", "Adam", "AdamW", "RMSprop"})
 
 
 @rule(
     "torch-fused-optimizers",
-    title=Text(en="Fused optimizers of CUDA", zh="CUDA 融合优化器"),
+    title=Text(en="CUDA's fused optimizers", zh="CUDA 融合优化器"),
     source="torch_npu/optim of Ascend/pytorch",
     language="torch",
     calls=("torch.optim.*", "builtins.dict"),
 )
 def torch_fused_optimizers(call: ast.Call, view: View) -> Iterator[Change]:
-    """Report arguments that choose CUDA's kernels."""
+    """Report arguments that select CUDA's kernels."""
     name = (view.kinds.called(call) or "").rpartition(".")[2]
-    todo = _ADVICE.filled(name=name) if name in _FUSED_HERE else _ADVICE_PLAIN
+    todo = _ADVICE.filled(name=name) if name in _FUSED_IN_TORCH_NPU else _ADVICE_PLAIN
     if name == "dict" and not view.module.imports("torch"):
         return
     for argument, reason in (("fused", _FUSED), ("foreach", _FOREACH)):
-        word = keyword(call, argument)
-        if word is None or (isinstance(word.value, ast.Constant) and not word.value.value):
+        passed = keyword(call, argument)
+        if passed is None or (isinstance(passed.value, ast.Constant) and not passed.value.value):
             continue
-        certain = literal(word.value) is True
+        certain = literal(passed.value) is True
         if certain or name != "dict":
             yield view.notice(
-                word,
+                passed,
                 reason=reason,
                 todo=todo,
                 severity="speed",

@@ -1,4 +1,4 @@
-"""Options of a port that become advice in a PyTorch training script."""
+"""Options of a port that become advice for a PyTorch training script."""
 
 import ast
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from jumar.porting.rewriting.view import View
 from jumar.porting.torch.scripts import concerns_torch
 
 _MIXED = Text(
-    en="{mode}: torch_npu mixes precisions by autocast; there is no precision mode to set",
+    en="{mode}: torch_npu has no precision mode; mixed precision is enabled with autocast",
     zh="{mode}：torch_npu 通过 autocast 实现混合精度，没有 precision_mode 可设",
 )
 _MIXED_ADVICE = Text(
@@ -19,15 +19,15 @@ _MIXED_ADVICE = Text(
     zh="在 `with torch.autocast('npu', dtype=torch.{dtype}):` 中计算模型与损失",
 )
 _KEEP = Text(
-    en="{mode}: torch_npu keeps the script's types by itself, except for HF32 in convolutions",
+    en="{mode}: by default, torch_npu keeps the script's dtypes, except for HF32 in convolutions",
     zh="{mode}：torch_npu 默认保持脚本中的数据类型，但卷积默认使用 HF32",
 )
 _KEEP_ADVICE = Text(
-    en="set torch_npu.npu.conv.allow_hf32 = False and do without autocast",
+    en="set torch_npu.npu.conv.allow_hf32 = False and do not use autocast",
     zh="设置 torch_npu.npu.conv.allow_hf32 = False，且不使用 autocast",
 )
 _HALF = Text(
-    en="{mode}: in PyTorch this is a cast of the model",
+    en="{mode}: in PyTorch, this means casting the model",
     zh="{mode}：在 PyTorch 中需转换模型的数据类型",
 )
 _HALF_ADVICE = Text(
@@ -39,14 +39,15 @@ _MIXLIST = Text(
     zh="PyTorch eager 模式没有 modify_mixlist：autocast 的算子名单是固定的",
 )
 _MIXLIST_ADVICE = Text(
-    en="cast around single operators with `with torch.autocast('npu', enabled=False):`",
+    en="disable it for single operators with `with torch.autocast('npu', enabled=False):`, and "
+    "cast their inputs",
     zh="对个别算子使用 `with torch.autocast('npu', enabled=False):` 并手工转换",
 )
 _SCALE = Text(
     en="{kind}: the loss is scaled by torch.amp.GradScaler",
     zh="{kind}：损失缩放由 torch.amp.GradScaler 实现",
 )
-_PROFILE = Text(en="profiling starts in the script", zh="性能采集在脚本中启动")
+_PROFILE = Text(en="the script itself has to start the profiler", zh="性能采集在脚本中启动")
 _PROFILE_ADVICE = Text(
     en="wrap some steps in `with torch_npu.profiler.profile(on_trace_ready="
     "torch_npu.profiler.tensorboard_trace_handler('prof')) as prof:` and call prof.step() in each",
@@ -54,18 +55,19 @@ _PROFILE_ADVICE = Text(
     "torch_npu.profiler.tensorboard_trace_handler('prof')) as prof:` 包住若干步，"
     "每步调用 prof.step()",
 )
-_DUMP = Text(en="overflow is dumped by msprobe", zh="溢出数据由 msprobe 采集")
+_DUMP = Text(en="overflows are dumped with msprobe", zh="溢出数据由 msprobe 采集")
 _DUMP_ADVICE = Text(
-    en="use PrecisionDebugger of msprobe with task overflow_check",
+    en="use msprobe's PrecisionDebugger with the task overflow_check",
     zh="使用 msprobe 的 PrecisionDebugger，task 设为 overflow_check",
 )
 _DEVICES = Text(
-    en="the script starts no process group, so it trains on one NPU",
+    en="the script initialises no process group, so it trains on one NPU",
     zh="脚本未初始化进程组，只会在单张 NPU 上训练",
 )
 _DEVICES_ADVICE = Text(
     en="call torch.distributed.init_process_group('hccl') and torch.npu.set_device(LOCAL_RANK), "
-    "wrap the model in DistributedDataParallel, start with torchrun --nproc_per_node {count}",
+    "wrap the model in DistributedDataParallel, and start the script with torchrun "
+    "--nproc_per_node {count}",
     zh="调用 torch.distributed.init_process_group('hccl') 与 torch.npu.set_device(LOCAL_RANK)，"
     "使用 DistributedDataParallel，并用 torchrun --nproc_per_node {count} 启动",
 )
@@ -73,12 +75,12 @@ _DEVICES_ADVICE = Text(
 
 @rule(
     "torch-options",
-    title=Text(en="What the port's options mean in PyTorch", zh="移植选项在 PyTorch 中的含义"),
+    title=Text(en="The port's options in PyTorch", zh="移植选项在 PyTorch 中的含义"),
     source="torch_npu (npu_config.py, amp, profiler) of Ascend/pytorch; msprobe",
     language="torch",
 )
 def torch_options(_tree: ast.Module, view: View) -> Iterator[Change]:
-    """Advise at the first backward pass, once per script."""
+    """Report the advice once per script, at the first backward pass."""
     if view.options == PortOptions(source="torch") or not concerns_torch(view.module):
         return
     call = _backward(view)
@@ -132,7 +134,7 @@ def _of_scale(scale: LossScale) -> tuple[Text, Text, Severity]:
     if scale.kind == "exponential":
         arguments += f", backoff_factor={scale.decr_ratio:g}"
     todo = Text(
-        en=f"make scaler = torch.amp.GradScaler({arguments}), and call "
+        en=f"create scaler = torch.amp.GradScaler({arguments}), and call "
         "scaler.scale(loss).backward(), scaler.step(optimizer), scaler.update()",
         zh=f"创建 scaler = torch.amp.GradScaler({arguments})，并调用 "
         "scaler.scale(loss).backward()、scaler.step(optimizer)、scaler.update()",

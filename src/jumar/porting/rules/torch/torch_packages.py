@@ -1,4 +1,4 @@
-"""Packages that need CUDA are findings where they are imported."""
+"""Report imports of packages that need CUDA."""
 
 import ast
 from collections.abc import Iterator
@@ -9,21 +9,21 @@ from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.torch.scripts import is_guarded, may_concern_torch
 
-_REMOVE = Text(en="remove what uses it on an NPU", zh="在 NPU 上去掉相关用法")
+_REMOVE = Text(en="remove the code that uses it on an NPU", zh="在 NPU 上去掉相关用法")
 _ATTENTION = Text(
     en="use torch_npu.npu_fusion_attention, or torch.nn.functional.scaled_dot_product_attention",
     zh="改用 torch_npu.npu_fusion_attention 或 torch.nn.functional.scaled_dot_product_attention",
 )
 _KERNELS = Text(
-    en="write the operator with PyTorch's own, or in Ascend C with the extension builder of "
-    "torch_npu (torch_npu.utils.cpp_extension.NpuExtension)",
+    en="implement the operator with PyTorch's operators, or in Ascend C, built with "
+    "torch_npu.utils.cpp_extension.NpuExtension",
     zh="用 PyTorch 自带算子实现，或用 Ascend C 编写并通过 "
     "torch_npu.utils.cpp_extension.NpuExtension 编译",
 )
 _PACKAGES = {
     "torch.utils.cpp_extension": _KERNELS,
     "triton": Text(
-        en="install triton-ascend, or write the kernel with PyTorch's operators",
+        en="install triton-ascend, or implement the kernel with PyTorch's operators",
         zh="安装 triton-ascend，或改用 PyTorch 算子实现",
     ),
     "flash_attn": _ATTENTION,
@@ -55,7 +55,7 @@ _PACKAGES = {
     "deep_gemm": _REMOVE,
 }
 _KERNEL_PACKAGES = ("pycuda",)
-"""Packages that are also reported in scripts that do not use PyTorch."""
+"""Packages that are reported even in scripts that do not use PyTorch."""
 _WHY = Text(en="{name} needs CUDA", zh="{name} 依赖 CUDA")
 _GUARDED = Text(
     en="{name} needs CUDA; the script seems to work without it",
@@ -71,7 +71,7 @@ _GUARDED = Text(
     nodes=(ast.Import, ast.ImportFrom),
 )
 def torch_packages(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Change]:
-    """Name the replacement where the package is imported."""
+    """Report the import, with a replacement for the package."""
     name = _cuda_package(node, view)
     if name is None or not (
         name.startswith("torch") or name in _KERNEL_PACKAGES or may_concern_torch(view.module)

@@ -1,4 +1,4 @@
-"""torch.profiler becomes torch_npu.profiler, with the activity NPU."""
+"""torch.profiler becomes torch_npu.profiler, with the activity `NPU`."""
 
 import ast
 from collections.abc import Iterator
@@ -9,30 +9,30 @@ from jumar.porting.rewriting.editing import replace
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.torch.names import PROFILER_NAMES
-from jumar.porting.torch.scripts import IMPORT, concerns_torch, token
+from jumar.porting.torch.scripts import IMPORT, concerns_torch, replace_last_name
 
 _ROOT = "torch.profiler."
 _WHY = Text(
-    en="torch_npu.profiler records what runs on the NPU; its classes have the same arguments",
+    en="torch_npu.profiler records the NPU's work; its classes accept the same arguments",
     zh="torch_npu.profiler 采集 NPU 侧数据，类与参数同名",
 )
 _SPLIT_ADVICE = Text(
-    en="import these names from torch_npu.profiler; there are comments between them here",
+    en="import these names from torch_npu.profiler; unchanged because of the comments between them",
     zh="从 torch_npu.profiler 导入这些名称；此处名称之间有注释，未自动改动",
 )
-_ACTIVITY = Text(en="the activity of the device is called NPU", zh="设备侧活动名为 NPU")
+_ACTIVITY = Text(en="the device's activity is called NPU", zh="设备侧活动名为 NPU")
 _TABLE = Text(
-    en="torch_npu's profiler has no key_averages() and no events(): results are files",
+    en="torch_npu's profiler has no key_averages() or events(): it writes files",
     zh="torch_npu 的 profiler 没有 key_averages() 与 events()，结果写入文件",
 )
 _TABLE_ADVICE = Text(
-    en="give on_trace_ready=torch_npu.profiler.tensorboard_trace_handler(DIR) and read "
+    en="pass on_trace_ready=torch_npu.profiler.tensorboard_trace_handler(DIR) and read "
     "op_statistic.csv and kernel_details.csv below DIR",
     zh="设置 on_trace_ready=torch_npu.profiler.tensorboard_trace_handler(DIR)，"
     "查看 DIR 下的 op_statistic.csv 与 kernel_details.csv",
 )
 _OLD = Text(
-    en="torch.autograd.profiler does not see what runs on an NPU",
+    en="torch.autograd.profiler does not record an NPU's work",
     zh="torch.autograd.profiler 无法采集 NPU 侧数据",
 )
 _OLD_ADVICE = Text(en="use torch_npu.profiler.profile", zh="改用 torch_npu.profiler.profile")
@@ -48,7 +48,7 @@ _OLD_ADVICE = Text(en="use torch_npu.profiler.profile", zh="改用 torch_npu.pro
     nodes=(ast.Attribute, ast.ImportFrom, ast.Call),
 )
 def torch_profiler(node: ast.AST, view: View) -> Iterator[Change]:
-    """Take profiler names from torch_npu, in references and in imports."""
+    """Replace profiler names with those of torch_npu, in references and imports."""
     if isinstance(node, ast.ImportFrom):
         yield from _imported(node, view)
     elif isinstance(node, ast.Call):
@@ -60,10 +60,12 @@ def torch_profiler(node: ast.AST, view: View) -> Iterator[Change]:
 def _reference(node: ast.Attribute, view: View) -> Iterator[Change]:
     if node.attr == "CUDA":
         class_name = view.module.name_of(node.value) or ""
-        # An imported class is torch_npu's only after its import was rewritten, a round earlier.
-        spelt = isinstance(node.value, ast.Attribute) and class_name == _ROOT + "ProfilerActivity"
-        if spelt or class_name == "torch_npu.profiler.ProfilerActivity":
-            change = token(view.module, node, "CUDA", "NPU")
+        # An imported class belongs to torch_npu once an earlier round has rewritten its import.
+        is_dotted = (
+            isinstance(node.value, ast.Attribute) and class_name == f"{_ROOT}ProfilerActivity"
+        )
+        if is_dotted or class_name == "torch_npu.profiler.ProfilerActivity":
+            change = replace_last_name(view.module, node, "CUDA", "NPU")
             if change is not None:
                 yield view.rewrite(node, change, reason=_ACTIVITY)
     elif (
@@ -76,7 +78,7 @@ def _reference(node: ast.Attribute, view: View) -> Iterator[Change]:
 
 
 def _is_shared(node: ast.Attribute, view: View) -> bool:
-    """Whether a name is not an activity of some other device, such as ProfilerActivity.XPU."""
+    """Whether a name is no activity of another device, such as ProfilerActivity.XPU."""
     parent = view.module.parent(node)
     if node.attr != "ProfilerActivity" or not isinstance(parent, ast.Attribute):
         return True

@@ -1,1 +1,1 @@
-"""The rules, one per file; `registry.py` finds them."""
+"""The rules, one per file; `registry.py` loads them."""

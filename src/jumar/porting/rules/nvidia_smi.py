@@ -1,4 +1,4 @@
-"""Commands of NVIDIA's driver in scripts of any library."""
+"""Calls of nvidia-smi in scripts for any framework."""
 
 import ast
 
@@ -6,7 +6,7 @@ from jumar.porting.rewriting.view import View
 
 
 def runs_nvidia_smi(node: ast.Constant, view: View) -> bool:
-    """Whether a text is the command nvidia-smi, in a call that may run it."""
+    """Whether a string is an nvidia-smi command in a call that may run it."""
     if not isinstance(node.value, str) or not node.value.lstrip().startswith("nvidia-smi"):
         return False
     return any(isinstance(enclosing, ast.Call) for enclosing in view.module.scopes.ancestors(node))

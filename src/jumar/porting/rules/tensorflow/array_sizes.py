@@ -1,4 +1,4 @@
-"""The number of samples in an array that a script creates or loads, where visible."""
+"""The number of samples in an array that a script creates or loads, if it is visible."""
 
 import ast
 
@@ -14,15 +14,15 @@ _DATA_SETS = {
     "mnist": (60000, 10000),
     "reuters": (8982, 2246),
 }
-"""Numbers of samples of Keras' own data sets, for training and for tests."""
-_TAKE_ARGUMENTS = frozenset({"imdb", "reuters", "boston_housing"})
+"""The number of training and test samples in the data sets of Keras."""
+_FILTERABLE = frozenset({"imdb", "reuters", "boston_housing"})
 """Data sets whose `load_data` has arguments that exclude samples."""
-_MADE = frozenset(
+_CREATED_WITH_SHAPE = frozenset(
     f"numpy.{name}" for name in ("zeros", "ones", "empty", "random.random", "random.random_sample")
 )
-_MADE_OF_NUMBERS = frozenset({"numpy.random.rand", "numpy.random.randn"})
-_KEPT_BY_METHOD = frozenset({"astype", "copy"})
-_KEPT_BY_FUNCTION = frozenset(
+_CREATED_WITH_SIZES = frozenset({"numpy.random.rand", "numpy.random.randn"})
+_KEEPING_METHODS = frozenset({"astype", "copy"})
+_KEEPING_FUNCTIONS = frozenset(
     {
         *("numpy.asarray", "numpy.array", "numpy.expand_dims"),
         *("keras.utils.to_categorical", "tensorflow.keras.utils.to_categorical"),
@@ -31,7 +31,7 @@ _KEPT_BY_FUNCTION = frozenset(
     }
 )
 _ARITHMETIC = (ast.Div, ast.Mult, ast.Add, ast.Sub)
-_DEEPEST = 12
+_MAX_DEPTH = 12
 
 
 def samples_in(node: ast.expr, view: View) -> int | None:
@@ -39,8 +39,8 @@ def samples_in(node: ast.expr, view: View) -> int | None:
     return _samples(node, view, 0, frozenset())
 
 
-def number_of(node: ast.expr | None, view: View) -> int | None:
-    """The integer that an expression stands for; None if it is not certain."""
+def integer_value(node: ast.expr | None, view: View) -> int | None:
+    """The value of an integer expression; None if it is not certain."""
     if isinstance(node, ast.Name):
         bindings = view.module.bindings(node)
         if len(bindings) != 1 or bindings[0].kind != "assignment":
@@ -50,46 +50,46 @@ def number_of(node: ast.expr | None, view: View) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _samples(node: ast.expr, view: View, depth: int, within: frozenset[str]) -> int | None:
-    if depth > _DEEPEST:
+def _samples(node: ast.expr, view: View, depth: int, visited: frozenset[str]) -> int | None:
+    if depth > _MAX_DEPTH:
         return None
     if isinstance(node, ast.Name):
-        return _of_name(node, view, depth, within)
+        return _of_name(node, view, depth, visited)
     if isinstance(node, ast.List | ast.Tuple):
-        sizes = {_samples(part, view, depth + 1, within) for part in node.elts}
+        sizes = {_samples(part, view, depth + 1, visited) for part in node.elts}
         return sizes.pop() if len(sizes) == 1 else None
     if isinstance(node, ast.BinOp) and isinstance(node.op, _ARITHMETIC):
         # An array and a number: `x / 255.0`.
         if isinstance(literal(node.right), int | float):
-            return _samples(node.left, view, depth + 1, within)
+            return _samples(node.left, view, depth + 1, visited)
         return None
     if isinstance(node, ast.Call):
-        return _of_call(node, view, depth, within)
+        return _of_call(node, view, depth, visited)
     return None
 
 
-def _of_call(call: ast.Call, view: View, depth: int, within: frozenset[str]) -> int | None:
+def _of_call(call: ast.Call, view: View, depth: int, visited: frozenset[str]) -> int | None:
     name = view.module.name_of(call.func) or ""
-    if name in _MADE_OF_NUMBERS or name in _MADE:
+    if name in _CREATED_WITH_SIZES or name in _CREATED_WITH_SHAPE:
         first = call.args[0] if call.args else argument(call, "shape")
-        if name in _MADE and isinstance(first, ast.Tuple):
+        if name in _CREATED_WITH_SHAPE and isinstance(first, ast.Tuple):
             first = first.elts[0] if first.elts else None
-        return number_of(first, view)
-    if name in _KEPT_BY_FUNCTION and call.args:
+        return integer_value(first, view)
+    if name in _KEEPING_FUNCTIONS and call.args:
         if name == "numpy.expand_dims" and literal(argument(call, "axis", 1)) in (0, None):
             return None
-        return _samples(call.args[0], view, depth + 1, within)
+        return _samples(call.args[0], view, depth + 1, visited)
     if not name and isinstance(call.func, ast.Attribute):
-        if call.func.attr in _KEPT_BY_METHOD or _keeps_samples(call):
-            return _samples(call.func.value, view, depth + 1, within)
+        if call.func.attr in _KEEPING_METHODS or _keeps_samples(call):
+            return _samples(call.func.value, view, depth + 1, visited)
         if call.func.attr == "reshape":
-            size = number_of(_first_axis(call), view)
+            size = integer_value(_first_axis(call), view)
             return size if size is not None and size > 0 else None
     return None
 
 
 def _first_axis(call: ast.Call) -> ast.expr | None:
-    """The first number passed to `reshape`."""
+    """The size of the first axis that is passed to `reshape`."""
     shape = call.args[0] if call.args else None
     if isinstance(shape, ast.Tuple | ast.List):
         return shape.elts[0] if shape.elts else None
@@ -104,10 +104,10 @@ def _keeps_samples(call: ast.Call) -> bool:
     return first is not None and ast.unparse(first) in (f"len({name})", f"{name}.shape[0]")
 
 
-def _of_name(node: ast.Name, view: View, depth: int, within: frozenset[str]) -> int | None:
-    """The value on which all bindings of a name agree; `x = x / 255` adds nothing of its own."""
+def _of_name(node: ast.Name, view: View, depth: int, visited: frozenset[str]) -> int | None:
+    """The size on which all bindings of a name agree; `x = x / 255` is ignored."""
     bindings = view.module.bindings(node)
-    if not bindings or node.id in within:
+    if not bindings or node.id in visited:
         return None
     sizes: set[int | None] = set()
     for binding in bindings:
@@ -117,14 +117,14 @@ def _of_name(node: ast.Name, view: View, depth: int, within: frozenset[str]) -> 
         if binding.kind == "assignment" and binding.value is not None:
             if _keeps(binding.value, node.id, view):
                 continue
-            sizes.add(_samples(binding.value, view, depth + 1, within | {node.id}))
+            sizes.add(_samples(binding.value, view, depth + 1, visited | {node.id}))
         else:
-            sizes.add(_of_a_data_set(binding.node, view))
+            sizes.add(_of_data_set(binding.node, view))
     return sizes.pop() if len(sizes) == 1 else None
 
 
 def _keeps(value: ast.expr, name: str, view: View) -> bool:
-    """Whether an array is assigned to its own name with as many samples as before."""
+    """Whether a value is the array of that name with the same number of samples."""
     current = value
     while True:
         if isinstance(current, ast.Name):
@@ -135,9 +135,9 @@ def _keeps(value: ast.expr, name: str, view: View) -> bool:
             current = current.left
         elif isinstance(current, ast.Call) and isinstance(current.func, ast.Attribute):
             full = view.module.name_of(current.func) or ""
-            if full in _KEPT_BY_FUNCTION and full != "numpy.expand_dims" and current.args:
+            if full in _KEEPING_FUNCTIONS and full != "numpy.expand_dims" and current.args:
                 current = current.args[0]
-            elif not full and (current.func.attr in _KEPT_BY_METHOD or _keeps_samples(current)):
+            elif not full and (current.func.attr in _KEEPING_METHODS or _keeps_samples(current)):
                 current = current.func.value
             else:
                 return False
@@ -145,8 +145,8 @@ def _keeps(value: ast.expr, name: str, view: View) -> bool:
             return False
 
 
-def _of_a_data_set(target: ast.AST, view: View) -> int | None:
-    """The number of samples in one of the names that `(x, y), (a, b) = mnist.load_data()` binds."""
+def _of_data_set(target: ast.AST, view: View) -> int | None:
+    """The number of samples in an array bound by `(x, y), (a, b) = mnist.load_data()`."""
     pair = view.module.parent(target)
     pairs = view.module.parent(pair) if isinstance(pair, ast.Tuple) else None
     statement = view.module.parent(pairs) if isinstance(pairs, ast.Tuple) else None
@@ -165,6 +165,6 @@ def _of_a_data_set(target: ast.AST, view: View) -> int | None:
     if load != "load_data" or data_set not in _DATA_SETS:
         return None
     has_arguments = bool(statement.value.args or statement.value.keywords)
-    if has_arguments and data_set in _TAKE_ARGUMENTS:
+    if has_arguments and data_set in _FILTERABLE:
         return None
     return _DATA_SETS[data_set][pairs.elts.index(pair)]

@@ -1,4 +1,4 @@
-"""With several devices, training starts with the same values on all of them."""
+"""With several devices, training starts with the same variables on all of them."""
 
 import ast
 from collections.abc import Iterator
@@ -21,12 +21,12 @@ _BROADCASTS = (
 )
 _APPEND = Text(
     en="all devices start with the variables of the first: npu_hooks_append adds the "
-    "broadcast; a tuple or None becomes a list, the only type it keeps",
+    "broadcast hook; it ignores anything but a list, so a tuple or None is converted to one",
     zh="多卡训练时各卡以首卡变量初始化：npu_hooks_append 追加广播 hook；它只保留 list，"
     "因此 tuple 或 None 先转换为 list",
 )
-_OWN = Text(en="NPUEstimator adds the broadcast by itself", zh="NPUEstimator 会自行添加广播 hook")
-_THERE = Text(en="the script broadcasts its variables already", zh="脚本已自行广播变量")
+_ADDED = Text(en="NPUEstimator adds the broadcast itself", zh="NPUEstimator 会自行添加广播 hook")
+_EXISTS = Text(en="the script already broadcasts its variables", zh="脚本已自行广播变量")
 
 
 @rule(
@@ -39,7 +39,7 @@ _THERE = Text(en="the script broadcasts its variables already", zh="脚本已自
     nodes=(ast.Call,),
 )
 def broadcast_hooks(call: ast.Call, view: View) -> Iterator[Change]:
-    """Append the broadcast to the hooks of everything that trains outside NPUEstimator."""
+    """Append the broadcast to the hooks of all training outside NPUEstimator."""
     if not view.options.distributed:
         return
     position = _position(call, view)
@@ -49,9 +49,9 @@ def broadcast_hooks(call: ast.Call, view: View) -> Iterator[Change]:
     if (hooks is None and is_open(call)) or (hooks is not None and view.is_npu(hooks)):
         return
     if _broadcasts_already(view):
-        yield Leave(node=call, reason=_THERE)
+        yield Leave(node=call, reason=_EXISTS)
     elif _all_npu_estimators(call, view):
-        yield Leave(node=call, reason=_OWN)
+        yield Leave(node=call, reason=_ADDED)
     else:
         change = _appended(call, hooks, view)
         yield view.rewrite(call, *change, reason=_APPEND, imports=("npu_hooks_append",))
@@ -76,7 +76,7 @@ def _broadcasts_already(view: View) -> bool:
 
 
 def _all_npu_estimators(call: ast.Call, view: View) -> bool:
-    """Whether the estimators of the module are NPUEstimators, or become some."""
+    """Whether all estimators of the module are or become NPUEstimators."""
     if view.kinds.called(call) == "tensorflow.train.MonitoredTrainingSession":
         return False
     estimators = [
@@ -97,8 +97,7 @@ def _appended(call: ast.Call, hooks: ast.expr | None, view: View) -> tuple[Repla
         return wrap(view.module, hooks, f"{append}(hooks_list=", ")")
     if isinstance(hooks, ast.Tuple):
         return wrap(view.module, hooks, f"{append}(hooks_list=list(", "))")
-    # A copy: npu_hooks_append appends to its argument, again with every call.
-    inner = " or ()"
+    # The list is copied, since npu_hooks_append appends to its argument on every call.
     if isinstance(hooks, ast.Lambda | ast.IfExp | ast.BoolOp):
-        return wrap(view.module, hooks, f"{append}(hooks_list=list((", f"){inner}))")
-    return wrap(view.module, hooks, f"{append}(hooks_list=list(", f"{inner}))")
+        return wrap(view.module, hooks, f"{append}(hooks_list=list((", ") or ()))")
+    return wrap(view.module, hooks, f"{append}(hooks_list=list(", " or ()))")

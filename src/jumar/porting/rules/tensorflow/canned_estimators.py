@@ -21,5 +21,5 @@ from jumar.porting.rules.tensorflow.estimator_plan import CANNED
     calls=tuple(CANNED),
 )
 def canned_estimators(call: ast.Call, view: View) -> Iterator[Change]:
-    """Give the configuration to `npu_run_config_init`."""
+    """Wrap the configuration in `npu_run_config_init`."""
     yield from with_minimal_config(call, CANNED[view.kinds.called(call) or ""], view)

@@ -1,4 +1,4 @@
-"""Environment variables that switch XLA or TensorFlow's own mixed precision on are removed."""
+"""Environment variables that enable XLA or TensorFlow's mixed precision are removed."""
 
 import ast
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _MIXED = (
     "TF_ENABLE_AUTO_MIXED_PRECISION_LOSS_SCALING",
 )
 _COMPILER = Text(
-    en="XLA and the NPU's graph engine are mutually exclusive: the variable would switch XLA on",
+    en="XLA and the NPU's graph engine are mutually exclusive: the variable would enable XLA",
     zh="XLA 与 NPU 图引擎互斥：该环境变量会打开 XLA",
 )
 _PRECISION = Text(
@@ -26,7 +26,7 @@ _PRECISION = Text(
     zh="NPU 的混合精度由 precision_mode 设置，而非 TensorFlow 针对 GPU 的该环境变量",
 )
 _PRECISION_ADVICE = Text(
-    en="port it with --precision allow_mix_precision and --loss-scale exponential",
+    en="port again with --precision allow_mix_precision and --loss-scale exponential",
     zh="使用 --precision allow_mix_precision 与 --loss-scale exponential 重新移植",
 )
 
@@ -34,14 +34,14 @@ _PRECISION_ADVICE = Text(
 @rule(
     "compiler-variables",
     title=Text(
-        en="Variables that switch on XLA or mixed precision for GPUs are removed",
+        en="Variables that enable XLA or mixed precision for GPUs are removed",
         zh="删除打开 XLA 或 GPU 混合精度的环境变量",
     ),
     source="TensorFlow 1.15 migration guide of CANN",
     nodes=(ast.Assign, ast.Expr),
 )
 def compiler_variables(node: ast.Assign | ast.Expr, view: View) -> Iterator[Change]:
-    """Delete the statement; report how precision is set instead."""
+    """Delete the statement; report how to set the precision instead."""
     variable = assigned_variable(node, view)
     if variable is None or variable[0] not in (*_XLA, *_MIXED) or not is_concerned(view):
         return

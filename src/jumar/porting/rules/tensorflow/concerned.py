@@ -12,13 +12,13 @@ _LIBRARIES = ("tensorflow", "keras", "horovod", "tf_slim", "npu_bridge")
 def is_concerned(view: View) -> bool:
     """Whether a module imports TensorFlow, or a module of the tree that does.
 
-    Anything recognised by name alone (an environment variable, a configuration field) counts as
-    TensorFlow's only there: launchers of other programs and scripts for JAX keep theirs.
+    Names that alone prove nothing (an environment variable, a configuration field) are attributed
+    to TensorFlow only in such modules, not in launchers of other programs or scripts for JAX.
     """
     module = view.module
-    if _imports_one(module):
+    if _imports_tensorflow(module):
         return True
-    # Launchers import what they start within the function that starts it.
+    # Launchers import the modules that they start within functions.
     names: set[str] = set()
     for node in module.scopes.nodes:
         if isinstance(node, ast.ImportFrom):
@@ -29,29 +29,24 @@ def is_concerned(view: View) -> bool:
             names |= {alias.name for alias in node.names}
     if any(name.partition(".")[0] in _LIBRARIES for name in names):
         return True
-    for name in sorted(names - {""}):
-        path = module.project.find(name, module.path)
-        other_module = module.project.module(path) if path and path != module.path else None
-        if other_module is not None and _imports_one(other_module):
-            return True
-    return _serves_one(module)
+    paths = (module.project.find(name, module.path) for name in sorted(names - {""}))
+    imported = (module.project.module(path) for path in paths if path and path != module.path)
+    return any(
+        other is not None and _imports_tensorflow(other) for other in imported
+    ) or _is_used_with_tensorflow(module)
 
 
-def _serves_one(module: Module) -> bool:
-    """Whether a script next to a module imports both TensorFlow and it, as with a configuration."""
+def _is_used_with_tensorflow(module: Module) -> bool:
+    """Whether a script in the same folder imports TensorFlow and the module: a configuration."""
     folder, _, file = module.path.rpartition("/")
     project, name = module.project, file.removesuffix(".py")
     importing = re.compile(rf"^\s*(?:from|import)\s+[.\w, ]*\b{re.escape(name)}\b", re.MULTILINE)
-    for path in project.scripts_in(folder):
-        other_module = project.module(path) if path != module.path else None
-        if (
-            other_module is not None
-            and importing.search(other_module.text)
-            and _imports_one(other_module)
-        ):
-            return True
-    return False
+    others = (project.module(path) for path in project.scripts_in(folder) if path != module.path)
+    return any(
+        other is not None and importing.search(other.text) and _imports_tensorflow(other)
+        for other in others
+    )
 
 
-def _imports_one(module: Module) -> bool:
+def _imports_tensorflow(module: Module) -> bool:
     return any(module.imports(library) for library in _LIBRARIES)

@@ -1,4 +1,4 @@
-"""Conditions that rules check before they report a node."""
+"""Conditions under which rules report a node."""
 
 import ast
 import re
@@ -6,7 +6,7 @@ import re
 from jumar.porting.rewriting.editing import argument, literal
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.concerned import is_concerned
-from jumar.porting.rules.tensorflow.cross_shard_optimizer import asks_for_tpu
+from jumar.porting.rules.tensorflow.cross_shard_optimizer import tests_for_tpu
 from jumar.porting.rules.tensorflow.host_sessions import host_only
 from jumar.porting.rules.tensorflow.training_scripts import trains
 from jumar.porting.script.expressions import is_none, last_name, names_within
@@ -33,7 +33,7 @@ def has_loss_scale(_: ast.AST, view: View) -> bool:
 
 
 def has_profiling(_: ast.AST, view: View) -> bool:
-    """Whether the port switches the NPU's own profiler on."""
+    """Whether the port enables the NPU's profiler."""
     return view.options.profiling
 
 
@@ -43,19 +43,19 @@ def is_in_concerned_script(_: ast.AST, view: View) -> bool:
 
 
 def is_called_directly(call: ast.Call, view: View) -> bool:
-    """Whether a call names the library's class itself, not a class of the tree below it."""
+    """Whether a call names the library's class itself, not a subclass in the tree."""
     return view.kinds.called(call) == view.module.name_of(call.func)
 
 
 def is_mapped(node: ast.AST, view: View) -> bool:
-    """Whether a node is in a function that a data set of the module maps.
+    """Whether a node is in a function that is mapped over a data set of the module.
 
-    That is a lambda within the call, or a function passed to one.
+    That is a lambda within the call, or a function whose name is passed to it.
     """
     functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
     child: ast.AST = node
     for enclosing in view.module.scopes.ancestors(node):
-        # The object a method is called on is not an argument.
+        # The receiver of a method call is not an argument.
         if (
             isinstance(enclosing, ast.Call)
             and child is not enclosing.func
@@ -70,24 +70,24 @@ def is_mapped(node: ast.AST, view: View) -> bool:
         return False
     for call in view.module.scopes.nodes:
         if isinstance(call, ast.Call) and _maps(call, view):
-            inside = [*call.args, *(word.value for word in call.keywords)]
-            if any(not names.isdisjoint(names_within(value)) for value in inside):
+            arguments = [*call.args, *(passed.value for passed in call.keywords)]
+            if any(not names.isdisjoint(names_within(value)) for value in arguments):
                 return True
     return False
 
 
 def fills_a_queue(call: ast.Call, view: View) -> bool:
-    """Whether a thread runs a function that puts elements into a queue of the graph."""
+    """Whether a thread runs a function that enqueues elements in the graph."""
     target = argument(call, "target", 1)
     if target is None:
         return False
     name = last_name(target)
-    bodies = [target] if isinstance(target, ast.Lambda) else _functions_called(name, view)
+    bodies = [target] if isinstance(target, ast.Lambda) else _functions_named(name, view)
     return any("enqueue" in view.module.source(body) for body in bodies)
 
 
-def _functions_called(name: str, view: View) -> list[ast.AST]:
-    """The functions and methods of the module that have a name."""
+def _functions_named(name: str, view: View) -> list[ast.AST]:
+    """The functions and methods of the module with a name."""
     return [
         node
         for node in view.module.scopes.nodes
@@ -96,23 +96,23 @@ def _functions_called(name: str, view: View) -> list[ast.AST]:
 
 
 def has_queues(_: ast.AST, view: View) -> bool:
-    """Whether a script fills queues of the graph, or starts something that does."""
+    """Whether a script fills queues of the graph, or starts threads that do."""
     return bool(_QUEUES.search(view.module.text))
 
 
 def is_in_graph(node: ast.AST, view: View) -> bool:
-    """Whether a node is not part of a data set's functions."""
+    """Whether a node is not in a function that is mapped over a data set."""
     return not is_mapped(node, view)
 
 
-def makes_estimator(call: ast.Call, view: View) -> bool:
-    """Whether a call of tf.contrib.learn makes an estimator, or trains one."""
+def creates_estimator(call: ast.Call, view: View) -> bool:
+    """Whether a call of tf.contrib.learn creates or trains an estimator."""
     names = ("Estimator", "Classifier", "Regressor", "Experiment", "learn_runner.run")
     return (view.kinds.called(call) or "").endswith(names)
 
 
 def is_cudnn_only(call: ast.Call, view: View) -> bool:
-    """Whether a layer of cuDNN is not one of those that compute the same on any device."""
+    """Whether a cuDNN layer is not one of the variants that run on any device."""
     name = (view.kinds.called(call) or "").rpartition(".")[2]
     return not name.startswith("CudnnCompatible")
 
@@ -123,27 +123,27 @@ def is_class(call: ast.Call, view: View) -> bool:
 
 
 def is_full_trace(call: ast.Call, view: View) -> bool:
-    """Whether options of a run ask for a full trace."""
+    """Whether the options of a run request a full trace."""
     return "FULL_TRACE" in view.module.source(call)
 
 
 def is_time_major(call: ast.Call, _: View) -> bool:
-    """Whether a recurrent network takes time first."""
+    """Whether the first axis of a recurrent network's input is time."""
     return literal(argument(call, "time_major")) is True
 
 
 def is_not_for_cpus(call: ast.Call, _: View) -> bool:
-    """Whether a device query does not ask for CPUs."""
+    """Whether a device query is not limited to CPUs."""
     return not call.args or literal(call.args[0]) != "CPU"
 
 
 def is_only_for_tpus(call: ast.Call, view: View) -> bool:
-    """Whether a script reaches a call only when asked to use a TPU."""
-    return any(asks_for_tpu(enclosing) for enclosing in view.module.scopes.ancestors(call))
+    """Whether a script reaches a call only if it is to use a TPU."""
+    return any(tests_for_tpu(enclosing) for enclosing in view.module.scopes.ancestors(call))
 
 
-def is_no_tool(_: ast.AST, view: View) -> bool:
-    """Whether a script trains, or is part of others: a tool has a session and does not train."""
+def is_not_tool(_: ast.AST, view: View) -> bool:
+    """Whether a script trains or opens no session: a tool opens one and does not train."""
     return trains(view) or not any(
         isinstance(node, ast.Call) and view.kinds.called(node) in _SESSIONS
         for node in view.module.scopes.nodes
@@ -151,23 +151,24 @@ def is_no_tool(_: ast.AST, view: View) -> bool:
 
 
 def is_for_one_rank(call: ast.Call, view: View) -> bool:
-    """Whether a call is inside a test of the rank, or all calls of its function are."""
+    """Whether a call is guarded by a test of the rank, or all calls of its function are."""
     return _is_for_one_rank(call, view, 0)
 
 
 def _is_for_one_rank(node: ast.AST, view: View, depth: int) -> bool:
     child = node
     for enclosing in view.module.scopes.ancestors(node):
-        if isinstance(enclosing, ast.If) and _asks_for_rank(enclosing, view):
+        if isinstance(enclosing, ast.If) and _tests_rank(enclosing, view):
             return True
         body: object = getattr(enclosing, "body", None)
         if isinstance(body, list) and child in body:
-            # `if rank != 0: return` above it.
+            # Guarded by an earlier `if rank != 0: return`.
             for earlier in body[: body.index(child)]:  # pyright: ignore[reportArgumentType]
-                leaves = isinstance(earlier, ast.If) and isinstance(
-                    earlier.body[-1], ast.Return | ast.Continue
-                )
-                if leaves and isinstance(earlier, ast.If) and _asks_for_rank(earlier, view):
+                if (
+                    isinstance(earlier, ast.If)
+                    and isinstance(earlier.body[-1], ast.Return | ast.Continue)
+                    and _tests_rank(earlier, view)
+                ):
                     return True
         child = enclosing
     function = view.module.function(node)
@@ -185,12 +186,12 @@ def _is_for_one_rank(node: ast.AST, view: View, depth: int) -> bool:
     return bool(callers) and all(_is_for_one_rank(call, view, depth + 1) for call in callers)
 
 
-def _asks_for_rank(test: ast.If, view: View) -> bool:
+def _tests_rank(test: ast.If, view: View) -> bool:
     return any(word in view.module.source(test.test).lower() for word in _RANK_WORDS)
 
 
-def is_handed_on(node: ast.Name | ast.Attribute, view: View) -> bool:
-    """Whether a class is an argument, a return value or one of several."""
+def is_passed_on(node: ast.Name | ast.Attribute, view: View) -> bool:
+    """Whether a class is passed as an argument, returned, or an element of a table."""
     parent = view.module.parent(node)
     if isinstance(parent, ast.keyword):
         parent = view.module.parent(parent)
@@ -200,8 +201,8 @@ def is_handed_on(node: ast.Name | ast.Attribute, view: View) -> bool:
 
 
 def trains_in_branch(call: ast.Call, view: View) -> bool:
-    """Whether one of a conditional's branches, a lambda or a function of the module, trains."""
-    nodes: list[ast.AST] = [*call.args, *(word.value for word in call.keywords)]
+    """Whether a branch of a conditional (a lambda or a function of the module) trains."""
+    nodes: list[ast.AST] = [*call.args, *(passed.value for passed in call.keywords)]
     for branch in list(nodes):
         if isinstance(branch, ast.Name):
             nodes += [
@@ -229,7 +230,7 @@ def is_padded_batch(call: ast.Call, view: View) -> bool:
 
 
 def pads_to_contents(call: ast.Call, view: View) -> bool:
-    """Whether the shapes of padded batches depend on their content."""
+    """Whether the shapes of padded batches depend on their contents."""
     shapes = _padded_shapes(call, view)
     return shapes is None or any(
         is_none(node) or (isinstance(node, ast.Attribute) and node.attr == "output_shapes")
@@ -238,12 +239,12 @@ def pads_to_contents(call: ast.Call, view: View) -> bool:
 
 
 def pads_to_named_shapes(call: ast.Call, view: View) -> bool:
-    """Whether the shapes of padded batches are a name, so that they are not visible here."""
+    """Whether the shapes of padded batches are given by a name whose value is not visible."""
     return isinstance(_padded_shapes(call, view), ast.Name | ast.Attribute)
 
 
 def _padded_shapes(call: ast.Call, view: View) -> ast.expr | None:
-    """The shapes to which batches are padded; for a name, its value if bound only once."""
+    """The shapes to which batches are padded; for a name, its value if it is bound only once."""
     shapes = argument(call, "padded_shapes", 1)
     if isinstance(shapes, ast.Name):
         bindings = view.module.bindings(shapes)
@@ -253,7 +254,7 @@ def _padded_shapes(call: ast.Call, view: View) -> ast.expr | None:
 
 
 def stays_open(call: ast.Call, view: View) -> bool:
-    """Whether a session is assigned to a single name, and neither closed nor passed on."""
+    """Whether a session is assigned to a variable, and neither closed nor passed on."""
     statement = view.module.parent(call)
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return False
@@ -267,7 +268,7 @@ def stays_open(call: ast.Call, view: View) -> bool:
 
 
 def _closes(reference: ast.Name, view: View) -> bool:
-    """Whether a use of a session closes it, passes it on, or keeps it for later."""
+    """Whether a use of a session closes it, passes it on, or stores it."""
     parent = view.module.parent(reference)
     if isinstance(parent, ast.Attribute):
         return parent.attr in ("close", "__exit__", "__enter__")
@@ -277,14 +278,14 @@ def _closes(reference: ast.Name, view: View) -> bool:
 
 
 def _maps(call: ast.Call, view: View) -> bool:
-    """Whether a call passes functions to a data set, or may do so."""
+    """Whether a call maps, or may map, functions over a data set."""
     name = view.module.name_of(call.func) or ""
     if name.startswith(("tensorflow.data.experimental.", "tensorflow.contrib.data.")):
         return True
     return (
         isinstance(call.func, ast.Attribute)
         and call.func.attr in _MAPS
-        # A function's parameter has no known kind.
+        # The kind of a function's parameter is unknown.
         and view.kinds.of(call.func.value) in ("Dataset", None)
         and not name.startswith("tensorflow.")
     ) or name == "tensorflow.data.Dataset.from_generator"

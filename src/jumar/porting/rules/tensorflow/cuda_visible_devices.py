@@ -1,4 +1,4 @@
-"""The choice of a GPU by an environment variable becomes the choice of an NPU."""
+"""The environment variable that selects a GPU becomes the one that selects an NPU."""
 
 import ast
 from collections.abc import Iterator
@@ -14,17 +14,17 @@ from jumar.porting.rules.tensorflow.environment_variables import assigned_variab
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _ORDER = "CUDA_DEVICE_ORDER"
 _CHOICE = Text(
-    en="the NPU of a process is named by ASCEND_DEVICE_ID; a launch script that has set it wins",
+    en="ASCEND_DEVICE_ID selects the NPU of a process; a value from the launch script has priority",
     zh="进程使用的 NPU 由 ASCEND_DEVICE_ID 指定；启动脚本已设置时以其为准",
 )
 _SEVERAL = Text(
-    en="a process uses one NPU: ASCEND_DEVICE_ID and DEVICE_ID, which the launch script sets, name "
-    "it, and a list of GPUs means nothing",
+    en="a process uses one NPU, selected by ASCEND_DEVICE_ID and DEVICE_ID, which the launch "
+    "script sets; a list of GPUs has no meaning",
     zh="一个进程只使用一个 NPU，由启动脚本设置的 ASCEND_DEVICE_ID 与 DEVICE_ID 指定；"
     "GPU 列表无意义",
 )
 _SEVERAL_ADVICE = Text(
-    en="port it with --devices {count}, and start it with the launch script: one process per "
+    en="port again with --devices {count}, and start it with the launch script: one process per "
     "device",
     zh="使用 --devices {count} 重新移植，并用启动脚本启动：每个设备一个进程",
 )
@@ -33,7 +33,7 @@ _UNKNOWN = Text(
     zh="该值必须是单个设备编号：0,1 这样的列表或空字符串均无效",
 )
 _UNKNOWN_ADVICE = Text(
-    en="pass one number, or set ASCEND_DEVICE_ID outside of the script",
+    en="pass one number, or set ASCEND_DEVICE_ID outside the script",
     zh="传入单个编号，或在脚本外设置 ASCEND_DEVICE_ID",
 )
 _HIDDEN = Text(
@@ -41,7 +41,7 @@ _HIDDEN = Text(
     zh="该语句隐藏 GPU 以便在 CPU 上运行；它不会隐藏 NPU",
 )
 _HIDDEN_ADVICE = Text(
-    en="run the original where the CPU is wanted: sessions of the ported script use the NPU",
+    en="to run on the CPU, use the original script: sessions of the ported script use the NPU",
     zh="需要在 CPU 上运行时请使用原脚本：移植后的会话使用 NPU",
 )
 _READ = Text(
@@ -52,7 +52,7 @@ _READ_ADVICE = Text(
     en="read ASCEND_DEVICE_ID for the device of this process, RANK_SIZE for the number of devices",
     zh="本进程的设备读取 ASCEND_DEVICE_ID，设备总数读取 RANK_SIZE",
 )
-_PCI = Text(en="the order of GPUs means nothing on the NPU", zh="GPU 排序在 NPU 上无意义")
+_PCI = Text(en="the order of GPUs has no meaning on the NPU", zh="GPU 排序在 NPU 上无意义")
 
 
 @rule(
@@ -67,7 +67,7 @@ _PCI = Text(en="the order of GPUs means nothing on the NPU", zh="GPU 排序在 N
 def cuda_visible_devices(
     node: ast.Assign | ast.Expr | ast.Subscript | ast.Call, view: View
 ) -> Iterator[Change]:
-    """Name the NPU instead of the GPU; delete statements that name several."""
+    """Select an NPU instead of a GPU; delete statements that select several GPUs."""
     if isinstance(node, ast.Subscript | ast.Call):
         if read_variable(node, view) == _VISIBLE and is_concerned(view):
             yield view.notice(node, reason=_READ, todo=_READ_ADVICE)
@@ -117,7 +117,7 @@ def _several(
 
 
 def _is_list(value: ast.expr, view: View) -> bool:
-    """Whether a value names several devices: by its own name, or because the script splits it."""
+    """Whether a value selects several devices, judging by its name or because it is split."""
     source = view.module.source(value)
     if isinstance(value, ast.Call):
         return isinstance(value.func, ast.Attribute) and value.func.attr == "join"
@@ -128,7 +128,7 @@ def _is_list(value: ast.expr, view: View) -> bool:
 
 
 def _environ(node: ast.Assign | ast.Expr, view: View) -> str:
-    """How the script writes `os.environ`."""
+    """The script's expression for `os.environ`."""
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
         return view.module.source(node.targets[0].value)
     assert isinstance(node, ast.Expr)

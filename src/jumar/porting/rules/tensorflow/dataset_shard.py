@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.edits import Text
+from jumar.porting.edits import Confidence, Text
 from jumar.porting.rewriting.changes import Change, Leave, Replacement
 from jumar.porting.rewriting.editing import argument, literal
 from jumar.porting.rewriting.registry import rule
@@ -18,8 +18,8 @@ _REASON = Text(
     zh="每个 rank 从自身编号起每隔 RANK_SIZE 取一个元素，在 shuffle 之前切分；单 rank 时读取全部",
 )
 _UNEVEN = Text(
-    en="shards can differ by one element, and nothing here repeats: a rank with one batch less "
-    "ends its epoch while the others wait for its gradients",
+    en="shards can differ by one element, and the data is not repeated: a rank with one batch less "
+    "finishes its epoch while the others wait for its gradients",
     zh="各切片可能相差一个元素，且此处没有 repeat：批数较少的 rank 先结束本轮，其他 rank "
     "会一直等待其梯度",
 )
@@ -33,24 +33,24 @@ _SAME_DATA = Text(
     zh="各 rank 在此读取相同的数据，多卡等于重复训练同样的数据",
 )
 _ADVICE = Text(
-    en='put .shard(int(os.getenv("RANK_SIZE", "1")), int(os.getenv("RANK_ID", "0"))) before '
-    "shuffle and batch if it feeds training; files that are listed in random order have to be "
-    "sorted first (list_files with shuffle=False)",
+    en='if it feeds training, add .shard(int(os.getenv("RANK_SIZE", "1")), int(os.getenv("RANK_ID",'
+    ' "0"))) before shuffle and batch; files that are listed in random order have to be sorted '
+    "first (list_files with shuffle=False)",
     zh='若用于训练，在 shuffle 和 batch 之前加 .shard(int(os.getenv("RANK_SIZE", "1")), '
     'int(os.getenv("RANK_ID", "0")))；随机列出的文件需先排序（list_files 设 shuffle=False）',
 )
 _QUEUED = Text(
-    en="every rank fills its queue from all of the data here, so each epoch passes over the data "
-    "once per rank",
+    en="every rank fills its queue from all of the data, so each epoch processes the data once per "
+    "rank",
     zh="各 rank 在此用全部数据填充队列：一个 epoch 会被重复 rank 数次",
 )
 _QUEUED_ADVICE = Text(
-    en='give it every RANK_SIZE-th file or sample, from int(os.getenv("RANK_ID", "0")) on, as many '
-    "on each rank, or rewrite the input with tf.data and .shard(...)",
+    en='pass it every RANK_SIZE-th file or sample, starting at int(os.getenv("RANK_ID", "0")), the '
+    "same number on each rank, or rewrite the input with tf.data and .shard(...)",
     zh='从 int(os.getenv("RANK_ID", "0")) 起每隔 RANK_SIZE 取一个文件或样本，各 rank 数量相同；'
     "或用 tf.data 改写输入并加 .shard(...)",
 )
-_THERE = Text(en="the script shards its data itself", zh="脚本已自行切分数据")
+_SHARDED = Text(en="the script shards its data itself", zh="脚本已自行切分数据")
 _SURE = (
     "tensorflow.data.TFRecordDataset",
     "tensorflow.data.TextLineDataset",
@@ -60,7 +60,7 @@ _SURE = (
 _RECORDS = _SURE[:3]
 _PIPELINE = frozenset({"batch", "padded_batch", "shuffle", "repeat", "apply"})
 _FURTHER_DOWN = Text(
-    en="records read here are divided among the ranks further down",
+    en="the records read from here are sharded further down",
     zh="由此得到的记录在后面已按 rank 划分",
 )
 _QUEUES = (
@@ -81,36 +81,36 @@ _RANDOM = ("tensorflow.data.Dataset.list_files", "tensorflow.data.Dataset.from_g
     calls=(*_SURE, *_RANDOM, *_QUEUES),
 )
 def dataset_shard(call: ast.Call, view: View) -> Iterator[Change]:
-    """Shard training input; report places where its purpose is unclear."""
+    """Shard training input; report input whose purpose is unclear."""
     if not view.options.distributed or is_mapped(call, view):
         return
     if _shards(view):
-        yield Leave(node=call, reason=_THERE)
+        yield Leave(node=call, reason=_SHARDED)
         return
     use = purpose_of(call, view)
     if use.purpose == "other":
         return
+    confidence: Confidence = "unsure" if use.purpose == "unknown" else "likely"
     if view.module.name_of(call.func) in _QUEUES:
         if knows_its_rank(view):
-            yield Leave(node=call, reason=_THERE)
+            yield Leave(node=call, reason=_SHARDED)
             return
-        unsure = use.purpose == "unknown"
         yield view.notice(
             call,
             reason=_QUEUED,
             todo=_QUEUED_ADVICE,
             severity="accuracy",
-            confidence="unsure" if unsure else "likely",
+            confidence=confidence,
         )
         return
-    if not _is_sure(call, view):
+    if not _is_sharded_here(call, view):
         function = view.module.function(call)
         if _in_one_order(call, view) and any(
             isinstance(node, ast.Call)
             and node is not call
             and view.module.function(node) is function
             and not is_mapped(node, view)
-            and _is_sure(node, view)
+            and _is_sharded_here(node, view)
             for node in view.module.scopes.nodes
         ):
             yield Leave(node=call, reason=_FURTHER_DOWN)
@@ -120,14 +120,14 @@ def dataset_shard(call: ast.Call, view: View) -> Iterator[Change]:
             reason=_SAME_DATA,
             todo=_ADVICE,
             severity="accuracy",
-            confidence="unsure" if use.purpose == "unknown" else "likely",
+            confidence=confidence,
         )
         return
     size, index = rank_size(view), rank_id(view)
     if use.purpose == "both":
         size, index = f"{size} if {use.test} else 1", f"{index} if {use.test} else 0"
     _, end = view.module.span(call)
-    if not _repeats(view):
+    if "repeat" not in view.module.text:
         yield view.notice(call, reason=_UNEVEN, todo=_UNEVEN_ADVICE, severity="blocking")
     yield view.rewrite(
         call,
@@ -146,8 +146,8 @@ def _in_one_order(call: ast.Call, view: View) -> bool:
     return shuffle is not None and literal(shuffle) is False
 
 
-def _is_sure(call: ast.Call, view: View) -> bool:
-    """Whether the data read here is divided by this rule."""
+def _is_sharded_here(call: ast.Call, view: View) -> bool:
+    """Whether this rule shards the data that a call reads."""
     return (
         view.module.name_of(call.func) in _SURE
         and purpose_of(call, view).purpose in ("train", "both")
@@ -159,7 +159,7 @@ def _is_sure(call: ast.Call, view: View) -> bool:
 def _is_pipeline(call: ast.Call, view: View) -> bool:
     """Whether the data read here is shuffled, repeated or batched in the same function.
 
-    Slices of one example, or of a few values that are appended, are not an input to divide.
+    Slices of one example, or of a few values that are appended, are not an input to shard.
     """
     chain = _chain(call, view)
     if any(method in _PIPELINE for method in chain):
@@ -189,35 +189,24 @@ def _chain(node: ast.expr, view: View) -> list[str]:
 def _of_record_files(call: ast.Call, view: View) -> bool:
     """Whether the elements are names of files with many records each.
 
-    There may be fewer files than ranks: a rank without any would wait forever.
+    There may be fewer files than ranks: a rank without a file would wait forever.
     """
     if view.module.name_of(call.func) != "tensorflow.data.Dataset.from_tensor_slices":
         return False
-    words = view.module.source(call).lower()
-    reads = any(
+    source = view.module.source(call).lower()
+    reads_records = any(
         isinstance(node, ast.Attribute | ast.Name) and view.module.name_of(node) in _RECORDS
         for node in view.module.scopes.nodes
     )
-    return reads and any(word in words for word in ("file", "path", "shard"))
-
-
-def _method_calls(view: View, name: str) -> Iterator[ast.Call]:
-    for node in view.module.scopes.nodes:
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr == name
-        ):
-            yield node
+    return reads_records and any(word in source for word in ("file", "path", "shard"))
 
 
 def _shards(view: View) -> bool:
-    """Whether the script divides a data set, or its files, among ranks already."""
+    """Whether the script already shards a data set."""
     return any(
-        isinstance(call.func, ast.Attribute) and view.kinds.of(call.func.value) == "Dataset"
-        for call in _method_calls(view, "shard")
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "shard"
+        and view.kinds.of(node.func.value) == "Dataset"
+        for node in view.module.scopes.nodes
     )
-
-
-def _repeats(view: View) -> bool:
-    return any(True for _ in _method_calls(view, "repeat")) or "repeat" in view.module.text

@@ -1,4 +1,4 @@
-"""Parts of a graph that were placed on GPUs."""
+"""Placement of parts of a graph on GPUs."""
 
 import ast
 import re
@@ -15,12 +15,12 @@ from jumar.porting.script.nodes import walk
 _GPU = re.compile(r"(?i)\bgpu\b|/?device:gpu|gpu:")
 _CPU = re.compile(r"(?i)\bcpu\b")
 _HOST = Text(
-    en="NpuOptimizer places the graph whatever device is named, and /cpu:0 is the name that the "
-    "NPU's graph takes: it keeps nothing on the host",
+    en="NpuOptimizer places the graph regardless of the device name, and /cpu:0 is the name for "
+    "the NPU's graph: it keeps nothing on the host",
     zh="计算图由 NpuOptimizer 放置，与设备名无关；/cpu:0 即 NPU 图使用的名称，不会留在主机侧执行",
 )
 _MARKED = Text(
-    en="there is no GPU; the NPU's graph is placed by NpuOptimizer, whatever device is named",
+    en="there is no GPU; NpuOptimizer places the NPU's graph regardless of the device name",
     zh="没有 GPU；NPU 计算图由 NpuOptimizer 放置，与此处的设备名无关",
 )
 _TOWERS = Text(
@@ -29,17 +29,17 @@ _TOWERS = Text(
     zh="每个 GPU 一个 tower：一个进程只使用一个 NPU，所有 tower 会在同一设备上依次执行",
 )
 _TOWERS_ADVICE = Text(
-    en="build one tower, and start one process for each NPU (--devices N): gradients are averaged "
-    "between them",
+    en="build one tower, and start one process for each NPU (--devices N): the processes average "
+    "their gradients",
     zh="只保留一个 tower，并为每个 NPU 启动一个进程（--devices N）：各进程之间会平均梯度",
 )
 _UNKNOWN = Text(
-    en="the device is computed, so it is not clear here whether it names a GPU",
+    en="the device name is computed: it is unclear whether it is a GPU",
     zh="设备名由计算得到，此处无法判断是否为 GPU",
 )
 _UNKNOWN_ADVICE = Text(
-    en="make sure it returns '/cpu:0' or None; a name of a GPU needs allow_soft_placement=True, "
-    "which npu_config_proto sets",
+    en="make sure that it is '/cpu:0' or None; the name of a GPU requires "
+    "allow_soft_placement=True, which npu_config_proto sets",
     zh="请确认其结果为 '/cpu:0' 或 None；若为 GPU 名称则需要 allow_soft_placement=True"
     "（npu_config_proto 会设置）",
 )
@@ -49,19 +49,19 @@ _SERVERS = Text(
     zh="变量分布在参数服务器上：多 NPU 训练采用梯度平均方式",
 )
 _SERVERS_ADVICE = Text(
-    en="remove replica_device_setter, and port it with --devices N",
+    en="remove replica_device_setter, and port again with --devices N",
     zh="去掉 replica_device_setter，使用 --devices N 重新移植",
 )
 
 
 @rule(
     "device-placement",
-    title=Text(en="Placement on GPUs becomes a marker", zh="GPU 放置改为 CPU 标记"),
+    title=Text(en="Placement on GPUs becomes /cpu:0", zh="GPU 放置改为 CPU 标记"),
     source="TensorFlow 1.15 migration guide of CANN; ModelZoo-TensorFlow, PSENet_ID0239",
     nodes=(ast.Call,),
 )
 def device_placement(call: ast.Call, view: View) -> Iterator[Change]:
-    """Write `/cpu:0` in place of a GPU; report towers and devices that are not visible."""
+    """Replace GPUs by `/cpu:0`; report towers and computed device names."""
     if view.module.name_of(call.func) != "tensorflow.device" and not _of_graph(call, view):
         return
     device = argument(call, "device_name_or_function", 0) or argument(call, "name", 0)
@@ -85,7 +85,7 @@ def device_placement(call: ast.Call, view: View) -> Iterator[Change]:
 
 
 def _text(node: ast.expr, view: View, depth: int) -> str | None:
-    """The characters that a device's name certainly has; None if nothing is known."""
+    """The known part of a device name; None if nothing is known."""
     if depth > 4:
         return None
     if isinstance(node, ast.Constant):
@@ -152,7 +152,7 @@ def _is_device_setter(node: ast.expr, view: View) -> bool:
 
 
 def _is_tower(call: ast.Call, device: ast.expr, view: View) -> bool:
-    """Whether a loop iterates over the devices: its variable is a part of the name."""
+    """Whether a loop iterates over devices: the device name contains the loop variable."""
     used_names = {node.id for node in walk(device) if isinstance(node, ast.Name)}
     for enclosing in view.module.scopes.ancestors(call):
         if isinstance(enclosing, ast.For | ast.AsyncFor):

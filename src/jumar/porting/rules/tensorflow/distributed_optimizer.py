@@ -17,31 +17,31 @@ from jumar.porting.rules.tensorflow.optimizer_sites import (
 
 _REASON = Text(
     en="each rank computes gradients of its own batch: they are averaged over all ranks before "
-    "they are applied; with one rank nothing is added to the graph",
+    "they are applied; with a single rank, nothing is added to the graph",
     zh="每个 rank 只计算自己一批数据的梯度：应用前在所有 rank 间求平均；单 rank "
     "时图中不增加任何算子",
 )
 _ELSEWHERE = Text(
-    en="this optimizer is handed to an Estimator; it is averaged over the ranks as well",
+    en="this optimizer is passed to an Estimator; its gradients are averaged as well",
     zh="该优化器交给 Estimator 使用，同样在各 rank 间求平均",
 )
 _NOT_AVERAGED = Text(
     en="the optimizer within this loss scale does not average its gradients: each rank would "
-    "train for itself",
+    "train separately",
     zh="该 loss scale 内的优化器不对梯度求平均：各 rank 将各自训练",
 )
 _AVERAGE = Text(
-    en="put NPUDistributedOptimizer(...) around the optimizer inside, and give the loss scale "
-    "is_distributed=True",
+    en="wrap the inner optimizer in NPUDistributedOptimizer(...), and pass is_distributed=True to "
+    "the loss scale",
     zh="在内层优化器外包上 NPUDistributedOptimizer(...)，并给 loss scale 传入 is_distributed=True",
 )
 _CLASS = Text(
-    en="the optimizer is made where this class is called, so its gradients are not averaged: each "
-    "rank would train for itself",
+    en="the optimizer is created where this class is called, so its gradients are not averaged: "
+    "each rank would train separately",
     zh="优化器在调用该类的位置创建，因此其梯度未求平均：各 rank 将各自训练",
 )
 _CLASS_ADVICE = Text(
-    en="wrap what the call returns: NPUDistributedOptimizer(optimizer)",
+    en="wrap the optimizer that the call returns: NPUDistributedOptimizer(optimizer)",
     zh="包装调用所得的优化器：NPUDistributedOptimizer(optimizer)",
 )
 

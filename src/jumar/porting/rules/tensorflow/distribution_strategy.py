@@ -26,8 +26,8 @@ _OTHER = (
 )
 STRATEGIES = (*_MIRRORED, *_OTHER)
 _REASON = Text(
-    en="each NPU is a process of its own: the strategy has one device, counts RANK_SIZE replicas "
-    "and shards the input by rank",
+    en="each NPU has its own process: the strategy has one device, counts RANK_SIZE replicas and "
+    "shards the input by rank",
     zh="每个 NPU 对应一个进程：该策略只含一个设备，副本数为 RANK_SIZE，并按 rank 切分输入",
 )
 _GRADIENTS = Text(
@@ -35,7 +35,7 @@ _GRADIENTS = Text(
     zh="该策略不会平均梯度，需由优化器完成",
 )
 _GRADIENTS_ADVICE = Text(
-    en="port with --devices N, which puts NPUDistributedOptimizer around the optimizers",
+    en="port again with --devices N, which wraps the optimizers in NPUDistributedOptimizer",
     zh="移植时加上 --devices N，会在优化器外加上 NPUDistributedOptimizer",
 )
 _NONE = Text(
@@ -59,12 +59,9 @@ _STRATEGY = "npu_strategy"
     calls=STRATEGIES,
 )
 def distribution_strategy(call: ast.Call, view: View) -> Iterator[Change]:
-    """Replace a mirrored strategy with its arguments; report the others."""
-    if view.kinds.called(call) in _OTHER:
-        yield view.notice(call, reason=_NONE, todo=_NONE_ADVICE, severity="blocking")
-        return
+    """Replace a mirrored strategy including its arguments; report the others."""
     if view.module.name_of(call.func) not in _MIRRORED:
-        # A class of the tree that inherits from one.
+        # Another strategy, or a class of the tree that inherits from one.
         yield view.notice(call, reason=_NONE, todo=_NONE_ADVICE, severity="blocking")
         return
     if not view.options.distributed:

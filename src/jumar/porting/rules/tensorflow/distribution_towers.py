@@ -16,13 +16,13 @@ _REDUCED = frozenset(
     f"tensorflow.{name}" for name in ("add_n", "reduce_mean", "reduce_sum", "accumulate_n")
 )
 _REASON = Text(
-    en="this averages the gradients of towers, one for each GPU of a process; a process of the NPU "
-    "has one device, so that there is one tower",
+    en="this averages the gradients of towers, one for each GPU of a process; on NPUs, a process "
+    "has one device and therefore one tower",
     zh="此处对各 tower（单进程内每个 GPU 一个）的梯度求平均；NPU 每个进程只有一个设备，"
     "即只有一个 tower",
 )
 _ADVICE = Text(
-    en="build one tower and port with --devices N: NPUDistributedOptimizer averages over the "
+    en="build one tower and port again with --devices N: NPUDistributedOptimizer averages over the "
     "processes",
     zh="只构建一个 tower，并用 --devices N 移植：NPUDistributedOptimizer 在各进程间求平均",
 )
@@ -37,7 +37,7 @@ _ADVICE = Text(
 def distribution_towers(function: ast.FunctionDef, view: View) -> Iterator[Change]:
     """Report a function that iterates over the gradients of all towers, variable by variable.
 
-    `gradients, variables = zip(*pairs)` takes the pairs of one optimizer apart.
+    `gradients, variables = zip(*pairs)` is not reported: it splits the pairs of one optimizer.
     """
     if not _NAME.search(function.name) or not is_concerned(view):
         return

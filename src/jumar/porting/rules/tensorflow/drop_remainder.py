@@ -18,44 +18,42 @@ _ARGUMENTS: dict[str, frozenset[str]] = {
     "shuffle": frozenset({"reshuffle_each_iteration"}),
     "interleave": frozenset({"cycle_length"}),
 }
-"""Arguments by which a method of that name is a data set's."""
+"""Arguments that identify a method as one of a data set."""
 _REASON = Text(
-    en="the graph on the NPU has fixed shapes: a last batch that is smaller would be another graph",
+    en="the graph on the NPU has fixed shapes: a smaller last batch would be another graph",
     zh="NPU 上的图形状固定：最后不足一批的数据会成为另一张图",
 )
 _EVAL = Text(
-    en="these batches serve evaluation or prediction, so drop_remainder=True would silently lose "
-    "the last samples; without it the last batch has another shape and is compiled again",
+    en="these batches are for evaluation or prediction, so drop_remainder=True would silently lose "
+    "the last samples; without it, the graph is compiled again for the shape of the last batch",
     zh="该数据用于评估或预测，drop_remainder=True 会悄悄丢失最后的样本；"
     "不加则最后一批形状不同，需重新编译",
 )
 _EVAL_ADVICE = Text(
-    en="pad the last batch and leave the padding out of the metric, choose a batch size that "
-    "divides the number of samples, or evaluate the tail on the CPU",
+    en="pad the last batch and exclude the padding from the metric, choose a batch size that "
+    "divides the number of samples, or evaluate the remaining samples on the CPU",
     zh="补齐最后一批并在指标中忽略补齐部分，或选用能整除样本数的 batch size，或在 CPU "
     "上评估剩余样本",
 )
 _UNSURE = Text(
-    en="it is not clear here whether these batches feed training or evaluation",
+    en="it is unclear whether these batches are for training or evaluation",
     zh="此处无法判断该数据用于训练还是评估",
 )
 _UNSURE_ADVICE = Text(
-    en="add drop_remainder=True where it feeds training; for evaluation, which would lose "
-    "samples, pad the last batch instead",
+    en="for training, add drop_remainder=True; for evaluation, which would lose samples, pad the "
+    "last batch instead",
     zh="用于训练则加 drop_remainder=True；用于评估会丢样本，请改为补齐最后一批",
 )
 _FALSE = Text(
-    en="drop_remainder is False in the training input: the last batch of an epoch has another "
-    "shape, for which the graph is compiled again",
+    en="drop_remainder is False in the training input: the graph is compiled again for the shape "
+    "of an epoch's last batch",
     zh="训练输入中 drop_remainder 为 False：每轮最后一批形状不同，需重新编译图",
 )
 _FALSE_ADVICE = Text(
     en="set it to True, or repeat before batching so that no batch is smaller",
     zh="改为 True，或先 repeat 再 batch，使每批大小相同",
 )
-_GIVEN = Text(
-    en="the script decides about drop_remainder itself", zh="脚本已自行设置 drop_remainder"
-)
+_SET = Text(en="the script sets drop_remainder itself", zh="脚本已自行设置 drop_remainder")
 
 
 @rule(
@@ -66,7 +64,7 @@ _GIVEN = Text(
     nodes=(ast.Call,),
 )
 def drop_remainder(call: ast.Call, view: View) -> Iterator[Change]:
-    """Add `drop_remainder` where a data set is batched for training."""
+    """Add `drop_remainder` to data sets that are batched for training."""
     method = _method(call, view)
     if method is None:
         return
@@ -83,10 +81,10 @@ def drop_remainder(call: ast.Call, view: View) -> Iterator[Change]:
                 call, reason=_FALSE, todo=_FALSE_ADVICE, severity="speed", confidence=use.confidence
             )
         else:
-            yield Leave(node=call, reason=_GIVEN)
+            yield Leave(node=call, reason=_SET)
         return
     if _repeats(call):
-        # An endless data set has no smaller batch, whatever it is for.
+        # An endless data set has no smaller batch, regardless of its purpose.
         use = Use(purpose="train", confidence="certain")
     if use.purpose == "other":
         yield view.notice(
@@ -110,45 +108,42 @@ def _method(call: ast.Call, view: View) -> str | None:
     """The tf.data method by which a call batches a data set."""
     if view.module.name_of(call.func) == "tensorflow.data.experimental.map_and_batch":
         return "map_and_batch"
-    if not isinstance(call.func, ast.Attribute):
-        return None
-    if call.func.attr not in ("batch", "padded_batch"):
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("batch", "padded_batch"):
         return None
     kind = view.kinds.of(call.func.value)
     if kind == "Dataset" or (
-        kind is None and view.module.imports("tensorflow") and _only_of_data_sets(call, view)
+        kind is None and view.module.imports("tensorflow") and _is_only_of_data_sets(call, view)
     ):
         return call.func.attr
     return None
 
 
-def _only_of_data_sets(call: ast.Call, view: View) -> bool:
-    """Whether a method, or one called on its result, exists only on data sets."""
+def _is_only_of_data_sets(call: ast.Call, view: View) -> bool:
+    """Whether a method, or another one called on its receiver or result, needs a data set."""
     assert isinstance(call.func, ast.Attribute)
-    if call.func.attr == "padded_batch":
-        return True
-    return _gets(call, view) in _AFTER_BATCHES or any(
-        _is_of_data_sets(sibling, view) for sibling in _of_the_same_name(call.func.value, view)
+    receiver = call.func.value
+    return (
+        call.func.attr == "padded_batch"
+        or _method_on(call, view) in _AFTER_BATCHES
+        or (
+            isinstance(receiver, ast.Name)
+            and any(_is_data_set(use, view) for use in view.module.uses(receiver))
+        )
     )
 
 
-def _of_the_same_name(value: ast.expr, view: View) -> list[ast.Name]:
-    """All uses of the variable on which a method is called."""
-    return view.module.uses(value) if isinstance(value, ast.Name) else []
-
-
-def _is_of_data_sets(name: ast.Name, view: View) -> bool:
-    """Whether a method is called on a name used only for data sets, or with such an argument."""
-    method = _gets(name, view)
+def _is_data_set(name: ast.Name, view: View) -> bool:
+    """Whether the method called on a name, or one of its arguments, identifies a data set."""
+    method = _method_on(name, view)
     if method in _AFTER_BATCHES:
         return True
     outer = view.module.parent(name)
     call = view.module.parent(outer) if outer is not None else None
-    words = {word.arg for word in call.keywords} if isinstance(call, ast.Call) else set[str]()
-    return method in _ARGUMENTS and bool(words & _ARGUMENTS[method])
+    names = {passed.arg for passed in call.keywords} if isinstance(call, ast.Call) else set[str]()
+    return method in _ARGUMENTS and bool(names & _ARGUMENTS[method])
 
 
-def _gets(node: ast.expr, view: View) -> str:
+def _method_on(node: ast.expr, view: View) -> str:
     """The method that is called on an expression; empty if there is none."""
     outer = view.module.parent(node)
     if not isinstance(outer, ast.Attribute):

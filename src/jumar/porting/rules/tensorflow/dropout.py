@@ -11,39 +11,38 @@ from jumar.porting.rewriting.view import View
 from jumar.porting.script.expressions import is_none, is_omitted
 
 _REASON = Text(
-    en="one fused operator draws the mask and applies it; its second argument is the share that is "
-    "kept, as in TensorFlow 1",
+    en="one fused operator draws the mask and applies it; its second argument is keep_prob, as in "
+    "TensorFlow 1",
     zh="由一个融合算子生成并应用 mask；第二个参数是保留比例，与 TensorFlow 1 相同",
 )
 _BOTH = Text(
-    en="keep_prob and rate are both given, which TensorFlow refuses unless one is None",
+    en="both keep_prob and rate are set, which TensorFlow rejects unless one is None",
     zh="同时给出了 keep_prob 与 rate，除非其一为 None，否则 TensorFlow 会报错",
 )
 _BOTH_ADVICE = Text(en="keep one of them, and port again", zh="只保留其中一个，再重新移植")
 _OPEN = Text(
-    en="arguments come from * or **, so it is not clear here whether they give the share kept or "
-    "the share dropped",
+    en="arguments are passed with * or **: it is unclear whether they contain keep_prob or rate",
     zh="参数由 * 或 ** 传入，此处无法判断给出的是保留比例还是丢弃比例",
 )
 _OPEN_ADVICE = Text(
-    en="write npu_ops.dropout(x, keep_prob=...) with the share that is kept",
+    en="use npu_ops.dropout(x, keep_prob=...)",
     zh="写成 npu_ops.dropout(x, keep_prob=...)，参数为保留比例",
 )
 _LAYER = Text(
-    en="a dropout layer also switches itself off outside of training; it runs as it is",
+    en="a dropout layer also disables itself outside training; it runs unchanged",
     zh="dropout 层在非训练时会自行关闭；保持原样即可运行",
 )
 _SMALLER_MASK = Text(
-    en="noise_shape draws one mask for several values; the kernels of npu_ops.dropout take a mask "
-    "of the tensor's own size only, and tf.nn.dropout runs as it is",
+    en="noise_shape shares mask values between elements; the kernels of npu_ops.dropout only "
+    "accept a mask of the tensor's size, and tf.nn.dropout runs unchanged",
     zh="noise_shape 让多个值共用一个 mask；npu_ops.dropout 的算子只接受与张量同样大小的 mask，"
     "保持 tf.nn.dropout 即可运行",
 )
 _ZERO = Text(
-    en="everything is dropped here: the NPU's operator only takes shares above 0",
+    en="everything is dropped here: the NPU's operator only accepts keep_prob above 0",
     zh="此处会丢弃全部数据：NPU 算子只接受大于 0 的保留比例",
 )
-_ZERO_ADVICE = Text(en="correct the share that is kept", zh="请更正保留比例")
+_ZERO_ADVICE = Text(en="correct the probability", zh="请更正保留比例")
 _LAYERS = (
     "tensorflow.layers.dropout",
     "tensorflow.layers.Dropout",
@@ -65,7 +64,7 @@ _LAYERS = (
     minimal=False,
 )
 def dropout(call: ast.Call, view: View) -> Iterator[Change]:
-    """Replace the name, and the share that is dropped by the share that is kept."""
+    """Replace the function, and `rate` by `keep_prob`."""
     if view.module.name_of(call.func) in _LAYERS:
         yield Leave(node=call, reason=_LAYER)
         return
@@ -78,23 +77,23 @@ def dropout(call: ast.Call, view: View) -> Iterator[Change]:
         yield view.notice(call, reason=_OPEN, todo=_OPEN_ADVICE, severity="look")
         return
     if rate is not None and keep_prob is not None:
-        # TensorFlow takes both where one is None; the operator has no rate.
+        # TensorFlow accepts both if one is None; the operator has no rate.
         both_set = not (is_none(rate.value) or is_none(keep_prob))
         severity: Severity = "blocking" if both_set else "look"
         yield view.notice(call, reason=_BOTH, todo=_BOTH_ADVICE, severity=severity)
         return
-    share = literal(rate.value) if rate is not None else literal(keep_prob)
-    if share is not None and share == (1 if rate is not None else 0):
+    probability = literal(rate.value) if rate is not None else literal(keep_prob)
+    if probability is not None and probability == (1 if rate is not None else 0):
         yield view.notice(call, reason=_ZERO, todo=_ZERO_ADVICE, severity="blocking")
         return
     changes = [replace(view.module, call.func, f"{view.npu('npu_ops')}.dropout")]
     if rate is not None:
-        changes += _kept_of(rate, view)
+        changes += _keep_prob_from(rate, view)
     yield view.rewrite(call, *changes, reason=_REASON, imports=("npu_ops",))
 
 
-def _kept_of(rate: ast.keyword, view: View) -> Iterator[Replacement]:
-    """`rate=r` as `keep_prob=1.0 - (r)`."""
+def _keep_prob_from(rate: ast.keyword, view: View) -> Iterator[Replacement]:
+    """Replace `rate=r` by `keep_prob=1.0 - (r)`."""
     start, _ = view.module.span(rate)
     value = literal(rate.value)
     needs_no_parentheses = isinstance(

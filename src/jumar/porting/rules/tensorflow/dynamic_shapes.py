@@ -5,32 +5,32 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change, Leave
-from jumar.porting.rewriting.editing import argument
+from jumar.porting.rewriting.editing import argument, literal
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.script.expressions import is_none
 from jumar.porting.script.nodes import walk
 
 _OPEN = Text(
-    en="{what} of this placeholder {is_open}: the NPU compiles a graph for fixed shapes, and once "
-    "more for every new one",
+    en="{what} of this placeholder {is_open}: the NPU compiles a graph for fixed shapes, and again "
+    "for every new shape",
     zh="该占位符{what}：NPU 按固定 shape 编译计算图，每出现一种新 shape 都会重新编译",
 )
 _ADVICE = Text(
-    en="write the sizes and feed only those (drop the last, smaller batch); for sizes that have to "
-    "differ set dynamic_input, dynamic_graph_execute_mode and dynamic_inputs_shape_range, and "
-    "evaluate in a session and graph of their own",
+    en="specify the sizes and feed only those (drop the last, smaller batch); for sizes that have "
+    "to vary, set dynamic_input, dynamic_graph_execute_mode and dynamic_inputs_shape_range, and "
+    "evaluate in a separate session and graph",
     zh="写明各维大小并只输入该大小（丢弃最后不足一个 batch 的数据）；必须变化时设置 dynamic_input、"
     "dynamic_graph_execute_mode 与 dynamic_inputs_shape_range，并在独立的会话与图中评估",
 )
 _TRAINING = Text(
-    en="a placeholder says whether the graph trains or evaluates: both are one graph on the "
-    "device, with a branch in it",
+    en="a placeholder decides whether the graph trains or evaluates: on the device, both are one "
+    "graph with a branch",
     zh="用占位符区分训练与评估：两者在设备上是同一张带分支的图",
 )
 _TRAINING_ADVICE = Text(
-    en="build one graph for training and one for evaluation, each with a Python bool, and give "
-    "each a session; pass the weights on through a checkpoint",
+    en="build separate graphs for training and evaluation with a Python bool, each with its own "
+    "session; transfer the weights through a checkpoint",
     zh="分别用 Python 布尔值构建训练图与评估图，各自使用一个会话，权重通过 checkpoint 传递",
 )
 _HOST = Text(
@@ -61,7 +61,7 @@ _SCALARS = (
     calls=("tensorflow.placeholder", "tensorflow.placeholder_with_default"),
 )
 def dynamic_shapes(call: ast.Call, view: View) -> Iterator[Change]:
-    """Report dimensions that are None, and a placeholder that chooses between two graphs."""
+    """Report dimensions that are None, and placeholders that switch training on and off."""
     name = view.kinds.called(call) or ""
     with_default = name.endswith("with_default")
     shape = argument(call, "shape", 1)
@@ -73,7 +73,7 @@ def dynamic_shapes(call: ast.Call, view: View) -> Iterator[Change]:
         return
     if shape is None or is_none(shape):
         if not _is_scalar_by_name(call, view):
-            yield _notice(call, "the shape", "没有 shape", "is not given", view)
+            yield _notice(call, "the shape", "没有 shape", "is not set", view)
         return
     unknown = _unknown(shape, view)
     if unknown == [0]:
@@ -86,9 +86,7 @@ def dynamic_shapes(call: ast.Call, view: View) -> Iterator[Change]:
 
 
 def _notice(call: ast.Call, english: str, chinese: str, is_open: str, view: View) -> Change:
-    reason = Text(
-        en=_OPEN.en.format(what=english, is_open=is_open), zh=_OPEN.zh.format(what=chinese)
-    )
+    reason = _OPEN.filled(what=Text(en=english, zh=chinese), is_open=is_open)
     return view.notice(call, reason=reason, todo=_ADVICE, severity="speed")
 
 
@@ -98,7 +96,7 @@ def _is_text(call: ast.Call, view: View) -> bool:
 
 
 def _serves(call: ast.Call, view: View) -> bool:
-    """Whether a placeholder is in a function that receives requests of an exported model."""
+    """Whether a placeholder is in a function that receives requests for an exported model."""
     function = view.module.function(call)
     return function is not None and any(
         isinstance(node, ast.Attribute | ast.Name)
@@ -124,7 +122,7 @@ def _unknown(shape: ast.expr, view: View) -> list[int]:
 
 
 def _is_switch(call: ast.Call, with_default: bool, view: View) -> bool:
-    """Whether a placeholder is a bool, which decides whether the graph trains."""
+    """Whether a placeholder is a bool, and so decides whether the graph trains."""
     if with_default:
         return (
             bool(call.args)
@@ -136,9 +134,9 @@ def _is_switch(call: ast.Call, with_default: bool, view: View) -> bool:
 
 
 def _is_scalar_by_name(call: ast.Call, view: View) -> bool:
-    """Whether a placeholder without shape is named like a number: a learning rate."""
-    word = argument(call, "name", 2)
-    names = [word.value] if isinstance(word, ast.Constant) and isinstance(word.value, str) else []
+    """Whether a placeholder without a shape has the name of a scalar, such as a learning rate."""
+    name = literal(argument(call, "name", 2))
+    names = [name] if isinstance(name, str) else []
     parent = view.module.parent(call)
     if isinstance(parent, ast.Assign):
         names += [view.module.source(target) for target in parent.targets]

@@ -10,7 +10,7 @@ from jumar.porting.rewriting.emptied import is_empty
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
-_EMPTY = Text(en="the port has removed all that this branch did", zh="移植后该分支已没有任何内容")
+_EMPTY = Text(en="the port has removed everything in this branch", zh="移植后该分支已没有任何内容")
 
 
 @rule(
@@ -23,15 +23,12 @@ def emptied_branches(node: ast.If, view: View) -> Iterator[Change]:
     """Delete an empty branch, unless it was empty before or contains a comment."""
     parent = view.module.parent(node)
     if isinstance(parent, ast.If) and node in parent.orelse and is_empty(parent):
-        # `elif`: it goes with the branch that it belongs to.
+        # This `elif` is removed together with its `if`.
         return
     if not is_empty(node) or ast.unparse(node.test) in view.originally_empty:
         return
-    if isinstance(parent, ast.If) and parent.orelse == [node] and _is_elif(node, view):
+    source = view.module.source(node)
+    if isinstance(parent, ast.If) and parent.orelse == [node] and source.startswith("elif"):
         return
-    if "#" not in view.module.source(node):
+    if "#" not in source:
         yield view.rewrite(node, delete(view.module, node), reason=_EMPTY)
-
-
-def _is_elif(node: ast.If, view: View) -> bool:
-    return view.module.source(node).startswith("elif")

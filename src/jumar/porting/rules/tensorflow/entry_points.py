@@ -1,8 +1,10 @@
 """Where a script begins and ends: the statements that run when it is started."""
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from jumar.porting.rewriting.editing import argument
 from jumar.porting.rewriting.view import View
 from jumar.porting.script.nodes import walk
 
@@ -13,7 +15,7 @@ _DEFINITIONS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDe
 
 @dataclass(frozen=True)
 class Entry:
-    """The statement before which a script's work begins, and the one with which it ends."""
+    """The first and the last statement of a script's work."""
 
     first: ast.stmt
     last: ast.stmt
@@ -36,13 +38,7 @@ def top_level(view: View) -> Entry | None:
 
     That is the first statement that calls something of TensorFlow, Keras or the script itself.
     """
-    body = view.module.tree.body
-    for statement in body:
-        if isinstance(statement, (*_DEFINITIONS, ast.Try)):
-            continue
-        if any(isinstance(node, ast.Call) and _works(node, view) for node in walk(statement)):
-            return Entry(statement, body[-1])
-    return None
+    return _from_call(view.module.tree.body, lambda call: _does_work(call, view))
 
 
 def first_call(view: View) -> Entry | None:
@@ -53,15 +49,20 @@ def first_call(view: View) -> Entry | None:
         for index, statement in enumerate(body)
         if isinstance(statement, ast.Import | ast.ImportFrom)
     ]
-    for statement in body[imports[-1] + 1 if imports else 0 :]:
+    return _from_call(body[imports[-1] + 1 if imports else 0 :], lambda _: True)
+
+
+def _from_call(statements: list[ast.stmt], matches: Callable[[ast.Call], bool]) -> Entry | None:
+    """The statements from the first one that contains a matching call, outside definitions."""
+    for statement in statements:
         if isinstance(statement, (*_DEFINITIONS, ast.Try)):
             continue
-        if any(isinstance(node, ast.Call) for node in walk(statement)):
-            return Entry(statement, body[-1])
+        if any(isinstance(node, ast.Call) and matches(node) for node in walk(statement)):
+            return Entry(statement, statements[-1])
     return None
 
 
-def _works(call: ast.Call, view: View) -> bool:
+def _does_work(call: ast.Call, view: View) -> bool:
     name = view.module.name_of(call.func) or ""
     return name.startswith(("tensorflow.", "keras.", "tree:"))
 
@@ -92,15 +93,14 @@ def _main_body(guard: ast.If, view: View) -> list[ast.stmt] | None:
         return None
     callee: ast.expr | None = call.func
     if view.module.name_of(call.func) in _RUNNERS:
-        words = [word.value for word in call.keywords if word.arg == "main"]
-        callee = call.args[0] if call.args else (words or [None])[0]
+        callee = call.args[0] if call.args else argument(call, "main")
         if callee is None:
             return _function("main", view)
     return _function(callee.id, view) if isinstance(callee, ast.Name) else None
 
 
 def _builds(call: ast.Call, view: View) -> bool:
-    """Whether a call may make a model: one of Keras, or of a class of the tree."""
+    """Whether a call may create a model: one of Keras, or of a class of the tree."""
     name = view.module.name_of(call.func) or ""
     _, node = view.module.definition(name)
     return isinstance(node, ast.ClassDef) or name.startswith(("keras.", "tensorflow.keras."))

@@ -1,4 +1,4 @@
-"""Environment variables that a script sets: which statement sets which one."""
+"""Environment variables that a script sets or reads."""
 
 import ast
 
@@ -18,11 +18,11 @@ def assigned_variable(node: ast.AST, view: View) -> tuple[str, ast.expr] | None:
         return None
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         call = node.value
-        if len(call.args) != 2:
-            return None
-        if not isinstance(call.func, ast.Attribute):
-            return None
-        if view.module.name_of(call.func) in ("os.putenv", "os.environ.setdefault"):
+        if (
+            len(call.args) == 2
+            and isinstance(call.func, ast.Attribute)
+            and view.module.name_of(call.func) in ("os.putenv", "os.environ.setdefault")
+        ):
             return _named(call.args[0], call.args[1])
     return None
 

@@ -1,4 +1,4 @@
-"""Estimator becomes NPUEstimator, or keeps its name and gets a configuration for the NPU."""
+"""Estimator becomes NPUEstimator, or keeps its class and gets a configuration for the NPU."""
 
 import ast
 from collections.abc import Iterator
@@ -27,34 +27,34 @@ from jumar.porting.script.expressions import is_omitted
 _JOB = 'os.environ.setdefault("JOB_ID", "10086")'
 _FULL = Text(
     en="NPUEstimator adds the NPU's graph optimizer, the broadcast between devices and the loop on "
-    "the device; it needs JOB_ID in the environment, with any value",
+    "the device; it requires the environment variable JOB_ID, with any value",
     zh="NPUEstimator 会加入 NPU 图优化器、多卡间的变量广播以及设备侧循环；"
     "环境变量 JOB_ID 必须存在，取值任意",
 )
 _MINIMAL = Text(
-    en="this estimator's configuration is created outside this module, or is meant to stay: "
-    "npu_run_config_init puts NpuOptimizer into whatever RunConfig it is",
+    en="this estimator's configuration is created outside this module, or is to stay: "
+    "npu_run_config_init adds NpuOptimizer to any RunConfig",
     zh="该 Estimator 的配置并非在本模块中构造，或要求最小改动："
     "npu_run_config_init 会在传入的 RunConfig 中加入 NpuOptimizer",
 )
-_DONE = Text(en="it has the NPU's configuration already", zh="已带有 NPU 配置")
+_DONE = Text(en="it already has the NPU's configuration", zh="已带有 NPU 配置")
 _STARRED = Text(
-    en="the arguments come from * or **, so it is not clear here whether they hold a configuration",
+    en="arguments are passed with * or **: it is unclear whether they contain a configuration",
     zh="参数由 * 或 ** 传入，此处无法判断其中是否含有运行配置",
 )
 _STARRED_ADVICE = Text(
-    en="pass config=npu_run_config_init(run_config=...) where the arguments are made",
+    en="pass config=npu_run_config_init(run_config=...) where the arguments are created",
     zh="在构造这些参数的位置传入 config=npu_run_config_init(run_config=...)",
 )
 _LOOP = Text(
-    en="the session options ask for {steps} steps a run, but only NPUEstimator turns that into a "
+    en="the session options request {steps} steps per run, but only NPUEstimator turns that into a "
     "loop on the device",
     zh="会话选项要求每次运行 {steps} 步，但只有 NPUEstimator 会据此在设备侧构造循环，"
     "该 Estimator 不会",
 )
 _LOOP_ADVICE = Text(
-    en="port it without --iterations-per-loop, or make its configuration an NPURunConfig beside it "
-    "and the estimator an NPUEstimator",
+    en="port again without --iterations-per-loop, or use NPUEstimator with an NPURunConfig that is "
+    "created in the same module",
     zh="去掉 --iterations-per-loop 重新移植，或在同一模块中改用 NPURunConfig 与 NPUEstimator",
 )
 
@@ -66,7 +66,7 @@ _LOOP_ADVICE = Text(
     calls=(ESTIMATOR,),
 )
 def estimator(call: ast.Call, view: View) -> Iterator[Change]:
-    """Use NPUEstimator where the configuration can be an NPURunConfig."""
+    """Use NPUEstimator if the configuration can be an NPURunConfig."""
     if call in estimator_plan(view).estimators:
         yield view.rewrite(
             call,
@@ -94,7 +94,7 @@ def with_minimal_config(call: ast.Call, position: int, view: View) -> Iterator[C
 
 
 def loop_notice(call: ast.Call, view: View) -> Iterator[Change]:
-    """Report steps per run that an estimator keeping its class does not do."""
+    """Report that an estimator that keeps its class ignores the steps per run."""
     steps = view.options.iterations_per_loop
     if steps > 1:
         yield view.notice(
@@ -103,18 +103,18 @@ def loop_notice(call: ast.Call, view: View) -> Iterator[Change]:
 
 
 def job_line(call: ast.Call, view: View) -> tuple[Replacement, ...]:
-    """The line that sets JOB_ID, before the first estimator of a function that needs it."""
+    """The line that sets JOB_ID, before the first estimator in a function."""
     if not job_imports(call, view):
         return ()
     statement = view.module.statement(call)
     if len(_of_same_function(call, view)) > 1:
-        # The others may be in another branch: the line goes before the whole condition.
+        # The others may be in another branch: insert the line before the whole `if`.
         statement = _in_body(statement, view)
     return (insert_before(view.module, statement, _JOB),)
 
 
 def job_imports(call: ast.Call, view: View) -> tuple[str, ...]:
-    """`os`, if this is the call before which JOB_ID is set."""
+    """The import of `os`, if JOB_ID is set before this call."""
     if '"JOB_ID"' in view.module.text or "'JOB_ID'" in view.module.text:
         return ()
     first = min(view.module.span(estimator)[0] for estimator in _of_same_function(call, view))
@@ -145,14 +145,14 @@ def _in_body(statement: ast.stmt, view: View) -> ast.stmt:
 
 
 def config_imports(call: ast.Call, position: int, view: View) -> tuple[str, ...]:
-    """The imports and functions that an added configuration needs."""
+    """The imports that an added configuration needs."""
     if _has_config(call, position):
         return ()
     return ("NPURunConfig", *run_config_imports(view.options))
 
 
 def added_config(call: ast.Call, position: int, view: View) -> tuple[Replacement, ...]:
-    """An NPURunConfig for an estimator without a configuration."""
+    """The NPURunConfig that is added to an estimator without a configuration."""
     if _has_config(call, position):
         return ()
     config = argument(call, "config", position)
@@ -168,7 +168,7 @@ def _converted(call: ast.Call, view: View) -> list[Replacement]:
         *added_config(call, 2, view),
     ]
     if len(call.args) > 4:
-        # The fifth parameter of NPUEstimator is a different one.
+        # NPUEstimator has another parameter in the fifth position.
         start, _ = view.module.span(call.args[4])
         changes.append(Replacement(start=start, end=start, text="warm_start_from="))
     return changes

@@ -8,7 +8,7 @@ from jumar.porting.rewriting.changes import Change, Leave
 from jumar.porting.rewriting.editing import argument, is_open, literal
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.rules.tensorflow.array_sizes import number_of, samples_in
+from jumar.porting.rules.tensorflow.array_sizes import integer_value, samples_in
 from jumar.porting.rules.tensorflow.keras_runs import runs_keras
 from jumar.porting.script.expressions import is_omitted
 
@@ -67,7 +67,7 @@ def keras_last_batch(call: ast.Call, view: View) -> Iterator[Change]:
     size = argument(call, "batch_size", 2)
     if _is_all_of_it(size, arrays):
         return
-    batch = _DEFAULT_BATCH if is_omitted(size) else number_of(size, view)
+    batch = _DEFAULT_BATCH if is_omitted(size) else integer_value(size, view)
     parts = _parts(call, method, arrays, view)
     cut = [number for number in parts if batch and number is not None and number % batch]
     if batch == 1 or (batch and None not in parts and not cut):

@@ -22,7 +22,7 @@ _COMPUTES = re.compile(r"\.(?:fit|predict|evaluate|train_on_batch|test_on_batch)
 _RIVALS = ("sklearn", "xgboost", "lightgbm", "statsmodels", "torch", "fastai", "mxnet", "tflearn")
 _MAX_MODULES = 30
 """Modules that are followed to see whether a script uses Keras."""
-_DEEPEST = 5
+_MAX_DEPTH = 5
 """Functions of the tree that are followed from a script to one that runs a model."""
 
 
@@ -109,7 +109,7 @@ def _leads_to_run(
 ) -> bool:
     name = module.name_of(call.func) or ""
     home_module, node = module.definition(name)
-    if home_module is None or node is None or node in visited or depth > _DEEPEST:
+    if home_module is None or node is None or node in visited or depth > _MAX_DEPTH:
         return False
     visited.add(node)
     if not isinstance(node, ast.FunctionDef | ast.ClassDef):

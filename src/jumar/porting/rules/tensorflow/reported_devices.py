@@ -6,14 +6,14 @@ from jumar.porting.edits import Text
 from jumar.porting.rewriting.reporting import Case, report
 from jumar.porting.rules.nvidia_smi import runs_nvidia_smi
 from jumar.porting.rules.tensorflow.conditions import (
+    creates_estimator,
     has_devices,
     is_for_one_rank,
-    is_handed_on,
     is_in_concerned_script,
-    is_no_tool,
     is_not_for_cpus,
+    is_not_tool,
     is_only_for_tpus,
-    makes_estimator,
+    is_passed_on,
     stays_open,
 )
 from jumar.porting.rules.tensorflow.estimator_plan import CANNED, ESTIMATOR, TPU_ESTIMATOR
@@ -48,7 +48,7 @@ report(
     cases=(
         Case(
             calls=("tensorflow.contrib.learn.*",),
-            when=(makes_estimator,),
+            when=(creates_estimator,),
             reason=Text(
                 en="tf.contrib.learn makes its sessions itself: they get NpuOptimizer only from "
                 "releases of the adapter whose npu_bridge changes every session, and no option "
@@ -77,7 +77,7 @@ report(
     cases=(
         Case(
             references=(ESTIMATOR, TPU_ESTIMATOR, *CANNED),
-            when=(is_handed_on,),
+            when=(is_passed_on,),
             reason=Text(
                 en="an estimator's class is passed on here, so it is not clear where it gets its "
                 "configuration",
@@ -308,12 +308,12 @@ report(
     cases=(
         Case(
             nodes=(ast.Call,),
-            when=(has_devices, saves, is_no_tool, is_for_one_rank),
+            when=(has_devices, saves, is_not_tool, is_for_one_rank),
             reason=Text(en="only one rank gets here", zh="只有一个 rank 会执行到此处"),
         ),
         Case(
             nodes=(ast.Call,),
-            when=(has_devices, saves, is_no_tool),
+            when=(has_devices, saves, is_not_tool),
             reason=Text(
                 en="every rank gets here: several processes write the same files",
                 zh="每个 rank 都会执行到此处：多个进程写同一批文件",

@@ -43,7 +43,7 @@ _SAME_ROLE = tuple(
     for name in ("cast", "convert_to_tensor", "expand_dims", "identity", "reshape", "to_int64")
 )
 """Functions whose argument has the same role as their result."""
-_DEEPEST = 8
+_MAX_DEPTH = 8
 _REASON = Text(
     en="since TensorFlow 1.0 the labels come before the inputs here",
     zh="自 TensorFlow 1.0 起，此处 labels 在 inputs 之前",
@@ -146,7 +146,7 @@ def _order(call: ast.Call, inputs_position: int, view: View) -> tuple[Order, Con
 
 def _role(node: ast.expr, view: View, depth: int) -> Role:
     """Whether an expression is labels or inputs, by its value or else by its name."""
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         return ""
     if isinstance(node, ast.Call):
         return _role_of_result(node, view, depth)
@@ -214,7 +214,7 @@ def _functions(node: ast.expr, view: View, depth: int) -> list[ast.FunctionDef |
     """The functions that a name may stand for, as far as the module itself defines them."""
     if isinstance(node, ast.Lambda):
         return [node]
-    if not isinstance(node, ast.Name) or depth > _DEEPEST:
+    if not isinstance(node, ast.Name) or depth > _MAX_DEPTH:
         return []
     functions: list[ast.FunctionDef | ast.Lambda] = []
     for binding in view.module.bindings(node):

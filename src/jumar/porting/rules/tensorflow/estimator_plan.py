@@ -1,8 +1,8 @@
-"""Which estimators of a module become NPUEstimator, and which configurations NPURunConfig.
+"""Decide which estimators of a module become NPUEstimator, and which configurations NPURunConfig.
 
-NPUEstimator takes no configuration but an NPURunConfig. So the two change together, and only where
-the module shows every configuration that can reach an estimator. Everywhere else the estimator
-stays, and its configuration goes through `npu_run_config_init`, which is always right.
+NPUEstimator only accepts an NPURunConfig. So the two change together, and only if every
+configuration that can reach an estimator is visible in the module. Otherwise the estimator keeps
+its class, and its configuration is passed through `npu_run_config_init`, which is always correct.
 """
 
 import ast
@@ -58,15 +58,15 @@ _FULL = (ESTIMATOR, NPU_ESTIMATOR, MODEL_TO_ESTIMATOR, MODEL_TO_NPU_ESTIMATOR)
 
 @dataclass(frozen=True)
 class EstimatorPlan:
-    """The calls that are, or become, those of the NPU's own classes."""
+    """The calls that create, or will create, instances of the NPU's classes."""
 
     estimators: frozenset[ast.Call]
     configs: frozenset[ast.Call]
 
 
 @dataclass
-class _Found:
-    """The configurations that an expression may be; `known` if there can be no others."""
+class _Origins:
+    """The calls that may create an expression's value; `known` if there can be no others."""
 
     calls: set[ast.Call] = field(default_factory=set[ast.Call])
     known: bool = True
@@ -76,7 +76,7 @@ _PLANS: WeakKeyDictionary[View, EstimatorPlan] = WeakKeyDictionary()
 
 
 def estimator_plan(view: View) -> EstimatorPlan:
-    """Decide for a whole module; the answer is cached for other rules."""
+    """Decide for a whole module; the result is cached for other rules."""
     if view not in _PLANS:
         _PLANS[view] = _plan(view)
     return _PLANS[view]
@@ -84,7 +84,7 @@ def estimator_plan(view: View) -> EstimatorPlan:
 
 def is_npu_run_config(config: ast.expr, view: View) -> bool:
     """Whether a RunConfig is, or becomes, an NPURunConfig, which has its own options."""
-    origins = _Found()
+    origins = _Origins()
     _resolve(config, view, origins, set())
     npu_configs = estimator_plan(view).configs
     return any(
@@ -96,11 +96,11 @@ def is_npu_run_config(config: ast.expr, view: View) -> bool:
 def minimal_config(
     call: ast.Call, position: int, view: View
 ) -> tuple[tuple[Replacement, ...], tuple[str, ...], tuple[str, ...]] | None:
-    """An estimator's configuration through `npu_run_config_init`.
+    """Pass an estimator's configuration through `npu_run_config_init`.
 
     Returns:
-        Replacements, imports and functions of a `Rewrite`; None if it has one already or if
-        `**kwargs` may contain one.
+        Replacements, imports and functions of a `Rewrite`; None if the configuration already is
+        the NPU's, or if `**kwargs` may contain one.
     """
     config = argument(call, "config", position)
     initializer = view.npu("npu_run_config_init")
@@ -163,12 +163,11 @@ def _plan(view: View) -> EstimatorPlan:
     reaching: dict[ast.Call, set[ast.Call]] = {}
     convertible: set[ast.Call] = set()
     for call, name in _estimator_calls(view):
-        origins = _Found()
+        origins = _Origins()
         config = argument(call, "config", _CONFIG_POSITION[name])
         if config is not None and not is_none(config):
             _resolve(config, view, origins, set())
-        is_full = view.module.name_of(call.func) in _FULL and not is_open(call)
-        if is_full and origins.known:
+        if origins.known and view.module.name_of(call.func) in _FULL and not is_open(call):
             convertible.add(call)
         reaching[call] = origins.calls
         for config_call in origins.calls:
@@ -189,7 +188,7 @@ def _estimator_calls(view: View) -> Iterator[tuple[ast.Call, str]]:
                 yield node, name
 
 
-def _resolve(node: ast.expr, view: View, origins: _Found, visited: set[ast.AST]) -> None:
+def _resolve(node: ast.expr, view: View, origins: _Origins, visited: set[ast.AST]) -> None:
     """Collect the constructor calls that an expression's value may come from."""
     if node in visited:
         return
@@ -213,7 +212,7 @@ def _resolve(node: ast.expr, view: View, origins: _Found, visited: set[ast.AST])
 
 
 def _resolve_all(
-    values: Iterable[ast.expr | None], view: View, origins: _Found, visited: set[ast.AST]
+    values: Iterable[ast.expr | None], view: View, origins: _Origins, visited: set[ast.AST]
 ) -> None:
     for value in values:
         if value is None:
@@ -222,7 +221,7 @@ def _resolve_all(
             _resolve(value, view, origins, visited)
 
 
-def _resolve_call(node: ast.Call, view: View, origins: _Found, visited: set[ast.AST]) -> None:
+def _resolve_call(node: ast.Call, view: View, origins: _Origins, visited: set[ast.AST]) -> None:
     name = view.module.name_of(node.func) or ""
     if name in (RUN_CONFIG, NPU_RUN_CONFIG):
         origins.calls.add(node)

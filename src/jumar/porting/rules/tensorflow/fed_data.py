@@ -19,27 +19,27 @@ from jumar.porting.rules.tensorflow.training_scripts import (
 from jumar.porting.script.expressions import is_omitted
 
 _SAME = Text(
-    en="every rank feeds what the script reads itself: all of them see the same data, or each "
-    "draws from all of it, and each epoch passes over the data once per rank",
+    en="every rank feeds data that the script reads itself: all ranks see the same data, or each "
+    "samples from all of it, and each epoch processes the data once per rank",
     zh="每个 rank 都由脚本自行读取数据并 feed：各 rank 看到相同数据，或各自从全部数据中抽取，"
     "一个 epoch 会被重复 rank 数次",
 )
 _ADVICE = Text(
-    en='keep every RANK_SIZE-th sample of it, from int(os.getenv("RANK_ID", "0")) on, before it '
-    "is shuffled and batched, give each rank a seed of its own where data is drawn at random, and "
-    "as many batches as the others",
+    en='keep every RANK_SIZE-th sample, starting at int(os.getenv("RANK_ID", "0")), before '
+    "shuffling and batching; use a different seed on each rank if data is sampled at random, and "
+    "the same number of batches on all ranks",
     zh='在打乱和分批之前，从 int(os.getenv("RANK_ID", "0")) 起每隔 RANK_SIZE 取一个样本；'
     "随机抽取数据时各 rank 使用不同的种子，且批数须相同",
 )
 _FITS = {"fit": "x", "fit_generator": "generator", "train_on_batch": "x"}
 """Methods that train a Keras model, with the parameter for the data."""
-_SHARED = Text(en="the script knows its rank", zh="脚本已使用 rank 编号")
+_USES_RANK = Text(en="the script already uses its rank", zh="脚本已使用 rank 编号")
 
 
 @rule(
     "fed-data",
     title=Text(
-        en="Data that every rank feeds itself is reported", zh="指出各 rank 自行 feed 的数据"
+        en="Data that every rank reads and feeds is reported", zh="指出各 rank 自行 feed 的数据"
     ),
     source="TensorFlow 1.15 migration guide of CANN",
 )
@@ -53,7 +53,8 @@ def fed_data(_: ast.Module, view: View) -> Iterator[Change]:
         for node in view.module.scopes.nodes
         if isinstance(node, ast.Call) and is_run(node) and not evaluates(node, view)
     ]
-    # A training run fetches an op named so, or fills a queue; else any run in a loop may be one.
+    # A training run fetches an op with the name of one, or fills a queue; if there is none, any run
+    # in a loop may be one.
     training_runs = [node for node in runs if runs_train_op(node) or _fills_queue(node)]
     steps = [
         node
@@ -63,7 +64,7 @@ def fed_data(_: ast.Module, view: View) -> Iterator[Change]:
     if not steps or not trains(view):
         return
     if knows_its_rank(view):
-        yield Leave(node=steps[0], reason=_SHARED)
+        yield Leave(node=steps[0], reason=_USES_RANK)
         return
     yield view.notice(
         steps[0], reason=_SAME, todo=_ADVICE, severity="accuracy", confidence="likely"
@@ -71,7 +72,7 @@ def fed_data(_: ast.Module, view: View) -> Iterator[Change]:
 
 
 def _fitted(view: View) -> Iterator[Change]:
-    """Report the first call by which a Keras model is trained on arrays or by a generator."""
+    """Report the first call that trains a Keras model on arrays or a generator."""
     for call in view.module.scopes.nodes:
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
             continue
@@ -81,7 +82,7 @@ def _fitted(view: View) -> Iterator[Change]:
         if data is None or view.kinds.of(data) == "Dataset":
             continue
         if knows_its_rank(view):
-            yield Leave(node=call, reason=_SHARED)
+            yield Leave(node=call, reason=_USES_RANK)
         else:
             yield view.notice(
                 call, reason=_SAME, todo=_ADVICE, severity="accuracy", confidence="likely"

@@ -19,20 +19,21 @@ _REASON = Text(
     zh="该函数对唯一的张量计算 GELU 的 tanh 近似，NPU 有带梯度的融合算子",
 )
 _ERF = Text(
-    en="this is GELU by the error function; the NPU's fused operator is the tanh approximation, "
-    "which differs by up to 5e-4",
+    en="this computes GELU with the error function; the NPU's fused operator is the tanh "
+    "approximation, which differs by up to 5e-4",
     zh="这是用 erf 计算的 GELU；NPU 融合算子是 tanh 近似，最大相差约 5e-4",
 )
 _ERF_ADVICE = Text(
-    en="keep it for identical numbers, or use npu_unary_ops.gelu(x) for speed",
+    en="keep it for identical results, or use npu_unary_ops.gelu(x) for speed",
     zh="需要数值一致则保留；追求速度可改用 npu_unary_ops.gelu(x)",
 )
 _OTHER = Text(
-    en="a function named gelu that was not recognised as the tanh approximation of one tensor",
+    en="this function is named gelu, but was not recognised as the tanh approximation for one "
+    "tensor",
     zh="名为 gelu 的函数，但未能识别为单个张量的 tanh 近似",
 )
 _OTHER_ADVICE = Text(
-    en="compare it with npu_unary_ops.gelu(x), the tanh approximation, before it is replaced",
+    en="compare it with npu_unary_ops.gelu(x), the tanh approximation, before replacing it",
     zh="替换前请与 npu_unary_ops.gelu(x)（tanh 近似）比较",
 )
 _POINTS = (-2.5, -1.0, -0.3, 0.0, 0.7, 1.9)
@@ -50,7 +51,7 @@ def _square(x: float) -> float:
     return x * x
 
 
-_ONE: dict[str, Callable[[float], float]] = {
+_UNARY: dict[str, Callable[[float], float]] = {
     "tanh": math.tanh,
     "erf": math.erf,
     "sqrt": math.sqrt,
@@ -60,7 +61,7 @@ _ONE: dict[str, Callable[[float], float]] = {
     "cast": float,
     "convert_to_tensor": float,
 }
-_TWO: dict[str, Callable[[float, float], float]] = {
+_BINARY: dict[str, Callable[[float, float], float]] = {
     "pow": operator.pow,
     "power": operator.pow,
     "multiply": operator.mul,
@@ -68,7 +69,7 @@ _TWO: dict[str, Callable[[float, float], float]] = {
     "subtract": operator.sub,
     "divide": operator.truediv,
 }
-_CURVES = ("tanh", "erf")
+_NONLINEAR = ("tanh", "erf")
 _LIBRARIES = ("tensorflow.", "tensorflow.math.", "tensorflow.nn.", "numpy.", "math.")
 
 
@@ -89,7 +90,7 @@ def gelu(function: ast.FunctionDef, view: View) -> Iterator[Change]:
     body = [part for part in function.body if not _is_docstring(part)]
     if not body or is_method or not isinstance(body[-1], ast.Return):
         return
-    if not (is_named_gelu or _curves(function)) or not _of_tensorflow(function, view):
+    if not (is_named_gelu or _is_nonlinear(function)) or not _calls_tensorflow(function, view):
         return
     arguments = function.args
     has_one_parameter = len(arguments.args) == 1 and not (
@@ -97,7 +98,7 @@ def gelu(function: ast.FunctionDef, view: View) -> Iterator[Change]:
     )
     parameter = arguments.args[0].arg if arguments.args else ""
     values = _values(body, parameter, view.module) if has_one_parameter else None
-    if values is not None and _close(values, _gelu_tanh, 1e-6):
+    if values is not None and _are_close(values, _gelu_tanh):
         start, _ = view.module.span(body[0])
         _, end = view.module.span(body[-1])
         text = f"return {view.npu('npu_unary_ops')}.gelu({parameter})"
@@ -107,7 +108,7 @@ def gelu(function: ast.FunctionDef, view: View) -> Iterator[Change]:
             reason=_REASON,
             imports=("npu_unary_ops",),
         )
-    elif values is not None and _close(values, _gelu_erf, 1e-6):
+    elif values is not None and _are_close(values, _gelu_erf):
         yield view.notice(body[-1], reason=_ERF, todo=_ERF_ADVICE, severity="speed")
     elif is_named_gelu:
         yield view.notice(
@@ -123,14 +124,14 @@ def _is_docstring(part: ast.stmt) -> bool:
     )
 
 
-def _curves(function: ast.FunctionDef) -> bool:
+def _is_nonlinear(function: ast.FunctionDef) -> bool:
     """Whether a function calls tanh or erf at all."""
     return any(
-        isinstance(node, ast.Call) and last_name(node.func) in _CURVES for node in walk(function)
+        isinstance(node, ast.Call) and last_name(node.func) in _NONLINEAR for node in walk(function)
     )
 
 
-def _of_tensorflow(function: ast.FunctionDef, view: View) -> bool:
+def _calls_tensorflow(function: ast.FunctionDef, view: View) -> bool:
     return any(
         isinstance(node, ast.Call)
         and (view.module.name_of(node.func) or "").startswith("tensorflow.")
@@ -146,18 +147,16 @@ def _gelu_erf(x: float) -> float:
     return 0.5 * x * (1 + math.erf(x / math.sqrt(2)))
 
 
-def _close(values: list[float], formula: Callable[[float], float], tolerance: float) -> bool:
+def _are_close(values: list[float], formula: Callable[[float], float]) -> bool:
     return all(
-        abs(value - formula(point)) <= tolerance
-        for value, point in zip(values, _POINTS, strict=True)
+        abs(value - formula(point)) <= 1e-6 for value, point in zip(values, _POINTS, strict=True)
     )
 
 
 def _values(body: list[ast.stmt], parameter: str, module: Module) -> list[float] | None:
-    """The values of a function of one number at some points; None if unknown.
+    """Evaluate a function of one number at `_POINTS`; None if it cannot be evaluated.
 
-    Function names are resolved and looked up in a table of what they compute: no code of the script
-    runs.
+    Called functions are looked up in tables by their qualified names: no code of the script is run.
     """
     values: list[float] = []
     for point in _POINTS:
@@ -183,7 +182,7 @@ def _values(body: list[ast.stmt], parameter: str, module: Module) -> list[float]
 
 
 def _value(node: ast.expr, variables: dict[str, float], module: Module) -> float | None:
-    """The value of an expression of numbers, for some values of its names."""
+    """Evaluate a numeric expression; None if it cannot be evaluated."""
     if isinstance(node, ast.Constant):
         return float(node.value) if isinstance(node.value, int | float) else None
     if isinstance(node, ast.Name) and node.id in variables:
@@ -205,20 +204,20 @@ def _value(node: ast.expr, variables: dict[str, float], module: Module) -> float
 
 
 def _value_of_call(call: ast.Call, variables: dict[str, float], module: Module) -> float | None:
-    """The value of a function of TensorFlow, NumPy or math that the tables know."""
+    """Evaluate a call of a TensorFlow, NumPy or math function that is in the tables."""
     name = module.name_of(call.func) or ""
     library, _, function = name.rpartition(".")
     if f"{library}." not in _LIBRARIES or not call.args:
         return None
-    if any(word.arg not in ("name", "dtype") for word in call.keywords):
+    if any(passed.arg not in ("name", "dtype") for passed in call.keywords):
         return None
-    if function in _ONE:
+    if function in _UNARY:
         value = _value(call.args[0], variables, module)
-        return None if value is None else _computed(_ONE[function], value)
-    if function in _TWO and len(call.args) == 2:
+        return None if value is None else _computed(_UNARY[function], value)
+    if function in _BINARY and len(call.args) == 2:
         left, right = (_value(part, variables, module) for part in call.args)
         if left is not None and right is not None:
-            return _computed(_TWO[function], left, right)
+            return _computed(_BINARY[function], left, right)
     return None
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from jumar.porting.edits import Confidence, Text
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.editing import delete, keyword, literal, remove_arguments
+from jumar.porting.rewriting.editing import delete, keyword, remove_arguments
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.concerned import is_concerned
@@ -35,16 +35,16 @@ _NO_EFFECT = Text(
     zh="GPU 选项在 NPU 上无效；NPU 内存由 graph_memory_max_size 与 variable_memory_max_size 设置",
 )
 _COUNT = Text(
-    en="this limits the GPUs that a session uses; it does not keep a session off the NPU",
+    en="this limits the GPUs that a session uses; it does not keep the session off the NPU",
     zh="该设置只限制会话使用的 GPU 数量，不会阻止会话使用 NPU",
 )
 _COUNT_ADVICE = Text(
-    en="remove it; for work on the host use npu_scope.without_npu_compile_scope() with "
+    en="remove it; to compute on the host, use npu_scope.without_npu_compile_scope() with "
     "mix_compile_mode, or the original script",
     zh="删除该设置；主机侧计算请使用 npu_scope.without_npu_compile_scope() 与 mix_compile_mode，"
     "或使用原脚本",
 )
-_UNUSED = Text(en="nothing uses these GPU options any more", zh="这些 GPU 选项已无处使用")
+_UNUSED = Text(en="these GPU options are no longer used", zh="这些 GPU 选项已无处使用")
 
 
 @rule(
@@ -54,7 +54,7 @@ _UNUSED = Text(en="nothing uses these GPU options any more", zh="这些 GPU 选�
     nodes=(ast.Assign, ast.Expr, ast.Call),
 )
 def gpu_options(node: ast.Assign | ast.Expr | ast.Call, view: View) -> Iterator[Change]:
-    """Delete assignments to fields of GPUOptions, arguments that pass one, and unused ones."""
+    """Delete assignments to fields of GPUOptions, arguments with GPUOptions, and unused ones."""
     if isinstance(node, ast.Call):
         yield from _argument(node, view)
     elif isinstance(node, ast.Expr):
@@ -108,14 +108,14 @@ def _argument(call: ast.Call, view: View) -> Iterator[Change]:
     counts = keyword(call, "device_count")
     if counts and _names_gpus(counts.value, view):
         yield view.notice(counts.value, reason=_COUNT, todo=_COUNT_ADVICE)
-    words = {word for word in call.keywords if word.arg == "gpu_options"}
-    if words:
-        changes = remove_arguments(view.module, call, set(words))
+    options = keyword(call, "gpu_options")
+    if options:
+        changes = remove_arguments(view.module, call, {options})
         yield view.rewrite(call, *changes, reason=_NO_EFFECT)
 
 
 def _names_gpus(counts: ast.expr, view: View) -> bool:
-    """Whether a dictionary of devices, or the name of one, has GPUs."""
+    """Whether a dictionary of device counts, or a name for one, contains GPUs."""
     if isinstance(counts, ast.Name):
         values = [
             binding.value for binding in view.module.bindings(counts) if binding.value is not None
@@ -124,16 +124,14 @@ def _names_gpus(counts: ast.expr, view: View) -> bool:
     if isinstance(counts, ast.IfExp):
         return _names_gpus(counts.body, view) or _names_gpus(counts.orelse, view)
     if isinstance(counts, ast.Call):
-        return any(word.arg == "GPU" for word in counts.keywords)
-    limits = literal(counts)
-    keys = counts.keys if isinstance(counts, ast.Dict) else []
-    return (isinstance(limits, dict) and "GPU" in limits) or any(
-        isinstance(key, ast.Constant) and key.value == "GPU" for key in keys
+        return any(passed.arg == "GPU" for passed in counts.keywords)
+    return isinstance(counts, ast.Dict) and any(
+        isinstance(key, ast.Constant) and key.value == "GPU" for key in counts.keys
     )
 
 
 def _sets_gpus(call: ast.Call, view: View) -> bool:
-    """`config.gpu_options.CopyFrom(...)`, or one of TensorFlow's functions for GPU memory."""
+    """Whether a call is `config.gpu_options.CopyFrom(...)`, or sets TensorFlow's GPU memory."""
     if view.module.name_of(call.func) in _CALLS:
         return True
     func = call.func

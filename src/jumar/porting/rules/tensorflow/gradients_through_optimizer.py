@@ -1,4 +1,4 @@
-"""Gradients of `tf.gradients` go through the optimizer, whose wrappers only act there."""
+"""Gradients from `tf.gradients` are computed by the optimizer, on which its wrappers rely."""
 
 import ast
 from collections.abc import Iterator
@@ -11,43 +11,43 @@ from jumar.porting.rewriting.view import View
 from jumar.porting.script.nodes import walk
 
 _REASON = Text(
-    en="loss scale and averaging over ranks act in the optimizer's compute_gradients: gradients "
-    "from tf.gradients would get neither; the order of the variables stays, and so does clipping "
-    "after",
+    en="loss scaling and averaging over ranks happen in the optimizer's compute_gradients: "
+    "gradients from tf.gradients would get neither; the order of the variables and subsequent "
+    "clipping are unchanged",
     zh="loss scale 与多卡梯度平均都在优化器的 compute_gradients 中生效，tf.gradients "
     "的梯度绕过了它们；"
     "变量顺序不变，梯度裁剪仍在其后",
 )
 _NOTICE = Text(
     en="these gradients reach apply_gradients without the optimizer's compute_gradients, in which "
-    "loss scale and averaging over ranks act",
+    "loss scaling and averaging over ranks happen",
     zh="这些梯度未经优化器的 compute_gradients 就传给了 apply_gradients，loss scale "
     "与多卡梯度平均不会生效",
 )
 _ADVICE = Text(
-    en="make the optimizer before this line, wrap it, and write: gradients = [gradient for "
+    en="create the optimizer before this line, wrap it, and write: gradients = [gradient for "
     "gradient, _ in optimizer.compute_gradients(loss, variables)]; clip after that",
     zh="在此行之前创建并包装优化器，然后写：gradients = [gradient for gradient, _ in "
     "optimizer.compute_gradients(loss, variables)]；裁剪放在其后",
 )
 _BY_HAND = Text(
-    en="an assignment updates variables with these gradients: no optimizer is involved, so they "
-    "get neither the loss scale nor the average over ranks that the port was asked for",
+    en="an assignment updates variables with these gradients: no optimizer is involved, so neither "
+    "the loss scale nor the averaging over ranks that the port's options request has an effect",
     zh="用这些梯度直接赋值更新变量，未经过优化器，因此既没有所要求的 loss scale，"
     "也没有多卡梯度平均",
 )
 _BY_HAND_ADVICE = Text(
     en="if this trains the network, update it through an optimizer (GradientDescentOptimizer for "
-    "w - rate * gradient); or write npu_allreduce(tf.gradients(...)) where RANK_SIZE is above 1, "
+    "w - rate * gradient); or use npu_allreduce(tf.gradients(...)) if RANK_SIZE is above 1, "
     "and train without a loss scale",
     zh="若此处训练网络，请改用优化器更新（w - rate * gradient 对应 GradientDescentOptimizer）；"
     "或在 RANK_SIZE 大于 1 时使用 npu_allreduce(tf.gradients(...))，且不使用 loss scale",
 )
 _ASSIGNS = frozenset({"assign", "assign_add", "assign_sub", "scatter_sub", "scatter_add"})
-_WORDS = frozenset(
+_KEYWORDS = frozenset(
     {"grad_ys", "colocate_gradients_with_ops", "gate_gradients", "aggregation_method"}
 )
-_KEPT_WORDS = {"grad_ys": "grad_loss"}
+_RENAMED_KEYWORDS = {"grad_ys": "grad_loss"}
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
 
 
@@ -61,13 +61,13 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
     calls=("tensorflow.gradients",),
 )
 def gradients_through_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
-    """Replace `tf.gradients(loss, variables)` by the optimizer's own, where that is the same."""
+    """Replace `tf.gradients(loss, variables)` by the optimizer's gradients, if they are equal."""
     if view.options.loss_scale is None and not view.options.distributed:
         return
     function: Function = view.module.function(call) or view.module.tree
-    apply_call = _applied(call, function, view)
+    carriers = _carriers(call, function)
+    apply_call = _apply_call(call, function, carriers, view)
     if apply_call is None:
-        carriers = _carriers(call, function)
         if any(_assigns(node, call, carriers) for node in walk(function)):
             yield view.notice(
                 call,
@@ -79,47 +79,48 @@ def gradients_through_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
         return
     if view.module.imports("horovod"):
         return
-    parts = _parts(call)
+    parts = _loss_and_variables(call)
     optimizer = _optimizer(apply_call, call, view)
     if parts is None or optimizer is None or not _same_variables(parts[1], apply_call):
         yield view.notice(
             call, reason=_NOTICE, todo=_ADVICE, severity="accuracy", confidence="likely"
         )
         return
-    words = [
-        f", {_KEPT_WORDS.get(word.arg, word.arg)}={view.module.source(word.value)}"
-        for word in call.keywords
-        if word.arg in _WORDS
+    options = [
+        f", {_RENAMED_KEYWORDS.get(passed.arg, passed.arg)}={view.module.source(passed.value)}"
+        for passed in call.keywords
+        if passed.arg in _KEYWORDS
     ]
     loss, variables = (view.module.source(part) for part in parts)
     name = "gradient" if "gradient" not in {loss, variables} else "one"
     text = (
         f"[{name} for {name}, _ in {optimizer}.compute_gradients"
-        f"({loss}, {variables}{''.join(words)})]"
+        f"({loss}, {variables}{''.join(options)})]"
     )
     yield view.rewrite(call, replace(view.module, call, text), reason=_REASON, confidence="likely")
 
 
-def _parts(call: ast.Call) -> tuple[ast.expr, ast.expr] | None:
-    """The loss and the variables, if no other argument changes what is computed."""
+def _loss_and_variables(call: ast.Call) -> tuple[ast.expr, ast.expr] | None:
+    """The loss and the variables, if no other argument changes the result."""
     if is_open(call) or len(call.args) > 2:
         return None
     arguments = list(call.args)
     for name in ("ys", "xs")[len(arguments) :]:
-        word = keyword(call, name)
-        if word is None:
+        passed = keyword(call, name)
+        if passed is None:
             return None
-        arguments.append(word.value)
-    if any(word.arg not in _WORDS | {"ys", "xs", "name"} for word in call.keywords):
+        arguments.append(passed.value)
+    if any(passed.arg not in _KEYWORDS | {"ys", "xs", "name"} for passed in call.keywords):
         return None
     loss, variables = arguments
-    # compute_gradients takes one tensor, where tf.gradients also takes a list of them.
+    # compute_gradients only accepts one tensor, tf.gradients also a list of them.
     return None if isinstance(loss, ast.List | ast.Tuple) else (loss, variables)
 
 
-def _applied(call: ast.Call, function: Function, view: View) -> ast.Call | None:
+def _apply_call(
+    call: ast.Call, function: Function, carriers: set[str], view: View
+) -> ast.Call | None:
     """The `apply_gradients(...)` that these gradients reach within the function."""
-    carriers = _carriers(call, function)
     for node in walk(function):
         if (
             isinstance(node, ast.Call)
@@ -127,13 +128,17 @@ def _applied(call: ast.Call, function: Function, view: View) -> ast.Call | None:
             and node.func.attr == "apply_gradients"
             and node.args
             and view.kinds.of(node.func.value) in ("Optimizer", None)
+            and _uses_gradients(node.args[0], call, carriers)
         ):
-            inside = walk(node.args[0])
-            if call in inside or any(
-                isinstance(part, ast.Name) and part.id in carriers for part in inside
-            ):
-                return node
+            return node
     return None
+
+
+def _uses_gradients(node: ast.AST, call: ast.Call, carriers: set[str]) -> bool:
+    """Whether a node contains the call, or a name bound to its gradients."""
+    return any(
+        part is call or (isinstance(part, ast.Name) and part.id in carriers) for part in walk(node)
+    )
 
 
 def _assigns(node: ast.AST, call: ast.Call, carriers: set[str]) -> bool:
@@ -143,9 +148,8 @@ def _assigns(node: ast.AST, call: ast.Call, carriers: set[str]) -> bool:
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in _ASSIGNS
         and any(
-            part is call or (isinstance(part, ast.Name) and part.id in carriers)
-            for value in [*node.args, *(word.value for word in node.keywords)]
-            for part in walk(value)
+            _uses_gradients(value, call, carriers)
+            for value in [*node.args, *(passed.value for passed in node.keywords)]
         )
     )
 
@@ -163,10 +167,7 @@ def _carriers(call: ast.Call, function: Function) -> set[str]:
     while True:
         before = len(carriers)
         for targets, value in assignments:
-            inside = walk(value)
-            if call in inside or any(
-                isinstance(part, ast.Name) and part.id in carriers for part in inside
-            ):
+            if _uses_gradients(value, call, carriers):
                 for target in targets:
                     carriers |= {
                         part.id

@@ -1,11 +1,11 @@
-"""Two of TensorFlow's graph rewrites stay off: the NPU's graph engine does their work."""
+"""Two of TensorFlow's graph rewrites are disabled: the NPU's graph engine does their work."""
 
 import ast
 from collections.abc import Iterator
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.editing import delete, literal, remove_arguments, replace
+from jumar.porting.rewriting.editing import delete, keyword, literal, remove_arguments, replace
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.concerned import is_concerned
@@ -21,7 +21,7 @@ _PRECISION = Text(
     zh="NPU 的混合精度由 precision_mode 设置，而非该针对 GPU 的图改写",
 )
 _PRECISION_ADVICE = Text(
-    en="port it with --precision allow_mix_precision and --loss-scale exponential",
+    en="port again with --precision allow_mix_precision and --loss-scale exponential",
     zh="使用 --precision allow_mix_precision 与 --loss-scale exponential 重新移植",
 )
 _EXPERIMENTAL = "tensorflow.config.optimizer.set_experimental_options"
@@ -30,14 +30,14 @@ _EXPERIMENTAL = "tensorflow.config.optimizer.set_experimental_options"
 @rule(
     "graph-rewrites",
     title=Text(
-        en="Graph rewrites that conflict with the NPU are off",
+        en="Graph rewrites that conflict with the NPU are disabled",
         zh="关闭与 NPU 冲突的图改写",
     ),
     source="npu_init.py of Ascend/tensorflow; rewriter_config.proto of TensorFlow 1.15",
     nodes=(ast.Assign, ast.Call),
 )
 def graph_rewrites(node: ast.Assign | ast.Call, view: View) -> Iterator[Change]:
-    """Set both to OFF where the script sets them to anything else."""
+    """Set both to OFF if the script sets them to anything else."""
     if isinstance(node, ast.Assign):
         target = node.targets[0]
         if len(node.targets) != 1 or not isinstance(target, ast.Attribute):
@@ -45,7 +45,7 @@ def graph_rewrites(node: ast.Assign | ast.Call, view: View) -> Iterator[Change]:
         if not _is_rewrite_options(target.value, view) or not is_concerned(view):
             return
         if target.attr in _REWRITES:
-            yield from _switched_off(target.attr, node.value, view)
+            yield from _disabled(target.attr, node.value, view)
         elif target.attr == _MIXED:
             yield from _precision(node, view)
             yield view.rewrite(node, delete(view.module, node), reason=_PRECISION)
@@ -54,18 +54,18 @@ def graph_rewrites(node: ast.Assign | ast.Call, view: View) -> Iterator[Change]:
     if name == _EXPERIMENTAL:
         yield from _dictionary(node, view)
     elif name.endswith("rewriter_config_pb2.RewriterConfig"):
-        for word in node.keywords:
-            if word.arg in _REWRITES:
-                yield from _switched_off(word.arg, word.value, view)
-        mixed_words = {word for word in node.keywords if word.arg == _MIXED}
-        if mixed_words:
+        for passed in node.keywords:
+            if passed.arg in _REWRITES:
+                yield from _disabled(passed.arg, passed.value, view)
+        mixed = keyword(node, _MIXED)
+        if mixed:
             yield from _precision(node, view)
-            removals = remove_arguments(view.module, node, set(mixed_words))
+            removals = remove_arguments(view.module, node, {mixed})
             yield view.rewrite(node, *removals, reason=_PRECISION)
 
 
 def _is_rewrite_options(node: ast.expr, view: View) -> bool:
-    """`….graph_options.rewrite_options`, or a name that is bound to it or to a RewriterConfig."""
+    """Whether a node is `….rewrite_options`, or a name bound to that or to a RewriterConfig."""
     if isinstance(node, ast.Attribute):
         return node.attr == "rewrite_options"
     if not isinstance(node, ast.Name):
@@ -81,7 +81,7 @@ def _is_rewrite_options(node: ast.expr, view: View) -> bool:
     return False
 
 
-def _switched_off(name: str, value: ast.expr, view: View) -> Iterator[Change]:
+def _disabled(name: str, value: ast.expr, view: View) -> Iterator[Change]:
     number = literal(value)
     if isinstance(value, ast.Attribute):
         if value.attr in ("OFF", "NO_MEM_OPT", "MANUAL"):

@@ -1,4 +1,4 @@
-"""Horovod's collective operations become those of HCCL, where there are several ranks."""
+"""Horovod's collective operations become those of HCCL if there are several ranks."""
 
 import ast
 from collections.abc import Iterator
@@ -22,12 +22,12 @@ _REASON = Text(
     zh="改用 HCCL 算子；单 rank 时直接取原值，否则单 rank 的图中也会有 HCCL 算子",
 )
 _UNREAD = Text(
-    en="it is not clear here how the values are reduced",
+    en="it is unclear how the values are reduced",
     zh="此处无法判断规约方式",
 )
 _UNREAD_ADVICE = Text(
-    en='write npu_allreduce(value, reduction="mean") or another of sum, max, min, prod, where '
-    "RANK_SIZE is above 1",
+    en='if RANK_SIZE is above 1, use npu_allreduce(value, reduction="mean"), or sum, max, min or '
+    "prod",
     zh='RANK_SIZE 大于 1 时写 npu_allreduce(value, reduction="mean")，或 sum、max、min、prod',
 )
 _REDUCTIONS = {"Average": "mean", "Sum": "sum", "Min": "min", "Max": "max", "Product": "prod"}
@@ -40,7 +40,7 @@ _REDUCTIONS = {"Average": "mean", "Sum": "sum", "Min": "min", "Max": "max", "Pro
     calls=horovod("allreduce", "allgather", "broadcast"),
 )
 def horovod_collectives(call: ast.Call, view: View) -> Iterator[Change]:
-    """Replace the called function, and keep its value."""
+    """Replace the called function, and keep its first argument."""
     name = called_member(call, view)
     value = call.args[0] if call.args else argument(call, "tensor")
     if value is None or is_open(call):

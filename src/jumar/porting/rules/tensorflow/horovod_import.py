@@ -18,8 +18,8 @@ _GONE = Text(
     zh="已不再使用 Horovod，NPU 的 TensorFlow 环境中也不会安装它",
 )
 _TEST = Text(
-    en="the script took a working import of Horovod as a sign of several ranks; RANK_SIZE now "
-    "tells it",
+    en="the script used a successful import of Horovod as a test for several ranks; RANK_SIZE "
+    "replaces it",
     zh="原来以能否导入 Horovod 判断是否多卡，现由 RANK_SIZE 判断",
 )
 _NONE = Text(
@@ -32,10 +32,10 @@ _LEFT = Text(
 )
 _LEFT_ADVICE = Text(
     en="rewrite it with hccl_ops or the environment (RANK_ID, RANK_SIZE), or remove it: Horovod "
-    "cannot be imported there",
+    "cannot be imported on the NPU",
     zh="用 hccl_ops 或环境变量（RANK_ID、RANK_SIZE）改写，或删除：NPU 环境中无法导入 Horovod",
 )
-_DONE_ELSEWHERE = frozenset(
+_HANDLED_ELSEWHERE = frozenset(
     "init shutdown rank size local_rank local_size DistributedOptimizer "  # noqa: SIM905
     "BroadcastGlobalVariablesHook callbacks.BroadcastGlobalVariablesCallback "
     "callbacks.MetricAverageCallback broadcast_global_variables broadcast_variables allreduce "
@@ -47,13 +47,13 @@ _OPERATIONS = ("Sum", "Average", "Min", "Max", "Product", "Adasum")
 @rule(
     "horovod-import",
     title=Text(
-        en="Horovod's import is removed; what is left is reported",
+        en="Horovod's import is removed; remaining uses are reported",
         zh="删除 Horovod 导入并报告剩余用法",
     ),
     source=SOURCE,
 )
 def horovod_import(_: ast.Module, view: View) -> Iterator[Change]:
-    """Remove an import that nothing needs; replace tests of it; report remaining uses."""
+    """Remove an import that is not needed; replace tests of it; report remaining uses."""
     if "horovod" not in view.module.text:
         return
     for node in view.module.scopes.nodes:
@@ -78,11 +78,11 @@ def _of_node(
         return
     parent = view.module.parent(node)
     if member_name.startswith(("Compression.", *_OPERATIONS)) and _is_argument(node, view):
-        # It is removed together with the call that it is an argument of.
+        # It is removed together with the call that it is passed to.
         return
     if member_name.startswith("Compression."):
         yield view.rewrite(node, replace(view.module, node, "None"), reason=_NONE)
-    elif member_name in _DONE_ELSEWHERE and isinstance(parent, ast.Call) and parent.func is node:
+    elif member_name in _HANDLED_ELSEWHERE and isinstance(parent, ast.Call) and parent.func is node:
         return
     else:
         yield view.notice(
@@ -101,49 +101,36 @@ def _is_argument(node: ast.expr, view: View) -> bool:
 
 
 def _is_inner(node: ast.expr, view: View) -> bool:
-    """Whether a name is only the start of a longer one: `hvd.callbacks` of a callback."""
+    """Whether a name is only the start of a longer one, such as `hvd.callbacks`."""
     parent = view.module.parent(node)
     return isinstance(parent, ast.Attribute) and member(view.module.name_of(parent)) is not None
 
 
 def _tested(node: ast.Name | ast.Attribute, view: View) -> Iterator[Change]:
-    """`if hvd:` and `if hvd is not None:`."""
+    """Replace tests such as `if hvd:` and `if hvd is not None:`."""
     parent = view.module.parent(node)
+    test: ast.expr = node
+    several = True
     if isinstance(parent, ast.Compare) and parent.left is node and len(parent.ops) == 1:
-        second = parent.comparators[0]
-        if not is_none(second):
+        if not is_none(parent.comparators[0]):
             return
-        several = isinstance(parent.ops[0], ast.IsNot | ast.NotEq)
-        text = several_ranks(view) if several else several_ranks(view).replace(" > 1", " <= 1")
-        yield view.rewrite(
-            parent, replace(view.module, parent, text), reason=_TEST, imports=RANK_IMPORTS
-        )
-        return
-    is_condition = isinstance(parent, ast.BoolOp) or (
-        isinstance(parent, ast.If | ast.IfExp | ast.While) and parent.test is node
-    )
-    if is_condition:
-        yield view.rewrite(
-            node,
-            replace(view.module, node, several_ranks(view)),
-            reason=_TEST,
-            imports=RANK_IMPORTS,
-        )
+        test, several = parent, isinstance(parent.ops[0], ast.IsNot | ast.NotEq)
     elif isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
-        yield view.rewrite(
-            parent,
-            replace(view.module, parent, several_ranks(view).replace(" > 1", " <= 1")),
-            reason=_TEST,
-            imports=RANK_IMPORTS,
-        )
-    elif not isinstance(parent, ast.Attribute):
-        yield view.notice(
-            node, reason=_LEFT.filled(name="module"), todo=_LEFT_ADVICE, severity="blocking"
-        )
+        test, several = parent, False
+    elif not isinstance(parent, ast.BoolOp) and not (
+        isinstance(parent, ast.If | ast.IfExp | ast.While) and parent.test is node
+    ):
+        if not isinstance(parent, ast.Attribute):
+            yield view.notice(
+                node, reason=_LEFT.filled(name="module"), todo=_LEFT_ADVICE, severity="blocking"
+            )
+        return
+    text = several_ranks(view) if several else several_ranks(view).replace(" > 1", " <= 1")
+    yield view.rewrite(test, replace(view.module, test, text), reason=_TEST, imports=RANK_IMPORTS)
 
 
 def _imported(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Change]:
-    """The statement without the unused parts of Horovod."""
+    """Remove the unused parts of Horovod from an import."""
     unused = [alias for alias in node.names if _is_unused(alias, node, view)]
     if not unused:
         return
@@ -177,7 +164,7 @@ def _is_unused(alias: ast.alias, node: ast.Import | ast.ImportFrom, view: View) 
 
 
 def _only_imports(enclosing: ast.Try, node: ast.stmt) -> bool:
-    """Whether a `try` guards a single import, and its handlers only report that it is missing."""
+    """Whether a `try` guards a single import, and its handlers only report that it failed."""
     if enclosing.body != [node] or enclosing.orelse or enclosing.finalbody:
         return False
     return all(

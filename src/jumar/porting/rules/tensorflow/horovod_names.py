@@ -1,4 +1,4 @@
-"""Horovod's names, of which there are three sets."""
+"""The names in Horovod's three modules."""
 
 import ast
 
@@ -12,12 +12,12 @@ SOURCE = (
 
 
 def horovod(*names: str) -> tuple[str, ...]:
-    """Names of Horovod's functions, under all modules that have them."""
+    """The qualified names of Horovod functions in all of its modules."""
     return tuple(f"{root}{name}" for root in ROOTS for name in names)
 
 
 def member(name: str | None) -> str | None:
-    """The part of Horovod that a qualified name refers to: `callbacks.MetricAverageCallback`."""
+    """A qualified name without Horovod's module, such as `callbacks.MetricAverageCallback`."""
     for root in ROOTS:
         if name is not None and name.startswith(root):
             return name[len(root) :]

@@ -1,4 +1,4 @@
-"""Horovod's distributed optimizer and its broadcast at the beginning become the NPU's."""
+"""Horovod's distributed optimizer and its initial broadcast become the NPU's."""
 
 import ast
 from collections.abc import Iterator
@@ -17,49 +17,49 @@ from jumar.porting.rules.tensorflow.ranks import (
 )
 
 _OPTIMIZER = Text(
-    en="gradients are averaged over the ranks by HCCL; with one rank nothing is added",
+    en="HCCL averages the gradients over the ranks; with a single rank, nothing is added",
     zh="梯度由 HCCL 在各 rank 间求平均；单 rank 时不增加算子",
 )
 _DROPPED = Text(
-    en="arguments of Horovod's optimizer without counterpart were removed: {names}",
+    en="arguments of Horovod's optimizer without a counterpart were removed: {names}",
     zh="Horovod 优化器的以下参数没有对应项，已删除：{names}",
 )
 _DROPPED_ADVICE = Text(
-    en="compression and device arguments change no result; for op and backward_passes_per_step "
-    "check what the training needs: the NPU's optimizer averages the gradients of every step",
+    en="compression and device arguments do not change results; check whether training depends on "
+    "op or backward_passes_per_step: the NPU's optimizer averages the gradients of every step",
     zh="compression 与 device 类参数不影响结果；op 与 backward_passes_per_step 请确认：NPU "
     "优化器每步都对梯度求平均",
 )
 _BROADCAST = Text(
-    en="rank 0 gives its initial values to the others",
+    en="rank 0 broadcasts its initial values to the others",
     zh="rank 0 把初始值广播给其他 rank",
 )
 _TRAINABLE = Text(
     en="Horovod broadcasts all global variables, the NPU's hook only the trainable ones: moving "
-    "averages of batch normalisation and the global step begin as each rank has them",
+    "averages of batch normalisation and the global step keep the initial values of each rank",
     zh="Horovod 广播全部全局变量，NPU 的 hook 只广播可训练变量：BN 滑动平均和 global_step "
     "保持各 rank 自己的初值",
 )
 _TRAINABLE_ADVICE = Text(
-    en="nothing if they begin as constants on all ranks or come from one checkpoint; otherwise "
-    "broadcast them by hccl_ops.broadcast",
+    en="nothing to do if all ranks initialise them with constants or from the same checkpoint; "
+    "otherwise broadcast them with hccl_ops.broadcast",
     zh="若它们在各 rank 上初值为常量或来自同一 checkpoint，则无需处理；否则用 "
     "hccl_ops.broadcast 广播",
 )
 _METRIC = Text(
-    en="metrics are not averaged over the ranks: an empty callback stands in for Horovod's",
+    en="metrics are not averaged over the ranks: an empty callback replaces Horovod's",
     zh="指标不在各 rank 间平均：以空回调代替 Horovod 的回调",
 )
 _METRIC_ADVICE = Text(
-    en="average the logged metrics of the ranks yourself where a schedule depends on them",
+    en="if a schedule depends on the logged metrics, average them over the ranks yourself",
     zh="若学习率等策略依赖这些指标，请自行在各 rank 间求平均",
 )
 _NO_NAME = Text(
-    en="the module has no name for TensorFlow, so the broadcast cannot be written here",
+    en="the module does not import TensorFlow as a name, so the broadcast cannot be inserted here",
     zh="该模块没有 TensorFlow 的名称，无法在此写出广播",
 )
 _NO_NAME_ADVICE = Text(
-    en="broadcast each variable by hccl_ops.broadcast([variable], 0) where RANK_SIZE is above 1",
+    en="broadcast each variable with hccl_ops.broadcast([variable], 0) if RANK_SIZE is above 1",
     zh="RANK_SIZE 大于 1 时用 hccl_ops.broadcast([variable], 0) 广播每个变量",
 )
 
@@ -81,7 +81,7 @@ _NO_NAME_ADVICE = Text(
     ),
 )
 def horovod_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
-    """Replace the name, and keep the relevant arguments."""
+    """Replace the class or function, and keep the relevant arguments."""
     name = called_member(call, view)
     if name == "DistributedOptimizer":
         yield from _optimizer(call, view)
@@ -125,18 +125,18 @@ def _optimizer(call: ast.Call, view: View) -> Iterator[Change]:
     yield view.rewrite(
         call,
         replace(view.module, call.func, view.npu(wrapper)),
-        *remove_arguments(view.module, call, set(dropped_arguments)),
+        *remove_arguments(view.module, call, dropped_arguments),
         reason=_OPTIMIZER,
         imports=(wrapper,),
     )
 
 
-def _renamed(call: ast.Call, name: str, word: str, index: str, view: View) -> Iterator[Change]:
-    """Replace the class, keeping the first argument and perhaps a second one."""
-    root = argument(call, word, 0)
+def _renamed(call: ast.Call, name: str, parameter: str, index: str, view: View) -> Iterator[Change]:
+    """Replace the class, keeping the first argument and adding `index` if it is not empty."""
+    root = argument(call, parameter, 0)
     root_text = "0" if root is None else view.module.source(root)
-    by_keyword = keyword(call, word) is not None
-    arguments = f"{word}={root_text}" if by_keyword else root_text
+    by_keyword = keyword(call, parameter) is not None
+    arguments = f"{parameter}={root_text}" if by_keyword else root_text
     if index:
         arguments += f", index={index}" if by_keyword else f", {index}"
     yield view.rewrite(
@@ -148,19 +148,18 @@ def _renamed(call: ast.Call, name: str, word: str, index: str, view: View) -> It
 
 
 def _empty_callback(call: ast.Call, view: View) -> Iterator[Change]:
+    is_keras_alone = (view.module.name_of(call.func) or "").startswith("horovod.keras.")
     for name in view.module.scopes.module.bindings:
-        meaning = view.module.exported(name, frozenset())
+        full_name = view.module.exported(name, frozenset())
         text = {
             "keras": f"{name}.callbacks.Callback()",
             "tensorflow.keras": f"{name}.callbacks.Callback()",
             "tensorflow": f"{name}.keras.callbacks.Callback()",
-        }.get(meaning or "")
-        # A callback of one Keras is not one of the other.
-        is_keras_alone = (view.module.name_of(call.func) or "").startswith("horovod.keras.")
-        if text and is_keras_alone == (meaning == "keras"):
+        }.get(full_name or "")
+        # Callbacks of keras and tf.keras are not interchangeable.
+        if text and is_keras_alone == (full_name == "keras"):
             yield view.rewrite(call, replace(view.module, call, text), reason=_METRIC)
             return
-    is_keras_alone = (view.module.name_of(call.func) or "").startswith("horovod.keras.")
     callbacks_module = "keras.callbacks" if is_keras_alone else "tensorflow.keras.callbacks"
     yield view.rewrite(
         call,

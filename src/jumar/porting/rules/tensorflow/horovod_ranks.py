@@ -1,4 +1,4 @@
-"""Replace Horovod's ranks with the environment's; remove its init and the pinning of a GPU."""
+"""Replace Horovod's ranks with the environment's; remove its init and GPU pinning."""
 
 import ast
 from collections.abc import Iterator
@@ -17,24 +17,24 @@ from jumar.porting.rules.tensorflow.ranks import (
 )
 
 _RANKS = Text(
-    en="ranks come from the environment that the launch script sets; unset, this is the only rank",
+    en="ranks come from variables that the launch script sets; without them, there is one rank",
     zh="rank 取自启动脚本设置的环境变量；未设置时即单 rank",
 )
 _LOCAL_SIZE = Text(
-    en="the environment does not give the number of ranks on this server; on a single server it is "
+    en="no environment variable contains the number of ranks per server; on a single server, it is "
     "the total",
     zh="环境变量中没有本机 rank 数；单机时等于总数",
 )
 _LOCAL_SIZE_ADVICE = Text(
-    en="with several servers, replace RANK_SIZE by the number of devices of one",
+    en="with several servers, replace RANK_SIZE by the number of devices per server",
     zh="多机时把 RANK_SIZE 换成每台服务器的设备数",
 )
 _INIT = Text(
-    en="HCCL is opened by the first session with NpuOptimizer, and closed with it",
+    en="HCCL is initialised by the first session with NpuOptimizer, and closed with it",
     zh="HCCL 由首个带 NpuOptimizer 的会话打开，并随会话关闭",
 )
 _PIN = Text(
-    en="the device of a process is DEVICE_ID of its environment, so nothing has to be pinned",
+    en="the environment variable DEVICE_ID selects the device of a process: no pinning is needed",
     zh="进程所用设备由环境变量 DEVICE_ID 决定，无需再绑定",
 )
 
@@ -46,7 +46,7 @@ _PIN = Text(
     calls=horovod("init", "shutdown", "rank", "size", "local_rank", "local_size"),
 )
 def horovod_ranks(call: ast.Call, view: View) -> Iterator[Change]:
-    """Replace a rank by its expression, or remove the statement that needs none."""
+    """Replace a rank by its expression, or remove a statement that is not needed."""
     name = called_member(call, view)
     statement = view.module.statement(call)
     if name in ("init", "shutdown"):
@@ -60,8 +60,8 @@ def horovod_ranks(call: ast.Call, view: View) -> Iterator[Change]:
         return
     pinning = _pinning_argument(call, view)
     if pinning is not None:
-        outer, word = pinning
-        yield view.rewrite(outer, *remove_arguments(view.module, outer, {word}), reason=_PIN)
+        outer, passed = pinning
+        yield view.rewrite(outer, *remove_arguments(view.module, outer, {passed}), reason=_PIN)
         return
     if name == "local_size":
         yield view.notice(
@@ -72,7 +72,7 @@ def horovod_ranks(call: ast.Call, view: View) -> Iterator[Change]:
 
 
 def _pins(statement: ast.stmt, view: View) -> bool:
-    """Whether a statement chooses the GPU of a process."""
+    """Whether a statement selects the GPU of a process."""
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         target = statement.targets[0]
         if isinstance(target, ast.Attribute):

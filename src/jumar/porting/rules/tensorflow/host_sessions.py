@@ -21,7 +21,7 @@ _TRAINS = ("tensorflow.train.", "tensorflow.gradients", "tensorflow.layers.", "t
 
 
 def host_only(call: ast.Call, view: View) -> bool:
-    """Whether the function around a session names host operations and nothing that trains.
+    """Whether the function around a session calls host operations and nothing that trains.
 
     Such a session decodes WAV or JPEG strings, or freezes a graph: string and audio operators do
     not run on the device.

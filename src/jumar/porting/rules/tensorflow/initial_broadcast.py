@@ -1,4 +1,4 @@
-"""With several devices, plain sessions begin with the values of rank 0."""
+"""With several devices, plain sessions start with the values of rank 0."""
 
 import ast
 from collections.abc import Iterator
@@ -17,20 +17,20 @@ _REASON = Text(
     zh="各 rank 随机初始化不同；只有初值相同，梯度平均后各 rank 才能保持一致",
 )
 _NOTICE = Text(
-    en="each rank draws its own initial values here, and no line could be added to broadcast "
-    "those of rank 0",
+    en="each rank draws its own initial values here, and the broadcast of those of rank 0 could "
+    "not be inserted",
     zh="各 rank 在此随机初始化，且无法自动加入广播 rank 0 初值的语句",
 )
 _ADVICE = Text(
-    en="after it, run tf.assign(variable, hccl_ops.broadcast([variable], 0)[0]) for the global "
-    "variables where RANK_SIZE is above 1",
+    en="after it, run tf.assign(variable, hccl_ops.broadcast([variable], 0)[0]) for all global "
+    "variables if RANK_SIZE is above 1",
     zh="RANK_SIZE 大于 1 时，在其后对全部全局变量执行 "
     "tf.assign(variable, hccl_ops.broadcast([variable], 0)[0])",
 )
 _BEFORE = Text(
     en="build tf.group(*[tf.assign(variable, hccl_ops.broadcast([variable], 0)[0]) for variable in "
     "tf.global_variables()]) before the Supervisor closes the graph, and run it first in its "
-    "session where RANK_SIZE is above 1",
+    "session if RANK_SIZE is above 1",
     zh="在 Supervisor 封闭计算图之前构建 tf.group(*[tf.assign(variable, "
     "hccl_ops.broadcast([variable], 0)[0]) for variable in tf.global_variables()])，"
     "RANK_SIZE 大于 1 时在其会话中首先执行",
@@ -41,8 +41,8 @@ _HIDDEN = Text(
 )
 _HIDDEN_ADVICE = Text(
     en="build tf.group(*[tf.assign(variable, hccl_ops.broadcast([variable], 0)[0]) for variable in "
-    "tf.global_variables()]) before this call and pass init_fn=lambda session: session.run(it) "
-    "where RANK_SIZE is above 1",
+    "tf.global_variables()]) before this call, and pass init_fn=lambda session: session.run(...) "
+    "if RANK_SIZE is above 1",
     zh="在此调用之前构建 tf.group(*[tf.assign(variable, hccl_ops.broadcast([variable], 0)[0]) for "
     "variable in tf.global_variables()])，RANK_SIZE 大于 1 时传入 "
     "init_fn=lambda session: session.run(...)",
@@ -59,7 +59,7 @@ _BROADCASTS = (
 
 @rule(
     "initial-broadcast",
-    title=Text(en="Sessions begin with the values of rank 0", zh="会话以 rank 0 的初值开始训练"),
+    title=Text(en="Sessions start with the values of rank 0", zh="会话以 rank 0 的初值开始训练"),
     source="Facenet_ID0122 of ModelZoo-TensorFlow; hccl_ops.py of Ascend/tensorflow",
 )
 def initial_broadcast(_: ast.Module, view: View) -> Iterator[Change]:
@@ -77,7 +77,7 @@ def initial_broadcast(_: ast.Module, view: View) -> Iterator[Change]:
             yield view.notice(node, reason=_HIDDEN, todo=_HIDDEN_ADVICE, severity="accuracy")
             continue
         if _within_supervisor(node, view):
-            # The graph is closed there; `_supervised` runs what was built before.
+            # The graph is closed there; `_supervised` runs an operation that is built before.
             continue
         session = _session(node, tf, view) if isinstance(node.func, ast.Attribute) else None
         if session is None or evaluates(node, view):
@@ -99,7 +99,7 @@ def initial_broadcast(_: ast.Module, view: View) -> Iterator[Change]:
 
 
 def _operation(view: View, tf: str, indent: str) -> list[str]:
-    """The lines of the operation that sets all variables to the values of rank 0."""
+    """The source lines of the operation that sets all variables to the values of rank 0."""
     inner = indent + view.module.lines.indentation
     broadcast = f"{view.npu('hccl_ops')}.broadcast([variable], 0)[0]"
     return [
@@ -153,7 +153,7 @@ def _supervised(call: ast.Call, tf: str | None, view: View) -> Iterator[Change]:
 
 
 def _within_supervisor(call: ast.Call, view: View) -> bool:
-    """Whether a call is in a `with` of a session that a Supervisor opens."""
+    """Whether a call is in the `with` block of a Supervisor's session."""
     return any(
         isinstance(item.context_expr, ast.Call)
         and isinstance(item.context_expr.func, ast.Attribute)
@@ -165,7 +165,7 @@ def _within_supervisor(call: ast.Call, view: View) -> bool:
 
 
 def _managed(statement: ast.stmt, view: View) -> tuple[str, ast.stmt] | None:
-    """The name of the session that a Supervisor opens by `with`, and its first statement."""
+    """The name of a Supervisor's session in a `with` block, and the block's first statement."""
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
         return None
     sessions: list[tuple[str, ast.stmt]] = []
@@ -195,7 +195,7 @@ def _has_broadcast(view: View) -> bool:
 
 
 def _session(call: ast.Call, tf: str | None, view: View) -> str | None:
-    """The session that runs initialisers by a call; None if it runs none."""
+    """The session in which a call runs initialisers; None if it runs none."""
     assert isinstance(call.func, ast.Attribute)
     if call.func.attr != "run":
         return None

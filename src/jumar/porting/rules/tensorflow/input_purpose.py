@@ -30,7 +30,9 @@ class Use:
     """The purpose of a pipeline.
 
     Args:
-        test: For `both`: an expression that is true in training.
+        purpose: What its data is used for.
+        confidence: How certain the purpose is.
+        test: For `both`, an expression that is true in training.
     """
 
     purpose: Purpose
@@ -42,8 +44,8 @@ def purpose_of(call: ast.Call, view: View) -> Use:
     """The purpose of the data set that a call returns.
 
     The closest evidence decides: a branch on `is_training`, the data set's variable name, an
-    argument of the function, the function's name, whether it reads all of the data itself, its
-    callers, and finally the script.
+    argument of the function, the function's name, whether it reads all of the data itself, names in
+    the call, the function's callers, and finally the script.
     """
     return (
         _of_branch(call, view)
@@ -90,7 +92,7 @@ def _is_negated(test: ast.expr) -> bool:
 
 
 def _meaning(test: ast.expr, view: View) -> bool | None:
-    """Whether a test is true in training (True), in something else (False), or about neither."""
+    """Whether a test is true in training (True) or otherwise (False); None if it is unrelated."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = _meaning(test.operand, view)
         return None if inner is None else not inner
@@ -123,13 +125,7 @@ def _of_target(call: ast.Call, view: View) -> Use | None:
     statement = view.module.statement(call)
     if not isinstance(statement, ast.Assign):
         return None
-    names: list[str] = []
-    for target in statement.targets:
-        if isinstance(target, ast.Name):
-            names.append(target.id)
-        elif isinstance(target, ast.Attribute):
-            names.append(target.attr)
-    purpose = named_purpose(names)
+    purpose = named_purpose(map(last_name, statement.targets))
     return Use(purpose=purpose) if purpose else None
 
 
@@ -158,7 +154,7 @@ def _of_argument(call: ast.Call, view: View) -> Use | None:
 
 
 def _mode_test(function: ast.AST, arguments: set[str], view: View) -> str | None:
-    """`mode == tf.estimator.ModeKeys.TRAIN`, as the function itself writes it."""
+    """The test `mode == tf.estimator.ModeKeys.TRAIN`, as it is written in the function."""
     for node in walk(function):
         if (
             isinstance(node, ast.Compare)
@@ -210,9 +206,9 @@ def _of_function(call: ast.Call, view: View) -> Use | None:
 
 
 def _of_pass(call: ast.Call, view: View) -> Use | None:
-    """A function that reads a data set to its end without training may need each sample.
+    """Unknown for a function that reads a data set to its end without training.
 
-    Means, counts and copies of the training data are such passes: their batches do not train.
+    It may need every sample, to compute a mean or a count of the training data, or to copy it.
     """
     for function in _functions(call, view):
         names = names_within(function)
@@ -223,7 +219,7 @@ def _of_pass(call: ast.Call, view: View) -> Use | None:
 
 
 def _of_chain(call: ast.Call) -> Use | None:
-    """The purpose suggested by names as in `tf.data.TFRecordDataset(train_files).batch(8)`."""
+    """The purpose that names suggest, as in `tf.data.TFRecordDataset(train_files).batch(8)`."""
     purpose = named_purpose(name for name in names_within(call) if name != "FLAGS")
     return Use(purpose=purpose) if purpose else None
 
@@ -233,27 +229,27 @@ def _of_callers(call: ast.Call, view: View) -> Use | None:
     if not functions:
         return None
     function = functions[-1]
-    purposes: set[Purpose | None] = set()
-    for reference in view.module.scopes.module.references.get(function.name, []):
-        outer = view.module.parent(reference)
-        if not isinstance(outer, ast.Call):
-            continue
-        purposes.add(_of_caller(outer, view))
+    references = view.module.scopes.module.references.get(function.name, [])
+    callers = [view.module.parent(reference) for reference in references]
+    purposes = {_of_caller(caller, view) for caller in callers if isinstance(caller, ast.Call)}
     if len(purposes) == 1:
         purpose = purposes.pop()
         return Use(purpose=purpose) if purpose else None
     return None if not purposes else Use(purpose="unknown", confidence="unsure")
 
 
-def _of_caller(outer: ast.Call, view: View) -> Purpose | None:
-    use = _of_branch(outer, view) or _of_target(outer, view) or _of_function(outer, view)
-    if use is None:
-        use = _of_chain(outer)
+def _of_caller(caller: ast.Call, view: View) -> Purpose | None:
+    use = (
+        _of_branch(caller, view)
+        or _of_target(caller, view)
+        or _of_function(caller, view)
+        or _of_chain(caller)
+    )
     return use.purpose if use else None
 
 
 def _of_script(view: View) -> Use | None:
-    """A script that trains and has one pipeline feeds its training by it."""
+    """Training if the script trains and has only one pipeline; otherwise by the script's name."""
     batches = 0
     trains = False
     for node in view.module.scopes.nodes:

@@ -9,7 +9,7 @@ import pytest
 from jumar.porting.edits import FileReport
 from jumar.porting.options import PortOptions
 from jumar.porting.rewriting.port_file import port_file
-from jumar.porting.rules.tensorflow.old_names import OLD, STILL_THERE
+from jumar.porting.rules.tensorflow.old_names import OLD, STILL_AVAILABLE
 from jumar.porting.script.project import Project
 from jumar.porting.script.source import SourceText
 from jumar.porting.standin import standin_folder
@@ -104,7 +104,7 @@ def test_pre_1_0_script_computes_the_same_in_1_15(tmp_path: Path) -> None:
 
 def test_new_names_exist_in_1_15_and_old_ones_do_not() -> None:
     short = {name.removeprefix("tensorflow."): old.current_name for name, old in OLD.items()}
-    still = [name.removeprefix("tensorflow.") for name in STILL_THERE]
+    still = [name.removeprefix("tensorflow.") for name in STILL_AVAILABLE]
     there = set(run_tensorflow(NAMES, json.dumps([*short, *short.values(), *still])))
     assert {now for now in short.values() if now} <= there
     assert not {name for name, now in short.items() if now} & there

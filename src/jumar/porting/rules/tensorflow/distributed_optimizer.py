@@ -21,7 +21,7 @@ _REASON = Text(
     zh="每个 rank 只计算自己一批数据的梯度：应用前在所有 rank 间求平均；单 rank "
     "时图中不增加任何算子",
 )
-_ELSEWHERE = Text(
+_IN_ESTIMATOR = Text(
     en="this optimizer is passed to an Estimator; its gradients are averaged as well",
     zh="该优化器交给 Estimator 使用，同样在各 rank 间求平均",
 )
@@ -63,8 +63,8 @@ def distributed_optimizer(_: ast.Module, view: View) -> Iterator[Change]:
         yield view.rewrite(
             site.node,
             *site.replacements(view, f"{view.npu(name)}(", ")"),
-            reason=_ELSEWHERE if site.elsewhere else _REASON,
-            confidence="certain" if len(site.made) == 1 else "likely",
+            reason=_IN_ESTIMATOR if site.in_estimator else _REASON,
+            confidence="certain" if len(site.creations) == 1 else "likely",
             imports=(name,),
         )
     optimizers_by_name = {view.module.name_of(call.func): call for call in optimizers(view)}

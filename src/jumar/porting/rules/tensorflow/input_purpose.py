@@ -231,7 +231,9 @@ def _of_callers(call: ast.Call, view: View) -> Use | None:
     function = functions[-1]
     references = view.module.scopes.module.references.get(function.name, [])
     callers = [view.module.parent(reference) for reference in references]
-    purposes = {_of_caller(caller, view) for caller in callers if isinstance(caller, ast.Call)}
+    purposes: set[Purpose | None] = {
+        _of_caller(caller, view) for caller in callers if isinstance(caller, ast.Call)
+    }
     if len(purposes) == 1:
         purpose = purposes.pop()
         return Use(purpose=purpose) if purpose else None

@@ -1,4 +1,4 @@
-"""Loops of `session.run` need their training operation repeated on the device."""
+"""Loops around `session.run` have to repeat their training operation on the device."""
 
 import ast
 import re
@@ -13,16 +13,16 @@ from jumar.porting.script.expressions import last_name
 _TRAINING = ("minimize", "apply_gradients")
 _LIKELY = re.compile(r"train(ing)?_?(op|step)|optim|_op$|_solver$")
 _REASON = Text(
-    en="iterations_per_loop={n} in the session's options changes nothing by itself: this loop "
-    "still runs one step a call",
+    en="iterations_per_loop={n} in the session's options has no effect by itself: this loop still "
+    "runs one step per call",
     zh="会话选项中的 iterations_per_loop={n} 本身不起作用：该循环每次调用仍只执行一步",
 )
 _ADVICE = Text(
-    en="after the variables are initialised write: {op} = util.set_iteration_per_loop(sess, {op}, "
-    "{n}) with util from npu_bridge.npu_init; {op} has to be an operation; then a call makes {n} "
+    en="after initialising the variables, write: {op} = util.set_iteration_per_loop(sess, {op}, "
+    "{n}) with util from npu_bridge.npu_init; {op} has to be an operation; each call then runs {n} "
     "steps with one feed, so divide the number of calls by {n}, and count, change the learning "
-    "rate, log and save in multiples of {n}. Feeds by feed_dict repeat {n} times: read the data "
-    "by tf.data, or omit the option",
+    "rate, log and save in multiples of {n}. Data from feed_dict is repeated {n} times: read it "
+    "with tf.data, or omit the option",
     zh="变量初始化之后写：{op} = util.set_iteration_per_loop(sess, {op}, {n})，util 来自 "
     "npu_bridge.npu_init；{op} 必须是 Operation；此后每次调用以同一份输入执行 {n} 步，"
     "因此调用次数除以 {n}，计数、学习率、日志与保存都按 {n} 的倍数进行。feed_dict 的数据会重复 "
@@ -33,14 +33,14 @@ _ADVICE = Text(
 @rule(
     "iterations-per-loop",
     title=Text(
-        en="A training operation that is to be repeated on the device is reported",
+        en="Training operations that have to be repeated on the device are reported",
         zh="提示需要在设备上循环的训练操作",
     ),
     source="estimator/npu/util.py of Ascend/tensorflow",
     nodes=(ast.Call,),
 )
 def iterations_per_loop(call: ast.Call, view: View) -> Iterator[Change]:
-    """Report what must be added before a training loop."""
+    """Report the call that must be added before a training loop."""
     number = view.options.iterations_per_loop
     if number == 1 or not isinstance(call.func, ast.Attribute) or call.func.attr != "run":
         return
@@ -82,7 +82,7 @@ def _in_loop(call: ast.Call, view: View) -> bool:
 
 
 def _trains(node: ast.expr, view: View) -> bool:
-    """Whether a name or attribute is assigned what `minimize` or `apply_gradients` returns."""
+    """Whether a name or attribute is assigned the result of `minimize` or `apply_gradients`."""
     if isinstance(node, ast.Name):
         return any(_is_training(binding.value) for binding in view.module.bindings(node))
     return any(

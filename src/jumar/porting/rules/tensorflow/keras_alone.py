@@ -1,4 +1,4 @@
-"""Keras as a separate package is kept."""
+"""Stand-alone Keras, the package `keras`, is kept."""
 
 import ast
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _STAYS = Text(
-    en="stand-alone Keras (2.3.1 is the last for TensorFlow 1.15) runs in a session of TensorFlow "
-    "that the port gives it, so its imports stay; layers and file formats of tf.keras differ",
+    en="stand-alone Keras (2.3.1 is the last for TensorFlow 1.15) runs in the TensorFlow session "
+    "that the port sets, so its imports are kept; layers and file formats of tf.keras differ",
     zh="独立 Keras（2.3.1 是支持 TensorFlow 1.15 的最后版本）使用移植后设置的 TensorFlow 会话，"
     "因此保留其导入；tf.keras 的层与文件格式与其不同",
 )
@@ -18,13 +18,13 @@ _STAYS = Text(
 
 @rule(
     "keras-alone",
-    title=Text(en="Stand-alone Keras stays", zh="保留独立 Keras"),
+    title=Text(en="Stand-alone Keras is kept", zh="保留独立 Keras"),
     source="ModelZoo-TensorFlow: AUTOAUGMENT_ID0708 and AdvancedEast_ID0130, which change it; "
     "release notes of Keras 2.3",
     nodes=(ast.Import, ast.ImportFrom),
 )
 def keras_alone(node: ast.Import | ast.ImportFrom, _: View) -> Iterator[Change]:
-    """Report that imports of the package `keras` are kept on purpose."""
+    """Report that imports of the package `keras` are deliberately kept."""
     if isinstance(node, ast.ImportFrom):
         names = [] if node.level else [node.module or ""]
     else:

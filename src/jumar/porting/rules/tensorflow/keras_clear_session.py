@@ -10,7 +10,7 @@ from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _CLEARED = Text(
-    en="clear_session forgets the session with NpuOptimizer: npu_clear_session begins a new one",
+    en="clear_session discards the session with NpuOptimizer: npu_clear_session creates a new one",
     zh="clear_session 会丢弃带 NpuOptimizer 的会话：npu_clear_session 会重新创建",
 )
 _STANDALONE = ("keras.backend.clear_session", "keras.backend.tensorflow_backend.clear_session")
@@ -19,14 +19,14 @@ _STANDALONE = ("keras.backend.clear_session", "keras.backend.tensorflow_backend.
 @rule(
     "keras-clear-session",
     title=Text(
-        en="clear_session begins a new session for the NPU",
+        en="clear_session creates a new session for the NPU",
         zh="clear_session 后重新创建 NPU 会话",
     ),
     source="npu_init.py of Ascend/tensorflow",
     calls=("tensorflow.keras.backend.clear_session", *_STANDALONE),
 )
 def keras_clear_session(call: ast.Call, view: View) -> Iterator[Change]:
-    """Replace TensorFlow's; set a session again after that of stand-alone Keras."""
+    """Replace TensorFlow's function; after that of stand-alone Keras, set a session again."""
     statement = view.module.statement(call)
     if call.args or call.keywords or not isinstance(statement, ast.Expr):
         return
@@ -37,9 +37,9 @@ def keras_clear_session(call: ast.Call, view: View) -> Iterator[Change]:
         following = _following(statement, view)
         if following is not None and "set_session" in view.module.source(following):
             return
-        setter = _set_session_of(call, view)
-        if not setter:
+        if not isinstance(call.func, ast.Attribute):
             return
+        setter = f"{view.module.source(call.func.value)}.set_session"
         new_session = f"{view.npu('set_keras_session_npu_config')}({config})"
         change = insert_after(view.module, statement, f"{setter}({new_session})")
         imports = ("set_keras_session_npu_config", *imports)
@@ -48,13 +48,6 @@ def keras_clear_session(call: ast.Call, view: View) -> Iterator[Change]:
         change = replace(view.module, call, text)
         imports = ("npu_clear_session", *imports)
     yield view.rewrite(call, change, reason=_CLEARED, imports=imports, functions=functions)
-
-
-def _set_session_of(call: ast.Call, view: View) -> str:
-    """`K.set_session` of `K.clear_session`."""
-    if isinstance(call.func, ast.Attribute):
-        return f"{view.module.source(call.func.value)}.set_session"
-    return ""
 
 
 def _following(statement: ast.stmt, view: View) -> ast.stmt | None:

@@ -1,4 +1,4 @@
-"""With several devices, Keras models average their gradients and begin equal."""
+"""With several devices, Keras models average their gradients and start with equal variables."""
 
 import ast
 from collections.abc import Iterator
@@ -13,20 +13,20 @@ from jumar.porting.rules.tensorflow.optimizer_sites import is_distributed, value
 from jumar.porting.script.expressions import is_none
 
 _COMPILE = Text(
-    en="the optimizer of the model averages its gradients over the ranks; a name is resolved by "
-    "Keras as before",
+    en="the optimizer of the model averages its gradients over the ranks; Keras still resolves "
+    "names of optimizers",
     zh="模型优化器在各 rank 间平均梯度；字符串名称仍由 Keras 解析",
 )
 _FIT = Text(
-    en="all ranks begin with the variables of rank 0; npu_callbacks_append keeps lists only",
+    en="all ranks start with the variables of rank 0; npu_callbacks_append only accepts lists",
     zh="所有 rank 以 rank 0 的变量开始；npu_callbacks_append 只保留 list",
 )
 _UNREAD = Text(
-    en="the arguments come from * or **, so the optimizer or the callbacks are not visible here",
+    en="arguments are passed with * or **: the optimizer or the callbacks are not visible",
     zh="参数由 * 或 ** 传入，此处看不到优化器或回调",
 )
 _UNREAD_ADVICE = Text(
-    en="compile with npu_distributed_optimizer_wrapper(optimizer), fit with "
+    en="compile with npu_distributed_optimizer_wrapper(optimizer), and fit with "
     "npu_callbacks_append(callbacks_list=[...])",
     zh="compile 用 npu_distributed_optimizer_wrapper(optimizer)，fit 用 "
     "npu_callbacks_append(callbacks_list=[...])",
@@ -69,7 +69,7 @@ def _compiled(call: ast.Call, view: View) -> Iterator[Change]:
 
 
 def _is_wrapped(optimizer: ast.expr, view: View) -> bool:
-    """Whether an optimizer averages already, or is one of tf.train, which another rule wraps."""
+    """Whether an optimizer already averages, or is one of tf.train, which another rule wraps."""
     return any(
         view.kinds.of(value) == "Optimizer" or is_distributed(value, view)
         for value in values_of(optimizer, view)

@@ -1,4 +1,4 @@
-"""A Keras model as an estimator."""
+"""Keras models that are converted to estimators."""
 
 import ast
 from collections.abc import Iterator
@@ -19,8 +19,8 @@ from jumar.porting.rules.tensorflow.estimator import (
 from jumar.porting.rules.tensorflow.estimator_plan import MODEL_TO_ESTIMATOR, estimator_plan
 
 _CONVERTED = Text(
-    en="model_to_npu_estimator makes an NPUEstimator of the model; it needs JOB_ID in the "
-    "environment, with any value",
+    en="model_to_npu_estimator converts the model to an NPUEstimator; it requires the environment "
+    "variable JOB_ID, with any value",
     zh="model_to_npu_estimator 将模型转换为 NPUEstimator；环境变量 JOB_ID 必须存在，取值任意",
 )
 
@@ -35,7 +35,7 @@ _CONVERTED = Text(
     calls=(MODEL_TO_ESTIMATOR,),
 )
 def keras_estimator(call: ast.Call, view: View) -> Iterator[Change]:
-    """Use the NPU's function where the configuration can be an NPURunConfig."""
+    """Use the NPU's function if the configuration can be an NPURunConfig."""
     if call not in estimator_plan(view).estimators:
         yield from with_minimal_config(call, 4, view)
         return
@@ -45,10 +45,10 @@ def keras_estimator(call: ast.Call, view: View) -> Iterator[Change]:
         *job_line(call, view),
         *added_config(call, 4, view),
     ]
-    # The two are swapped in its signature.
-    for value, word in zip(call.args[4:], ("config", "checkpoint_format"), strict=False):
+    # These two parameters are swapped in its signature.
+    for value, parameter in zip(call.args[4:], ("config", "checkpoint_format"), strict=False):
         start, _ = view.module.span(value)
-        changes.append(Replacement(start=start, end=start, text=f"{word}="))
+        changes.append(Replacement(start=start, end=start, text=f"{parameter}="))
     yield view.rewrite(
         call,
         *changes,

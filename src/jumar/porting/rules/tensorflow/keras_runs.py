@@ -1,4 +1,4 @@
-"""Which calls train or run a Keras model, even if its origin cannot be followed."""
+"""Find the calls that train or run a Keras model, even if its origin is unknown."""
 
 import ast
 import re
@@ -12,34 +12,33 @@ _RUNS = frozenset(
     "predict_generator predict_on_batch".split()
 )
 _ONLY_KERAS = frozenset("fit_generator train_on_batch evaluate_generator predict_generator".split())  # noqa: SIM905
-"""Methods that only models of Keras have."""
-_WORDS_OF_FIT = frozenset(
+"""Methods that only Keras models have."""
+_FIT_KEYWORDS = frozenset(
     "epochs validation_data validation_split steps_per_epoch callbacks initial_epoch".split()  # noqa: SIM905
 )
-_WORDS_OF_COMPILE = frozenset({"optimizer", "loss"})
+_COMPILE_KEYWORDS = frozenset({"optimizer", "loss"})
 _TEXT = re.compile(r"\.(?:fit|fit_generator|train_on_batch)\s*\(")
 _COMPUTES = re.compile(r"\.(?:fit|predict|evaluate|train_on_batch|test_on_batch)\w*\s*\(")
 _RIVALS = ("sklearn", "xgboost", "lightgbm", "statsmodels", "torch", "fastai", "mxnet", "tflearn")
 _MAX_MODULES = 30
-"""Modules that are followed to see whether a script uses Keras."""
+"""Maximum number of modules that are searched for imports of Keras."""
 _MAX_DEPTH = 5
-"""Functions of the tree that are followed from a script to one that runs a model."""
+"""Maximum number of nested calls that are followed to a function that runs a model."""
 
 
 def runs_keras(call: ast.Call, view: View) -> bool:
     """Whether a call trains a Keras model, or computes with one.
 
-    If the model cannot be followed (it comes from a tuple, a dictionary, or as an argument from
-    another module), the call itself has to be one that only Keras has, in a script that uses Keras.
+    If the origin of the model is unknown (a tuple, a dictionary, or an argument from another
+    module), the call has to be one that only Keras has, in a script that uses Keras.
     """
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in _RUNS:
         return False
     kind = view.kinds.of(call.func.value)
     if kind is not None:
         return kind == "KerasModel"
-    words = {word.arg for word in call.keywords}
     is_keras_only = call.func.attr in _ONLY_KERAS or (
-        call.func.attr == "fit" and bool(words & _WORDS_OF_FIT)
+        call.func.attr == "fit" and any(passed.arg in _FIT_KEYWORDS for passed in call.keywords)
     )
     return is_keras_only and _may_be_keras(call, view)
 
@@ -49,7 +48,7 @@ def passes_model(call: ast.Call, view: View) -> bool:
     name = view.module.name_of(call.func) or ""
     if not name.startswith("tree:"):
         return False
-    values = [*call.args, *(word.value for word in call.keywords)]
+    values = [*call.args, *(passed.value for passed in call.keywords)]
     if not any(view.kinds.of(value) == "KerasModel" for value in values):
         return False
     home_module, _ = view.module.definition(name)
@@ -57,14 +56,14 @@ def passes_model(call: ast.Call, view: View) -> bool:
 
 
 def compiles_keras(call: ast.Call, view: View) -> bool:
-    """Whether a call is `compile` of a Keras model."""
+    """Whether a call is the method `compile` of a Keras model."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr != "compile":
         return False
     kind = view.kinds.of(call.func.value)
     if kind is not None:
         return kind == "KerasModel"
-    words = {word.arg for word in call.keywords}
-    return words >= _WORDS_OF_COMPILE and _may_be_keras(call, view)
+    names = {passed.arg for passed in call.keywords}
+    return names >= _COMPILE_KEYWORDS and _may_be_keras(call, view)
 
 
 def reaches_keras(view: View) -> ast.Call | None:
@@ -78,9 +77,9 @@ def reaches_keras(view: View) -> ast.Call | None:
     return None
 
 
-def uses_keras(module: Module, seen: set[str] | None = None) -> bool:
-    """Whether a module, or one of the tree that it imports, imports Keras."""
-    visited = set[str]() if seen is None else seen
+def uses_keras(module: Module, visited: set[str] | None = None) -> bool:
+    """Whether a module, or one that it imports from the tree, imports Keras."""
+    visited = set[str]() if visited is None else visited
     visited.add(module.path)
     if module.imports("keras") or module.imports("tensorflow.keras"):
         return True

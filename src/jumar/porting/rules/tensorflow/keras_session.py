@@ -27,32 +27,32 @@ _BACKENDS = (
 _SET_SESSIONS = tuple(f"{backend}.set_session" for backend in _BACKENDS)
 _NAME = "npu_keras_session"
 _MAX_MODULES = 30
-"""Modules that are followed to see which Keras a script trains with."""
+"""Maximum number of modules that are searched for imports of stand-alone Keras."""
 _ENTRY = Text(
-    en="Keras runs in the session that is set before the model is built: one with NpuOptimizer; "
-    "the device's memory is freed when it is closed",
+    en="Keras runs in a session with NpuOptimizer, which is set before the model is built; closing "
+    "it frees the device's memory",
     zh="Keras 使用建模之前设置的会话：该会话带有 NpuOptimizer；关闭会话后才会释放设备资源",
 )
 _SET = Text(
-    en="the script gives Keras a session of its own, whose configuration is the NPU's",
+    en="the script sets its own Keras session, whose configuration is the NPU's",
     zh="脚本自行为 Keras 设置会话，其配置已为 NPU 配置",
 )
 _NO_ENTRY = Text(
-    en="a Keras model runs here, and the module has no main part in which its session could be set",
+    en="a Keras model runs here, but the module has no main part in which its session could be set",
     zh="此处运行 Keras 模型，但模块没有主程序部分可设置会话",
 )
 _NO_ENTRY_ADVICE = Text(
-    en="call set_keras_session_npu_config() where the script begins, before the model is built, "
-    "and close_session() on what it returns at the end",
+    en="call set_keras_session_npu_config() at the start of the script, before the model is built, "
+    "and close_session() on its result at the end",
     zh="在脚本开头、建模之前调用 set_keras_session_npu_config()，"
     "结束时对其返回值调用 close_session()",
 )
 _NOT_CLOSED = Text(
-    en="the script ends with a value that is computed last, so the session is not closed here",
+    en="the script's last statement computes its result, so the session is not closed here",
     zh="脚本以最后计算的返回值结束，因此未在此处关闭会话",
 )
 _NOT_CLOSED_ADVICE = Text(
-    en="call close_session({name}) once the value is computed",
+    en="call close_session({name}) after the result is computed",
     zh="得到该值后调用 close_session({name})",
 )
 
@@ -70,16 +70,16 @@ def keras_session(tree: ast.Module, view: View) -> Iterator[Change]:
         if isinstance(node, ast.Call) and runs_keras(node, view)
     ]
     if not runs:
-        # Functions of other modules may train, and be called here.
+        # The script may call functions of other modules that train.
         call = reaches_keras(view) if uses_keras(view.module) else None
-        if call is None or _begins(view, [call]) is None:
+        if call is None or _entry(view, [call]) is None:
             return
         runs = [call]
     own_session = _own_session(tree, view)
     if own_session is not None:
         yield Leave(node=own_session, reason=_SET)
         return
-    entry = _begins(view, runs)
+    entry = _entry(view, runs)
     if entry is None:
         yield view.notice(runs[0], reason=_NO_ENTRY, todo=_NO_ENTRY_ADVICE, confidence="likely")
         return
@@ -109,7 +109,7 @@ def keras_session(tree: ast.Module, view: View) -> Iterator[Change]:
     )
 
 
-def _begins(view: View, runs: list[ast.Call]) -> Entry | None:
+def _entry(view: View, runs: list[ast.Call]) -> Entry | None:
     """Where the script begins: in its main part, or at its top level if a model runs there."""
     entry = entry_point(view)
     if entry is None and any(view.module.function(node) is None for node in runs):
@@ -118,7 +118,7 @@ def _begins(view: View, runs: list[ast.Call]) -> Entry | None:
 
 
 def _own_session(tree: ast.Module, view: View) -> ast.expr | None:
-    """Where the script sets a session of Keras itself."""
+    """The reference by which the script itself sets a Keras session."""
     for node in walk(tree):
         if isinstance(node, ast.Name | ast.Attribute):
             name = view.module.name_of(node)
@@ -128,7 +128,7 @@ def _own_session(tree: ast.Module, view: View) -> ast.expr | None:
 
 
 def _set_session(view: View) -> tuple[str, tuple[str, ...]]:
-    """How stand-alone Keras gets a session; empty if the script only has TensorFlow's."""
+    """The function that sets a session of stand-alone Keras, and its imports; empty if unused."""
     if not _uses_keras_alone(view.module, set()):
         return "", ()
     for local, bindings in view.module.scopes.module.bindings.items():
@@ -142,7 +142,7 @@ def _set_session(view: View) -> tuple[str, tuple[str, ...]]:
 
 
 def _uses_keras_alone(module: Module, visited: set[str]) -> bool:
-    """Whether a module, or one of the tree that it imports, uses stand-alone Keras."""
+    """Whether a module, or one that it imports from the tree, uses stand-alone Keras."""
     visited.add(module.path)
     if module.imports("keras"):
         return True

@@ -22,8 +22,8 @@ _NO_TENSORS = (
     "tensorflow.logging.",
 )
 _REASON = Text(
-    en="TensorFlow 1.15 makes no tensor, and no list of tensors, of what Python 3 returns here; in "
-    "Python 2 it was a list",
+    en="TensorFlow 1.15 cannot convert the object that Python 3 returns here to a tensor or a list "
+    "of tensors; in Python 2, it was a list",
     zh="Python 3 在此返回的对象不能被 TensorFlow 1.15 转为张量或张量列表；在 Python 2 中它是列表",
 )
 
@@ -31,7 +31,7 @@ _REASON = Text(
 @rule(
     "list-arguments",
     title=Text(
-        en="Ranges and maps that go into tensors become lists",
+        en="Ranges and maps that become tensors are converted to lists",
         zh="传给 TensorFlow 的 range 与 map 改为列表",
     ),
     source="TensorFlow 1.15 under Python 3.7",
@@ -39,7 +39,7 @@ _REASON = Text(
 )
 def list_arguments(call: ast.Call, view: View) -> Iterator[Change]:
     """Wrap an argument, or the value of the variable passed as one, in `list(...)`."""
-    arguments = [*call.args, *(word.value for word in call.keywords if word.arg)]
+    arguments = [*call.args, *(passed.value for passed in call.keywords if passed.arg)]
     lazy = [argument for value in arguments if (argument := _lazy(value, view)) is not None]
     if not lazy:
         return
@@ -51,7 +51,7 @@ def list_arguments(call: ast.Call, view: View) -> Iterator[Change]:
 
 
 def _lazy(value: ast.expr, view: View) -> ast.expr | None:
-    """The call of `range` or similar that creates an argument, inline or in its only assignment."""
+    """The call of `range` or similar that creates a value, inline or in its only assignment."""
     if isinstance(value, ast.Name):
         assigned_value = _assigned(value, view)
         if assigned_value is None:
@@ -67,7 +67,7 @@ def _lazy(value: ast.expr, view: View) -> ast.expr | None:
 
 
 def _assigned(name: ast.Name, view: View) -> ast.expr | None:
-    """The single value of a variable; None if it is an iterator that the script steps."""
+    """The value of a variable that is assigned once; None if the script passes it to `next`."""
     bindings = view.module.bindings(name)
     statement = bindings[0].node if len(bindings) == 1 else None
     if not (

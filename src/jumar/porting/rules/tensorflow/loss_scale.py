@@ -20,18 +20,18 @@ from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, several_ranks
 from jumar.porting.script.nodes import walk
 
 _REASON = Text(
-    en="small gradients vanish in float16: the loss is multiplied before the gradients are "
-    "computed, they are divided after, and a step that overflows is skipped",
+    en="small gradients vanish in float16: the loss is scaled up before the gradients are "
+    "computed, the gradients are scaled down again, and steps that overflow are skipped",
     zh="float16 下过小的梯度会变为 0：先放大 loss 再求梯度，求得后再缩小，溢出的一步不更新参数",
 )
-_DONE = Text(en="it scales the loss already", zh="已使用 loss scale")
-_ELSEWHERE = Text(
-    en="this optimizer is handed to an Estimator, which uses it in a different graph from the "
-    "one that would hold the variables of a loss scale created here",
+_DONE = Text(en="it already scales the loss", zh="已使用 loss scale")
+_IN_ESTIMATOR = Text(
+    en="this optimizer is passed to an Estimator, which uses it in its own graph: variables of a "
+    "loss scale that is created here would be in another graph",
     zh="该优化器交给 Estimator 在另一张图中使用，而此处创建的 loss scale 变量属于当前图",
 )
-_ELSEWHERE_ADVICE = Text(
-    en="pass a function that makes the optimizer (optimizer=lambda: NPULossScaleOptimizer(...)), "
+_IN_ESTIMATOR_ADVICE = Text(
+    en="pass a function that creates the optimizer (optimizer=lambda: NPULossScaleOptimizer(...)), "
     "which is called within the Estimator's graph",
     zh="改为传入创建优化器的函数（optimizer=lambda: NPULossScaleOptimizer(...)），由 Estimator "
     "在其图中调用",
@@ -39,22 +39,22 @@ _ELSEWHERE_ADVICE = Text(
 
 
 def manager(view: View, scale: LossScale) -> tuple[str, str]:
-    """The loss-scale manager of a port as an expression, and the name to import."""
+    """The expression for a port's loss-scale manager, and the name to import."""
     if scale.kind == "fixed":
         name = "FixedLossScaleManager"
-        return f"{view.npu(name)}(loss_scale={number(scale.init_loss_scale)})", name
+        return f"{view.npu(name)}(loss_scale={number_text(scale.init_loss_scale)})", name
     name = "ExponentialUpdateLossScaleManager"
-    ratio = "" if scale.incr_ratio == 2 else f"incr_ratio={number(scale.incr_ratio)}, "
+    ratio = "" if scale.incr_ratio == 2 else f"incr_ratio={number_text(scale.incr_ratio)}, "
     return (
-        f"{view.npu(name)}(init_loss_scale={number(scale.init_loss_scale)}, "
+        f"{view.npu(name)}(init_loss_scale={number_text(scale.init_loss_scale)}, "
         f"incr_every_n_steps={scale.incr_every_n_steps}, "
         f"decr_every_n_nan_or_inf={scale.decr_every_n_nan_or_inf}, {ratio}"
-        f"decr_ratio={number(scale.decr_ratio)})",
+        f"decr_ratio={number_text(scale.decr_ratio)})",
         name,
     )
 
 
-def number(value: float) -> str:
+def number_text(value: float) -> str:
     """A number as a programmer would write it: `1024`, `2**15`, `0.5`."""
     if value != int(value):
         return repr(value)
@@ -64,8 +64,8 @@ def number(value: float) -> str:
     return str(integer)
 
 
-_LONGEST_LINE = 100
-"""Maximum width of a line, to be readable without scrolling."""
+_MAX_LINE_LENGTH = 100
+"""Maximum length of a line, which is then readable without scrolling."""
 
 
 @rule(
@@ -74,7 +74,7 @@ _LONGEST_LINE = 100
     source="npu_loss_scale_optimizer.py and npu_loss_scale_manager.py of Ascend/tensorflow",
 )
 def loss_scale(_: ast.Module, view: View) -> Iterator[Change]:
-    """Put `NPULossScaleOptimizer` around each optimizer, outside of a distributed one."""
+    """Wrap each optimizer in `NPULossScaleOptimizer`, outside any distributed wrapper."""
     scale = view.options.loss_scale
     if scale is None:
         return
@@ -82,9 +82,12 @@ def loss_scale(_: ast.Module, view: View) -> Iterator[Change]:
         if view.module.name_of(optimizer.func) in LOSS_SCALED:
             yield Leave(node=optimizer, reason=_DONE)
     for site in sites(view, LOSS_SCALED | OTHER_LOSS_SCALES):
-        if site.elsewhere:
+        if site.in_estimator:
             yield view.notice(
-                site.made[0], reason=_ELSEWHERE, todo=_ELSEWHERE_ADVICE, severity="accuracy"
+                site.creations[0],
+                reason=_IN_ESTIMATOR,
+                todo=_IN_ESTIMATOR_ADVICE,
+                severity="accuracy",
             )
             continue
         text, name = manager(view, scale)
@@ -98,7 +101,7 @@ def loss_scale(_: ast.Module, view: View) -> Iterator[Change]:
             site.node,
             *site.replacements(view, before, after, outside=True),
             reason=_REASON,
-            confidence="certain" if len(site.made) == 1 else "likely",
+            confidence="certain" if len(site.creations) == 1 else "likely",
             imports=imports,
         )
 
@@ -111,14 +114,14 @@ def _around(site: Site, arguments: list[str], view: View) -> tuple[str, str]:
     start, end = view.module.span(site.node)
     first = lines.line_start(start)
     line = view.module.text[first : lines.line_end(end)].strip("\r\n")
-    several = lines.newline in view.module.text[start:end]
+    is_multiline = lines.newline in view.module.text[start:end]
     if isinstance(site.node, ast.stmt):
         # A separate line, `name = wrapped(name, ...)`, which is indented later.
-        if len(f"{site.name} = {before}{site.name}{closing}") <= _LONGEST_LINE:
+        if len(f"{site.name} = {before}{site.name}{closing}") <= _MAX_LINE_LENGTH:
             return before, closing
         inner = "\n" + lines.indentation
         return before + inner, "".join(f",{inner}{text}" for text in arguments) + ",\n)"
-    if several or len(before + line + closing) <= _LONGEST_LINE:
+    if is_multiline or len(before + line + closing) <= _MAX_LINE_LENGTH:
         return before, closing
     gap = lines.newline + lines.indent(start)
     inner = gap + lines.indentation
@@ -126,7 +129,7 @@ def _around(site: Site, arguments: list[str], view: View) -> tuple[str, str]:
 
 
 def _distributed(site: Site, view: View) -> bool:
-    """Whether the gradients of an optimizer are reduced over ranks."""
+    """Whether the gradients of an optimizer are averaged over the ranks."""
     return view.options.distributed or any(
-        is_distributed(node, view) for creation in site.made for node in walk(creation)
+        is_distributed(node, view) for creation in site.creations for node in walk(creation)
     )

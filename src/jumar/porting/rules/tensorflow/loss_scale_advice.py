@@ -16,14 +16,14 @@ from jumar.porting.rules.tensorflow.optimizer_sites import (
 )
 
 _REASON = Text(
-    en="in mixed precision gradients are float16, of which the smallest become 0; nothing here "
-    "scales the loss",
+    en="in mixed precision, gradients are float16 and the smallest become 0; this script does not "
+    "scale the loss",
     zh="混合精度下梯度为 float16，过小的会变为 0；此处没有 loss scale",
 )
 _ADVICE = Text(
-    en="port with --loss-scale exponential (most migrated networks: 2**32, raised after 1000 "
-    "steps, halved after 2 overflows) or --loss-scale fixed:1024; without either, compare the loss "
-    "of the first steps with that in float32",
+    en="port again with --loss-scale exponential (most migrated networks: 2**32, raised after 1000 "
+    "steps, halved after 2 overflows) or --loss-scale fixed:1024; otherwise compare the loss of "
+    "the first steps with float32",
     zh="移植时加上 --loss-scale exponential（多数已迁移网络：2**32，1000 步增大，2 次溢出减半）或 "
     "--loss-scale fixed:1024；否则请与 float32 的前若干步 loss 比较",
 )
@@ -35,13 +35,17 @@ _ADVICE = Text(
     source="npu_loss_scale_optimizer.py of Ascend/tensorflow; mixed precision guides of CANN",
 )
 def loss_scale_advice(_: ast.Module, view: View) -> Iterator[Change]:
-    """A finding at the first optimizer without a loss scale."""
+    """Report the first optimizer without a loss scale."""
     if view.options.precision not in MIXED_PRECISION_MODES or view.options.loss_scale is not None:
         return
     if any(view.module.name_of(optimizer.func) in LOSS_SCALED for optimizer in optimizers(view)):
         return
     for site in sites(view, LOSS_SCALED | OTHER_LOSS_SCALES):
         yield view.notice(
-            site.made[0], reason=_REASON, todo=_ADVICE, severity="accuracy", confidence="likely"
+            site.creations[0],
+            reason=_REASON,
+            todo=_ADVICE,
+            severity="accuracy",
+            confidence="likely",
         )
         return

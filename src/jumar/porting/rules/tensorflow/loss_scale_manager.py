@@ -1,4 +1,4 @@
-"""TensorFlow's loss scales become the NPU's managers, with the same numbers."""
+"""TensorFlow's loss scales become the NPU's managers, with the same values."""
 
 import ast
 from collections.abc import Iterator
@@ -17,25 +17,25 @@ from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 
 _REASON_FIXED = Text(
-    en="the NPU's optimizer takes a manager for its loss scale",
+    en="the NPU's optimizer expects a manager as its loss scale",
     zh="NPU 的优化器通过 manager 设置 loss scale",
 )
 _REASON = Text(
-    en="the same rule in the NPU's manager: TensorFlow lowers the scale at the first overflow by "
-    "the factor by which it raises it; the manager's own defaults (0.8 after two) differ",
+    en="the NPU's manager keeps TensorFlow's rule: the scale is lowered at the first overflow, by "
+    "the factor by which it is raised; the manager's defaults (0.8 after two overflows) differ",
     zh="在 NPU 的 manager 中保持相同规则：TensorFlow 首次溢出即按增大倍数缩小；manager "
     "默认值（两次后乘 0.8）与之不同",
 )
 _SAME = Text(
-    en="the NPU's manager of the same name takes the same arguments and needs no tf.is_finite",
+    en="the NPU's manager of the same name accepts the same arguments and needs no tf.is_finite",
     zh="NPU 的同名 manager 参数相同，且不依赖 tf.is_finite",
 )
 _OPEN = Text(
-    en="the arguments come from * or **, so they cannot be renamed here",
+    en="arguments are passed with * or **: they cannot be renamed here",
     zh="参数由 * 或 ** 传入，此处无法改名",
 )
 _OPEN_ADVICE = Text(
-    en="write ExponentialUpdateLossScaleManager(init_loss_scale=, incr_every_n_steps=, "
+    en="use ExponentialUpdateLossScaleManager(init_loss_scale=, incr_every_n_steps=, "
     "incr_ratio=, decr_every_n_nan_or_inf=1, decr_ratio=1/incr_ratio)",
     zh="写成 ExponentialUpdateLossScaleManager(init_loss_scale=, incr_every_n_steps=, "
     "incr_ratio=, decr_every_n_nan_or_inf=1, decr_ratio=1/incr_ratio)",
@@ -78,9 +78,9 @@ def loss_scale_manager(call: ast.Call, view: View) -> Iterator[Change]:
         manager = "FixedLossScaleManager"
         value = argument(call, "loss_scale_value", 0)
         changes = [replace(view.module, call.func, view.npu(manager))]
-        word = keyword(call, "loss_scale_value")
-        if word is not None:
-            start, _ = view.module.span(word)
+        passed = keyword(call, "loss_scale_value")
+        if passed is not None:
+            start, _ = view.module.span(passed)
             changes.append(
                 Replacement(start=start, end=start + len("loss_scale_value"), text="loss_scale")
             )
@@ -95,11 +95,11 @@ def loss_scale_manager(call: ast.Call, view: View) -> Iterator[Change]:
             for position, (old, new, default) in enumerate(_PARAMETERS)
         ]
         ratio = dict(arguments_by_name)["incr_ratio"]
-        words = [f"{new}={value}" for new, value in arguments_by_name]
-        words += ["decr_every_n_nan_or_inf=1", f"decr_ratio={_inverse(ratio)}"]
+        texts = [f"{new}={value}" for new, value in arguments_by_name]
+        texts += ["decr_every_n_nan_or_inf=1", f"decr_ratio={_inverse(ratio)}"]
         _, end = view.module.span(call)
         arguments = Replacement(
-            start=open_parenthesis(view.module, call), end=end, text=f"({', '.join(words)})"
+            start=open_parenthesis(view.module, call), end=end, text=f"({', '.join(texts)})"
         )
         yield view.rewrite(
             call,

@@ -9,7 +9,7 @@ from jumar.porting.rewriting.changes import Change, Replacement
 from jumar.porting.rewriting.editing import argument, is_open, keyword, remove_arguments, replace
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.rules.tensorflow.loss_scale import manager, number
+from jumar.porting.rules.tensorflow.loss_scale import manager, number_text
 from jumar.porting.rules.tensorflow.optimizer_sites import is_distributed, values_of
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, several_ranks
 from jumar.porting.script.nodes import walk
@@ -30,8 +30,8 @@ _DYNAMIC = LossScale(
     decr_ratio=0.5,
 )
 _REASON = Text(
-    en="the NPU finds overflows in its status register, not by tf.is_finite on every gradient; "
-    "the rule of the scale stays",
+    en="the NPU detects overflows in its status register, not with tf.is_finite on every gradient; "
+    "the rule for the scale is unchanged",
     zh="NPU 通过状态寄存器检测溢出，不再对每个梯度使用 tf.is_finite；loss scale 的规则不变",
 )
 _PRECISION = Text(
@@ -40,25 +40,26 @@ _PRECISION = Text(
     zh="该调用还会把图切换为混合精度，NPU 上由会话选项 precision_mode 完成",
 )
 _PRECISION_ADVICE = Text(
-    en="port with --precision allow_mix_precision", zh="移植时加上 --precision allow_mix_precision"
+    en="port again with --precision allow_mix_precision",
+    zh="移植时加上 --precision allow_mix_precision",
 )
 _UNREAD = Text(
-    en="it is not clear here whether the loss scale is a number, 'dynamic' or an object",
+    en="it is unclear whether the loss scale is a number, 'dynamic' or an object",
     zh="此处无法判断 loss scale 是数值、'dynamic' 还是对象",
 )
 _UNREAD_ADVICE = Text(
-    en="write NPULossScaleOptimizer(optimizer, manager) with FixedLossScaleManager(loss_scale=...) "
+    en="use NPULossScaleOptimizer(optimizer, manager) with FixedLossScaleManager(loss_scale=...) "
     "or ExponentialUpdateLossScaleManager(...)",
     zh="改写为 NPULossScaleOptimizer(optimizer, manager)，manager 用 "
     "FixedLossScaleManager(loss_scale=...) 或 ExponentialUpdateLossScaleManager(...)",
 )
 _OF_KERAS = Text(
-    en="mixed precision and loss scale of Keras policies do not reach the NPU",
+    en="mixed precision and loss scales of Keras policies have no effect on the NPU",
     zh="Keras 策略的混合精度与 loss scale 在 NPU 上不生效",
 )
 _OF_KERAS_ADVICE = Text(
-    en="remove it, port with --precision allow_mix_precision, and compile the model with "
-    "NPULossScaleOptimizer around an optimizer of tf.train",
+    en="remove it, port again with --precision allow_mix_precision, and compile the model with a "
+    "tf.train optimizer that is wrapped in NPULossScaleOptimizer",
     zh="删除它，移植时加上 --precision allow_mix_precision，并用 NPULossScaleOptimizer 包装 "
     "tf.train 的优化器后再 compile",
 )
@@ -75,14 +76,14 @@ _OF_KERAS_ADVICE = Text(
     calls=(*_EXPERIMENTAL, *_REWRITE, *_CONTRIB, *_KERAS),
 )
 def loss_scale_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
-    """Replace the class, and the loss scale's argument by a manager."""
+    """Replace the class, and the loss scale by a manager."""
     name = view.module.name_of(call.func)
     if name in _KERAS:
         yield view.notice(call, reason=_OF_KERAS, todo=_OF_KERAS_ADVICE, severity="accuracy")
         return
     optimizer = argument(call, "opt", 0)
-    word = "loss_scale_manager" if name in _CONTRIB else "loss_scale"
-    scale_argument = argument(call, word, 1)
+    parameter = "loss_scale_manager" if name in _CONTRIB else "loss_scale"
+    scale_argument = argument(call, parameter, 1)
     if optimizer is None or is_open(call) or (scale_argument is None and name not in _REWRITE):
         yield view.notice(call, reason=_UNREAD, todo=_UNREAD_ADVICE, severity="blocking")
         return
@@ -93,7 +94,7 @@ def loss_scale_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
         yield view.notice(call, reason=_UNREAD, todo=_UNREAD_ADVICE, severity="blocking")
         return
     changes = [replace(view.module, call.func, view.npu("NPULossScaleOptimizer"))]
-    changes += _arguments(call, word, scale_argument, scale[0], view)
+    changes += _arguments(call, parameter, scale_argument, scale[0], view)
     imports: tuple[str, ...] = ("NPULossScaleOptimizer", *((scale[1],) if scale[1] else ()))
     if _is_distributed(optimizer, view):
         _, end = view.module.span(scale_argument or optimizer)
@@ -107,21 +108,21 @@ def loss_scale_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
 
 
 def _arguments(
-    call: ast.Call, word: str, scale_argument: ast.expr | None, scale: str | None, view: View
+    call: ast.Call, parameter: str, scale_argument: ast.expr | None, scale: str | None, view: View
 ) -> list[Replacement]:
-    """The loss scale's argument, under the name that the NPU's optimizer has for it."""
+    """Replace the loss scale by the NPU optimizer's argument, and remove other arguments."""
     changes: list[Replacement] = []
-    scale_word = keyword(call, word)
-    if scale_word is not None and word != "loss_scale_manager":
-        start, _ = view.module.span(scale_word)
+    scale_keyword = keyword(call, parameter)
+    if scale_keyword is not None and parameter != "loss_scale_manager":
+        start, _ = view.module.span(scale_keyword)
         if keyword(call, "opt") is not None:
             changes.append(
-                Replacement(start=start, end=start + len(word), text="loss_scale_manager")
+                Replacement(start=start, end=start + len(parameter), text="loss_scale_manager")
             )
         else:
-            # `opt, 128` reads as well as `opt, loss_scale_manager=128`, and is what others write.
-            value, _ = view.module.span(scale_word.value)
-            changes.append(Replacement(start=start, end=value, text=""))
+            # Without a keyword, as it is usually written: `opt, manager`.
+            value_start, _ = view.module.span(scale_keyword.value)
+            changes.append(Replacement(start=start, end=value_start, text=""))
     if scale is not None and scale_argument is not None:
         changes.append(replace(view.module, scale_argument, scale))
     elif scale is not None:
@@ -130,19 +131,20 @@ def _arguments(
         _, end = view.module.span(optimizer)
         name = "loss_scale_manager=" if keyword(call, "opt") is not None else ""
         changes.append(Replacement(start=end, end=end, text=f", {name}{scale}", side="close"))
-    extra = {
-        word_argument for word_argument in call.keywords if word_argument.arg not in ("opt", word)
-    }
-    return [*changes, *remove_arguments(view.module, call, set(extra))]
+    others = {passed for passed in call.keywords if passed.arg not in ("opt", parameter)}
+    return [*changes, *remove_arguments(view.module, call, set(others))]
 
 
 def _manager(scale: ast.expr | None, view: View) -> tuple[str | None, str | None] | None:
-    """A manager as an expression with its name; both None if the expression stays."""
+    """The expression for a manager and its class; both None if `scale` stays, None if unclear."""
     if scale is None or (isinstance(scale, ast.Constant) and scale.value == "dynamic"):
         return manager(view, _DYNAMIC)
     if isinstance(scale, ast.Constant) and isinstance(scale.value, int | float):
         manager_name = "FixedLossScaleManager"
-        return f"{view.npu(manager_name)}(loss_scale={number(float(scale.value))})", manager_name
+        return (
+            f"{view.npu(manager_name)}(loss_scale={number_text(float(scale.value))})",
+            manager_name,
+        )
     if view.kinds.of(scale) == "LossScale":
         return None, None
     return None

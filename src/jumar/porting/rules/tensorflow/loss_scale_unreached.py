@@ -1,4 +1,4 @@
-"""Optimizers that a loss scale does not reach are reported."""
+"""Optimizers that could not be given a loss scale are reported."""
 
 import ast
 from collections.abc import Iterator
@@ -12,25 +12,25 @@ from jumar.porting.rules.tensorflow.keras_runs import compiles_keras
 from jumar.porting.rules.tensorflow.optimizer_sites import unreached_classes
 
 _CLASS = Text(
-    en="the optimizer is made where this class is called, so no loss scale was put around it",
+    en="the optimizer is created where this class is called, so it was not given a loss scale",
     zh="优化器在调用该类的位置创建，因此未能在其外加上 loss scale",
 )
 _CLASS_ADVICE = Text(
-    en="wrap what the call returns: NPULossScaleOptimizer(optimizer, manager)",
+    en="wrap the optimizer that the call returns: NPULossScaleOptimizer(optimizer, manager)",
     zh="包装调用所得的优化器：NPULossScaleOptimizer(optimizer, manager)",
 )
 
 _NAME = Text(
-    en="the optimizer is chosen by name here, so no loss scale was put around it",
+    en="the optimizer is chosen by name here, so it was not given a loss scale",
     zh="此处按名称选择优化器，因此未能在其外加上 loss scale",
 )
 _NAME_ADVICE = Text(
-    en="pass an optimizer of tf.train within NPULossScaleOptimizer(optimizer, manager) instead",
+    en="instead, pass NPULossScaleOptimizer(optimizer, manager) with a tf.train optimizer",
     zh="改为传入 NPULossScaleOptimizer(optimizer, manager) 包装的 tf.train 优化器",
 )
 _KERAS = Text(
-    en="Keras computes the gradients of this model without an optimizer of tf.train, around which "
-    "alone a loss scale can be put",
+    en="Keras computes the gradients of this model without a tf.train optimizer, and only those "
+    "can have a loss scale",
     zh="该模型的梯度由 Keras 计算，未使用 tf.train 的优化器，而 loss scale 只能加在后者外面",
 )
 _BY_NAME = "tensorflow.contrib.layers.optimize_loss"
@@ -42,7 +42,7 @@ _BY_NAME = "tensorflow.contrib.layers.optimize_loss"
     source="npu_loss_scale_optimizer.py of Ascend/tensorflow",
 )
 def loss_scale_unreached(_: ast.Module, view: View) -> Iterator[Change]:
-    """Findings for classes in tables, names of optimizers, and those of Keras."""
+    """Report optimizer classes in tables, names of optimizers, and optimizers of Keras."""
     if view.options.loss_scale is None:
         return
     for node in unreached_classes(view):

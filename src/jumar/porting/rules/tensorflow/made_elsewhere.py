@@ -13,29 +13,29 @@ from jumar.porting.script.module import Module
 from jumar.porting.script.nodes import walk
 
 _NPU_STRATEGY = "npu_bridge.npu_init.npu_strategy.NPUStrategy"
-_TAKEN_HERE = Text(
-    en="the code of the module that takes this configuration adds the NPU's options where it "
-    "opens a session",
+_USED_HERE = Text(
+    en="code of this module that uses this configuration adds the NPU's options where it opens a "
+    "session",
     zh="本模块中使用该配置之处会在打开会话时加入 NPU 选项",
 )
-_HANDED_OUT = Text(
-    en="this function makes a configuration for other modules: sessions of the tree add the NPU's "
-    "options where they are opened, other code that takes it gets none",
+_USED_ELSEWHERE = Text(
+    en="this function creates a configuration for other modules: sessions of the tree add the "
+    "NPU's options where they are opened, but other code that uses it does not",
     zh="该函数为其他模块创建会话配置：工程内的会话在打开处加入 NPU 选项，其他使用者则没有",
 )
-_HANDED_OUT_ADVICE = Text(
-    en="make sure that every session that gets it is opened in a script of the tree, or return "
+_USED_ELSEWHERE_ADVICE = Text(
+    en="make sure that every session that uses it is opened in a script of the tree, or return "
     "npu_config_proto(config_proto=...) here",
     zh="请确认使用它的会话都在工程内的脚本中打开，或在此返回 npu_config_proto(config_proto=...)",
 )
 _STRATEGY = Text(
-    en="this strategy of tf.distribute comes from {name} and is ported where it is made; a "
-    "process drives one NPU, whatever number of devices is passed",
+    en="this strategy of tf.distribute comes from {name} and is ported where it is created; a "
+    "process drives one NPU, regardless of the number of devices that is passed",
     zh="此处的 tf.distribute 策略来自 {name}，已在创建处移植；"
     "无论传入多少设备，每个进程只驱动一个 NPU",
 )
 _STRATEGY_ADVICE = Text(
-    en="check what is done with it: batch sizes that are multiplied by its replicas, scopes, and "
+    en="check its uses: batch sizes that are multiplied by the number of replicas, scopes, and "
     "numbers of GPUs",
     zh="请检查其用法：按副本数放大的 batch size、scope，以及 GPU 数量",
 )
@@ -44,7 +44,7 @@ _STRATEGY_ADVICE = Text(
 @rule(
     "session-config-makers",
     title=Text(
-        en="Functions that make a configuration are followed or reported",
+        en="Functions that create a configuration are followed or reported",
         zh="跟踪或指出创建会话配置的函数",
     ),
     source="npu_init.py of Ascend/tensorflow",
@@ -63,16 +63,16 @@ def session_config_makers(function: ast.FunctionDef, view: View) -> Iterator[Cha
         return
     if any(value is not None and view.is_npu(value) for value in returned_values):
         return
-    creation = _constructed(function, view)
+    creation = _creation(function, view)
     if creation is None:
         return
     if _is_used(function.name, view):
-        yield Leave(node=creation, reason=_TAKEN_HERE)
+        yield Leave(node=creation, reason=_USED_HERE)
     else:
         yield view.notice(
             creation,
-            reason=_HANDED_OUT,
-            todo=_HANDED_OUT_ADVICE,
+            reason=_USED_ELSEWHERE,
+            todo=_USED_ELSEWHERE_ADVICE,
             severity="look",
             confidence="likely",
         )
@@ -83,7 +83,7 @@ def _is_used(name: str, view: View) -> bool:
     return any(last_name(node) == name for node in view.module.scopes.nodes)
 
 
-def _constructed(function: ast.FunctionDef, view: View) -> ast.Call | None:
+def _creation(function: ast.FunctionDef, view: View) -> ast.Call | None:
     """The call within a function that creates a configuration."""
     for node in walk(function):
         if isinstance(node, ast.Call) and view.kinds.called(node) == "tensorflow.ConfigProto":
@@ -94,7 +94,7 @@ def _constructed(function: ast.FunctionDef, view: View) -> ast.Call | None:
 @rule(
     "distribution-strategy-users",
     title=Text(
-        en="Strategies that come from a function of the tree are reported",
+        en="Strategies that are returned by a function of the tree are reported",
         zh="指出由工程内函数返回的分布式策略",
     ),
     source="npu_strategy.py of Ascend/tensorflow",

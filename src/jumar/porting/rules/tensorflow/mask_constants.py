@@ -5,7 +5,7 @@ import ast
 from jumar.porting.rewriting.editing import literal
 from jumar.porting.rewriting.view import View
 
-_LARGEST = 65504.0
+_MAX_FLOAT16 = 65504.0
 _NAMES = {
     "numpy.inf": "inf",
     "numpy.Inf": "inf",
@@ -13,7 +13,7 @@ _NAMES = {
     "math.inf": "inf",
     "tensorflow.float32.min": "min",
 }
-_FULL = ("force_fp32", "must_keep_origin_dtype")
+_FULL_PRECISION = ("force_fp32", "must_keep_origin_dtype")
 _LIBRARIES = ("tensorflow.",)
 
 
@@ -29,11 +29,11 @@ def is_mask_beyond_float16(node: ast.UnaryOp | ast.Call | ast.Attribute, view: V
 
 def keeps_float32(_: ast.AST, view: View) -> bool:
     """Whether the port leaves numbers in float32."""
-    return view.options.precision in _FULL
+    return view.options.precision in _FULL_PRECISION
 
 
 def _may_be_large(node: ast.expr) -> bool:
-    """A check of the names alone: most calls and attributes are not among these."""
+    """A quick check by name, which excludes most calls and attributes."""
     if isinstance(node, ast.Call):
         return isinstance(node.func, ast.Name) and node.func.id == "float"
     return not isinstance(node, ast.Attribute) or node.attr in ("min", "inf", "Inf", "NINF")
@@ -45,10 +45,10 @@ def _is_large(node: ast.expr, view: View) -> bool:
             return False
         value = literal(node)
         if isinstance(value, int | float):
-            return value < -_LARGEST
+            return value < -_MAX_FLOAT16
         if isinstance(node.operand, ast.BinOp):
-            # `-2**32 + 1`.
-            return _power(node.operand) > _LARGEST
+            # As in `-2**32 + 1`.
+            return _power(node.operand) > _MAX_FLOAT16
         name = view.module.name_of(node.operand)
         return _NAMES.get(name or "") == "inf" or _is_infinity(node.operand, view, "inf")
     if isinstance(node, ast.Call):

@@ -15,32 +15,32 @@ _INSTEAD = {
     "data.AUTOTUNE": "tf.data.experimental.AUTOTUNE",
     "initializers.GlorotUniform": "tf.initializers.glorot_uniform",
     "initializers.HeNormal": "tf.initializers.he_normal",
-    "keras.activations.gelu": "a function of your own",
+    "keras.activations.gelu": "your own function",
     "keras.activations.swish": "tf.nn.swish",
     "keras.callbacks.BackupAndRestore": "tf.keras.callbacks.ModelCheckpoint",
     "keras.callbacks.experimental.BackupAndRestore": "tf.keras.callbacks.ModelCheckpoint",
     "keras.initializers.HeNormal": "tf.keras.initializers.he_normal",
     "keras.layers.MultiHeadAttention": "tf.keras.layers.Attention",
     "keras.layers.Normalization": "tf.keras.layers.Lambda",
-    "keras.layers.RandomFlip": "tf.image in the map of the data set",
+    "keras.layers.RandomFlip": "tf.image in tf.data.Dataset.map",
     "keras.layers.StringLookup": "tf.lookup.StaticHashTable",
     "keras.layers.TextVectorization": "tf.lookup.StaticHashTable",
-    "keras.layers.experimental.preprocessing": "tf.image in the map of the data set",
+    "keras.layers.experimental.preprocessing": "tf.image in tf.data.Dataset.map",
     "keras.losses.Reduction": "tf.losses.Reduction",
     "keras.mixed_precision.set_global_policy": "the precision mode of the NPU",
     "keras.optimizers.AdamW": "tf.contrib.opt.AdamWOptimizer",
     "keras.preprocessing.image_dataset_from_directory": "tf.data.Dataset.list_files",
     "keras.utils.image_dataset_from_directory": "tf.data.Dataset.list_files",
     "keras.utils.set_random_seed": "tf.set_random_seed",
-    "nn.gelu": "a function of your own",
+    "nn.gelu": "your own function",
     "nn.silu": "tf.nn.swish",
     "profiler.experimental": "the profiler of the NPU",
-    "random.Generator": "tf.random.uniform and its like",
+    "random.Generator": "tf.random.uniform or a similar function",
     "random.set_seed": "tf.set_random_seed",
     "summary.create_file_writer": "tf.summary.FileWriter",
     "summary.create_noop_writer": "tf.summary.FileWriter",
     "summary.flush": "tf.summary.FileWriter.flush",
-    "summary.record_if": "a step of the session without summaries",
+    "summary.record_if": "a session.run without summaries",
     "summary.trace_export": "the profiler of the NPU",
     "summary.trace_on": "the profiler of the NPU",
     "summary.write": "tf.summary.FileWriter.add_summary",
@@ -52,7 +52,7 @@ _REASON = Text(
 
 
 def _is_needed(node: ast.AST, view: View) -> bool:
-    """Whether a script has no fallback; a bare name was imported, which is reported there."""
+    """Whether a script has no fallback for a name; a bare name is reported at its import."""
     return not isinstance(node, ast.Name) and not chooses_release(node, view)
 
 

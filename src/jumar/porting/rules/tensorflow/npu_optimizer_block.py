@@ -1,4 +1,4 @@
-"""A hand-written block of NpuOptimizer also has to switch two graph rewrites off."""
+"""A hand-written block of NpuOptimizer also has to disable two graph rewrites."""
 
 import ast
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ from jumar.porting.script.nodes import walk
 
 _REWRITES = ("remapping", "memory_optimization")
 _ADDED = Text(
-    en="npu_config_proto leaves an existing block alone, so the block itself has to switch off "
+    en="npu_config_proto does not change an existing block, so the block itself has to disable "
     "{names}",
     zh="npu_config_proto 不会修改已有的 NpuOptimizer 配置，因此需在此处显式关闭 {names}",
 )
 _KEPT = Text(
-    en="NpuOptimizer is configured by hand, with both rewrites off",
+    en="NpuOptimizer is configured by hand, with both rewrites disabled",
     zh="已手工配置 NpuOptimizer，且两项图改写均已关闭",
 )
 _REWRITER = "tensorflow.core.protobuf.rewriter_config_pb2:RewriterConfig"
@@ -26,14 +26,14 @@ _REWRITER = "tensorflow.core.protobuf.rewriter_config_pb2:RewriterConfig"
 @rule(
     "npu-optimizer-block",
     title=Text(
-        en="A hand-written NpuOptimizer block switches two rewrites off",
+        en="A hand-written NpuOptimizer block disables two graph rewrites",
         zh="手写的 NpuOptimizer 配置需关闭两项图改写",
     ),
     source="npu_init.py of Ascend/tensorflow; TensorFlow 1.15 migration guide of CANN",
     nodes=(ast.Assign,),
 )
 def npu_optimizer_block(node: ast.Assign, view: View) -> Iterator[Change]:
-    """Add what is missing after the line that names the optimizer."""
+    """Add the missing settings after the line that names the optimizer."""
     target = node.targets[0]
     if not isinstance(target, ast.Attribute) or target.attr != "name":
         return
@@ -57,7 +57,7 @@ def npu_optimizer_block(node: ast.Assign, view: View) -> Iterator[Change]:
 
 
 def _rewrite_options(node: ast.expr, view: View) -> ast.expr | None:
-    """`config.graph_options.rewrite_options` of the block that a name stands for."""
+    """`config.graph_options.rewrite_options` of the block that a name refers to."""
     if not isinstance(node, ast.Name):
         return None
     for binding in view.module.bindings(node):
@@ -75,12 +75,14 @@ def _rewrite_options(node: ast.expr, view: View) -> ast.expr | None:
 
 def _is_set(node: ast.Assign, name: str, view: View) -> bool:
     """Whether the function (or module) around the block sets a rewrite."""
-    region = view.module.function(node) or view.module.tree
-    for inner in walk(region):
-        if isinstance(inner, ast.Assign) and any(
-            isinstance(target, ast.Attribute) and target.attr == name for target in inner.targets
-        ):
-            return True
-        if isinstance(inner, ast.keyword) and inner.arg == name:
-            return True
-    return False
+    return any(
+        (isinstance(inner, ast.keyword) and inner.arg == name)
+        or (
+            isinstance(inner, ast.Assign)
+            and any(
+                isinstance(target, ast.Attribute) and target.attr == name
+                for target in inner.targets
+            )
+        )
+        for inner in walk(view.module.function(node) or view.module.tree)
+    )

@@ -19,13 +19,13 @@ from jumar.porting.rules.tensorflow.estimator_plan import (
 from jumar.porting.rules.tensorflow.run_config import npu_run_config_arguments
 
 _OPTIONS = Text(
-    en="an NPURunConfig carries the options of the port", zh="NPURunConfig 携带本次移植的选项"
+    en="an NPURunConfig contains the options of the port", zh="NPURunConfig 携带本次移植的选项"
 )
 
 
 @rule(
     "npu-run-config-options",
-    title=Text(en="NPURunConfig carries the options", zh="NPURunConfig 携带移植选项"),
+    title=Text(en="NPURunConfig contains the port's options", zh="NPURunConfig 携带移植选项"),
     source="npu_config.py of Ascend/tensorflow",
     calls=(NPU_RUN_CONFIG,),
 )

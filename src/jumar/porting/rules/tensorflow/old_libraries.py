@@ -37,8 +37,8 @@ _REASON = Text(
 )
 
 
-def _not_imported_above(node: ast.AST, _: View) -> bool:
-    """A bare name was imported from the library, which is reported there."""
+def _is_dotted(node: ast.AST, _: View) -> bool:
+    """Whether a node is not a bare name, which is reported at its import."""
     return not isinstance(node, ast.Name)
 
 
@@ -46,7 +46,7 @@ def _case(name: str, instead: str) -> Case:
     return Case(
         references=(name,),
         imports=(name,),
-        when=(_not_imported_above,),
+        when=(_is_dotted,),
         reason=_REASON,
         todo=Text(
             en=f"use {instead}, or install the old release (scipy==1.1.0, numpy==1.16.4, "
@@ -59,13 +59,13 @@ def _case(name: str, instead: str) -> Case:
     )
 
 
-def _holds_objects(node: ast.AST, view: View) -> bool:
-    """Whether a NumPy file is read that the script shows to contain objects."""
+def _contains_objects(node: ast.AST, view: View) -> bool:
+    """Whether a NumPy file contains objects, judging by the call that reads it."""
     if not isinstance(node, ast.Call) or any(
-        word.arg in ("allow_pickle", None) for word in node.keywords
+        passed.arg in ("allow_pickle", None) for passed in node.keywords
     ):
         return False
-    if any(word.arg == "encoding" for word in node.keywords):
+    if any(passed.arg == "encoding" for passed in node.keywords):
         return True
     outer = view.module.parent(node)
     return isinstance(outer, ast.Attribute) and outer.attr in ("item", "tolist")
@@ -73,9 +73,9 @@ def _holds_objects(node: ast.AST, view: View) -> bool:
 
 _PICKLED = Case(
     calls=("numpy.load",),
-    when=(_holds_objects,),
+    when=(_contains_objects,),
     reason=Text(
-        en="since NumPy 1.16.3, np.load reads no objects unless allow_pickle=True is given",
+        en="since NumPy 1.16.3, np.load only reads objects with allow_pickle=True",
         zh="自 NumPy 1.16.3 起，未指定 allow_pickle=True 时 np.load 不读取对象",
     ),
     todo=Text(

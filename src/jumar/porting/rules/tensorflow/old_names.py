@@ -8,12 +8,12 @@ class OldFunction:
     """A function as it was before 1.0.
 
     Args:
-        current_name: Its name in 1.15, below `tensorflow.`; empty if it kept its name.
-        order: Current names of its parameters, in the old order. Arguments without a
-            keyword get one where the order has changed.
-        renamed: Current names of parameters, by their old ones.
-        max_positional: How many arguments without a keyword still mean the same; -1 for any number.
-        removed: Keywords that no longer have a parameter.
+        current_name: Its name in 1.15, below `tensorflow.`; empty if it is unchanged.
+        order: Current names of its parameters in the old order, if the order has changed:
+            positional arguments then get a keyword.
+        renamed: Current names of parameters, by their old names.
+        max_positional: Number of positional arguments that keep their meaning; -1 for all.
+        removed: Names of parameters that no longer exist.
     """
 
     current_name: str = ""
@@ -23,7 +23,7 @@ class OldFunction:
     removed: tuple[str, ...] = ()
 
 
-_SAME = {
+_RENAMED = {
     "complex_abs": "abs",
     "concat_v2": "concat",
     "image.per_image_whitening": "image.per_image_standardization",
@@ -43,17 +43,17 @@ _SAME = {
     "train.SummaryWriter": "summary.FileWriter",
     "unpack": "unstack",
 }
-"""New names of functions whose arguments have not changed."""
+"""Current names of functions whose arguments have not changed."""
 _BATCHED = (
     *("cholesky", "cholesky_solve", "fft", "fft2d", "fft3d", "ifft", "ifft2d", "ifft3d"),
     *("matrix_band_part", "matrix_determinant", "matrix_diag", "matrix_diag_part"),
     *("matrix_inverse", "matrix_set_diag", "matrix_solve", "matrix_solve_ls", "matrix_transpose"),
     *("matrix_triangular_solve", "self_adjoint_eig", "self_adjoint_eigvals"),
 )
-"""These had a second form for batches, `batch_...`."""
+"""Functions that had a second form for batches, `batch_...`."""
 
 OLD: dict[str, OldFunction] = {
-    **{f"tensorflow.{name}": OldFunction(current_name=now) for name, now in _SAME.items()},
+    **{f"tensorflow.{name}": OldFunction(current_name=now) for name, now in _RENAMED.items()},
     **{f"tensorflow.batch_{name}": OldFunction(current_name=name) for name in _BATCHED},
     "tensorflow.batch_matmul": OldFunction(
         current_name="matmul",
@@ -102,14 +102,14 @@ OLD: dict[str, OldFunction] = {
         order=("logits", "labels", "name"), renamed={"targets": "labels"}
     ),
 }
-"""OldFunction functions, by their qualified names at that time."""
+"""Old functions, by their old qualified names."""
 
 SUMMARIES = frozenset(
     f"tensorflow.{kind}_summary" for kind in ("scalar", "histogram", "image", "audio")
 )
-"""Their first argument may have been a list of tags."""
+"""Functions whose first argument may have been a list of tags."""
 
-STILL_THERE = tuple(
+STILL_AVAILABLE = tuple(
     f"tensorflow.{name}"
     for name in (
         "all_variables",
@@ -118,9 +118,9 @@ STILL_THERE = tuple(
         "initialize_variables",
     )
 )
-"""OldFunction names that 1.15 still has beside the new ones."""
+"""Old names that 1.15 still has besides the new ones."""
 
-GONE = {
+REMOVED = {
     "tensorflow.batch_svd": "tf.svd",
     "tensorflow.contrib.ctc": "tf.nn.ctc_loss",
     "tensorflow.models.rnn": "tf.nn.rnn_cell, tf.nn.static_rnn, tf.contrib.legacy_seq2seq",
@@ -129,4 +129,4 @@ GONE = {
     "tensorflow.nn.rnn_cell.linear": "tf.layers.dense",
     "tensorflow.python.ops.seq2seq": "tf.contrib.legacy_seq2seq",
 }
-"""Names that cannot simply be replaced, with what does the same today."""
+"""Names that cannot simply be replaced, with their current counterparts."""

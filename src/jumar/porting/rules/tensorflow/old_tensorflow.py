@@ -1,4 +1,4 @@
-"""Names and orders of arguments of TensorFlow before 1.0 become those of 1.15."""
+"""Names and argument orders of TensorFlow before 1.0 become those of 1.15."""
 
 import ast
 import re
@@ -9,7 +9,13 @@ from jumar.porting.rewriting.changes import Change, Leave, Replacement
 from jumar.porting.rewriting.editing import is_open, literal, replace, slots
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.rules.tensorflow.old_names import GONE, OLD, STILL_THERE, SUMMARIES, OldFunction
+from jumar.porting.rules.tensorflow.old_names import (
+    OLD,
+    REMOVED,
+    STILL_AVAILABLE,
+    SUMMARIES,
+    OldFunction,
+)
 from jumar.porting.rules.tensorflow.release_choices import chooses_release
 from jumar.porting.script.expressions import is_none, last_name
 
@@ -52,13 +58,13 @@ _CHOOSES = Text(
         zh="TensorFlow 1.0 之前的接口改为 1.15 的接口",
     ),
     source="release notes of TensorFlow 0.12 and 1.0; the names of 1.15",
-    references=(*OLD, *STILL_THERE, *GONE),
+    references=(*OLD, *STILL_AVAILABLE, *REMOVED),
     nodes=(ast.Import, ast.ImportFrom),
 )
 def old_tensorflow(
     node: ast.Name | ast.Attribute | ast.Import | ast.ImportFrom, view: View
 ) -> Iterator[Change]:
-    """Rename what has another name in 1.15, and name arguments whose order has changed."""
+    """Rename functions, and pass arguments whose order has changed by keyword."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         if not chooses_release(node, view):
             yield from _imported(node, view)
@@ -66,11 +72,11 @@ def old_tensorflow(
     name = view.module.name_of(node) or ""
     if not isinstance(node.ctx, ast.Load):
         return
-    if name in STILL_THERE:
+    if name in STILL_AVAILABLE:
         yield Leave(node=node, reason=_STAYS)
-    elif name in GONE:
+    elif name in REMOVED:
         if isinstance(node, ast.Attribute):
-            yield _removed_name(node, name, GONE[name], view)
+            yield _removed_name(node, name, REMOVED[name], view)
     elif name in OLD:
         yield from _ported(node, name, view)
 
@@ -82,7 +88,7 @@ def _imported(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Change]
     else:
         names = [] if node.level else [f"{node.module}.{alias.name}" for alias in node.names]
     for name in names:
-        for old, new_name in GONE.items():
+        for old, new_name in REMOVED.items():
             if f"{name}.".startswith(f"{old}."):
                 yield _removed_name(node, old, new_name, view)
         entry = OLD.get(name)
@@ -109,7 +115,7 @@ def _is_imported(node: ast.Name | ast.Attribute, view: View) -> bool:
 
 
 def _ported(node: ast.Name | ast.Attribute, name: str, view: View) -> Iterator[Change]:
-    """The edit of one use of an old name, a report where that is not certain, or nothing."""
+    """The edit of one use of an old name, a report if it is not certain, or nothing."""
     old = OLD[name]
     outer = view.module.parent(node)
     call = outer if isinstance(outer, ast.Call) and outer.func is node else None
@@ -130,7 +136,7 @@ def _ported(node: ast.Name | ast.Attribute, name: str, view: View) -> Iterator[C
             name_changes = (
                 replace(view.module, node, f"{view.module.source(base)}.{old.current_name}"),
             )
-    arguments = _named(call, old, view) if call is not None else ()
+    arguments = _with_keywords(call, old, view) if call is not None else ()
     if name_changes or arguments:
         yield view.rewrite(
             call if call is not None and arguments else node,
@@ -142,7 +148,7 @@ def _ported(node: ast.Name | ast.Attribute, name: str, view: View) -> Iterator[C
 
 
 def _tensorflow(node: ast.Name | ast.Attribute, view: View) -> ast.expr | None:
-    """The part of a dotted name that stands for TensorFlow, `tf`; a variable for itself."""
+    """The part of a dotted name that refers to TensorFlow, such as `tf`; of a variable, itself."""
     current: ast.expr = node
     while isinstance(current, ast.Attribute):
         current = current.value
@@ -153,14 +159,13 @@ def _tensorflow(node: ast.Name | ast.Attribute, view: View) -> ast.expr | None:
 
 def _fits(call: ast.Call, name: str, old: OldFunction) -> bool:
     """Whether the arguments of a call still mean the same under the new name."""
-    words = {word.arg for word in call.keywords}
-    if words & set(old.removed):
+    if any(passed.arg in old.removed for passed in call.keywords):
         return False
     if (old.max_positional >= 0 or old.renamed) and is_open(call):
         return False
     if 0 <= old.max_positional < len(call.args):
         return False
-    tags = call.args[:1] or [word.value for word in call.keywords if word.arg == "tags"]
+    tags = call.args[:1] or [passed.value for passed in call.keywords if passed.arg == "tags"]
     return not (name in SUMMARIES and tags and isinstance(tags[0], _LITERALS))
 
 
@@ -168,52 +173,48 @@ def _is_old_call(call: ast.Call, name: str, old: OldFunction) -> bool:
     """Whether a function that has kept its name is called as it was before 1.0."""
     if is_open(call):
         return False
-    if {word.arg for word in call.keywords} & set(old.renamed):
+    if any(passed.arg in old.renamed for passed in call.keywords):
         return True
-    if not old.order or not call.args:
-        return False
-    if len(call.args) > len(old.order):
+    if not call.args or len(call.args) > len(old.order):
         return False
     if "logits" in old.order:
-        # In 1.15 the first parameter only takes None, so that the others need keywords.
-        first = call.args[0]
-        return not is_none(first)
+        # In 1.15 the first parameter only accepts None, so that the others need keywords.
+        return not is_none(call.args[0])
     return _is_certain(call, name) or _is_likely(call, old)
 
 
 def _is_certain(call: ast.Call | None, name: str) -> bool:
-    """Whether the first argument can only be an axis: a number cannot be joined or split."""
+    """Whether the first argument must be an axis: a number cannot be concatenated or split."""
     if call is None or "cross_entropy" in name or not call.args:
         return True
     return isinstance(literal(call.args[0]), int)
 
 
 def _is_likely(call: ast.Call, old: OldFunction) -> bool:
-    """Whether the first argument is called an axis, or the last one is a list of tensors."""
+    """Whether the first argument has the name of an axis, or the last one is a list of tensors."""
     last = old.order.index("value" if "value" in old.order else "values")
     if len(call.args) <= last or isinstance(call.args[0], _LITERALS):
         return False
     parts = call.args[last]
     if isinstance(parts, ast.List | ast.Tuple) and len(parts.elts) > 1:
         return "values" in old.order
-    return _is_called_axis(call.args[0]) and not _is_called_axis(parts)
+    return _is_named_axis(call.args[0]) and not _is_named_axis(parts)
 
 
-def _is_called_axis(node: ast.expr) -> bool:
+def _is_named_axis(node: ast.expr) -> bool:
     return bool(_AXIS.search(last_name(node).lower()))
 
 
-def _named(call: ast.Call, old: OldFunction, view: View) -> tuple[Replacement, ...]:
+def _with_keywords(call: ast.Call, old: OldFunction, view: View) -> tuple[Replacement, ...]:
     """Keywords for arguments whose order has changed, and new names of keywords."""
     result: list[Replacement] = []
     for slot in slots(view.module, call):
         if isinstance(slot.node, ast.keyword):
-            word = slot.node.arg or ""
-            if word in old.renamed:
+            parameter = slot.node.arg or ""
+            if parameter in old.renamed:
                 start, _ = view.module.span(slot.node)
-                result.append(
-                    Replacement(start=start, end=start + len(word), text=old.renamed[word])
-                )
+                end, text = start + len(parameter), old.renamed[parameter]
+                result.append(Replacement(start=start, end=end, text=text))
         elif old.order:
             text = f"{old.order[call.args.index(slot.node)]}="
             result.append(

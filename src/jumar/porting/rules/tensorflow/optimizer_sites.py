@@ -34,7 +34,7 @@ DISTRIBUTED = frozenset(
 _OF_OPTIMIZERS = frozenset(
     "minimize compute_gradients apply_gradients get_slot get_slot_names get_name variables".split()  # noqa: SIM905
 )
-_GRAPH_OF_ITS_OWN = ("Estimator", "RunConfig")
+_WITH_OWN_GRAPH = ("Estimator", "RunConfig")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,17 +43,17 @@ class Site:
 
     Args:
         node: The expression to wrap, or the statement before which a line wraps `name`.
-        name: Empty where an expression is wrapped.
-        members: Attributes of the optimizer that the script uses, besides those of any optimizer.
-        made: The expressions that create the optimizer.
-        elsewhere: The optimizer is handed to an Estimator, which builds a graph of its own.
+        name: The variable that is wrapped; empty if an expression is.
+        creations: The expressions that create the optimizer.
+        members: Attributes of the optimizer that the script uses and not all optimizers have.
+        in_estimator: Whether it is passed to an Estimator, which builds its own graph.
     """
 
     node: ast.expr | ast.stmt
     name: str
-    made: tuple[ast.expr, ...]
+    creations: tuple[ast.expr, ...]
     members: frozenset[str] = frozenset()
-    elsewhere: bool = False
+    in_estimator: bool = False
 
     def replacements(
         self, view: View, before: str, after: str, *, outside: bool = False
@@ -66,40 +66,42 @@ class Site:
         return tuple(replace(change, width=change.width + outside) for change in changes)
 
 
-def sites(view: View, done: frozenset[str]) -> Iterator[Site]:
-    """Where optimizers that compute gradients are not yet wrapped.
+def sites(view: View, wrappers: frozenset[str]) -> Iterator[Site]:
+    """Find the optimizers that compute gradients and are not yet wrapped.
 
-    An optimizer that only applies gradients that `tf.gradients` has computed is skipped: a
-    wrapper acts in `compute_gradients`.
+    An optimizer that only applies gradients computed by `tf.gradients` is skipped: wrappers act in
+    `compute_gradients`.
 
     Args:
         view: The module.
-        done: Qualified names of the wrappers to look for.
+        wrappers: Qualified names of the wrappers to look for.
     """
     visited: set[tuple[Scope | ast.ClassDef, str]] = set()
     for node in view.module.scopes.nodes:
-        if not isinstance(node, ast.Call) or not makes_optimizer(node, view):
+        if not isinstance(node, ast.Call) or not creates_optimizer(node, view):
             continue
-        if _within_optimizer(node, view) or _is_inner(node, view):
-            continue
-        if _is_done(node, view, done):
+        if (
+            _within_optimizer(node, view)
+            or _is_inner(node, view)
+            or _is_wrapped(node, view, wrappers)
+        ):
             continue
         variable = _variable(node, view)
         if variable is None:
-            yield from _alone(node, view)
+            yield from _unnamed(node, view)
             continue
         if variable in visited:
             continue
         visited.add(variable)
         home_scope, name = variable
         if isinstance(home_scope, ast.ClassDef):
-            yield from _of_attribute(home_scope, name, view, done)
+            yield from _of_attribute(home_scope, name, view, wrappers)
         else:
-            yield from _of_name(home_scope, name, view, done)
+            yield from _of_name(home_scope, name, view, wrappers)
 
 
-def makes_optimizer(call: ast.Call, view: View) -> bool:
-    """Whether a call makes an optimizer of TensorFlow, or one around another."""
+def creates_optimizer(call: ast.Call, view: View) -> bool:
+    """Whether a call creates a TensorFlow optimizer, or a wrapper around one."""
     name = view.module.name_of(call.func)
     if name is None:
         # A method's result is wrapped where it is created; a class in a variable is called here.
@@ -115,20 +117,20 @@ def makes_optimizer(call: ast.Call, view: View) -> bool:
 
 
 def optimizers(view: View) -> list[ast.Call]:
-    """All calls that make an optimizer, outside of classes that are optimizers themselves."""
+    """All calls that create an optimizer, outside classes that are optimizers themselves."""
     return [
         node
         for node in view.module.scopes.nodes
         if isinstance(node, ast.Call)
-        and makes_optimizer(node, view)
+        and creates_optimizer(node, view)
         and not _within_optimizer(node, view)
     ]
 
 
 def unreached_classes(view: View) -> Iterator[ast.expr]:
-    """References to an optimizer's class that no call in the module instantiates.
+    """References to optimizer classes that no call in the module instantiates.
 
-    They are in tables, arguments or attributes, and are called elsewhere.
+    They are in tables, arguments or attributes, and called elsewhere.
     """
     called_classes = {
         class_node
@@ -163,13 +165,13 @@ def method_calls(home: Scope, name: str, view: View) -> dict[str, list[ast.Call]
     return calls
 
 
-def _is_done(call: ast.Call, view: View, done: frozenset[str]) -> bool:
-    """Whether an optimizer, or the one that it wraps, is one of some wrappers."""
+def _is_wrapped(call: ast.Call, view: View, wrappers: frozenset[str]) -> bool:
+    """Whether an optimizer, or one that it wraps, is created by one of the wrappers."""
     current: ast.expr = call
     for _ in range(10):
         if not isinstance(current, ast.Call):
             return False
-        if view.module.name_of(current.func) in done:
+        if view.module.name_of(current.func) in wrappers:
             return True
         inner = [value for value in _values(current) if view.kinds.of(value) == "Optimizer"]
         if not inner:
@@ -179,25 +181,22 @@ def _is_done(call: ast.Call, view: View, done: frozenset[str]) -> bool:
 
 
 def _values(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(word.value for word in call.keywords)]
+    return [*call.args, *(passed.value for passed in call.keywords)]
 
 
 def _within_optimizer(call: ast.Call, view: View) -> bool:
     """Whether a call is in a class that is itself an optimizer, which is wrapped as a whole."""
     class_node = view.module.class_of(call)
-    if class_node is None:
-        return False
-    for base in class_node.bases:
-        for name in view.module.lineage(view.module.name_of(base) or ""):
-            if name.startswith(("tensorflow.train.", "tensorflow.contrib.opt.")) and name.endswith(
-                "Optimizer"
-            ):
-                return True
-    return False
+    return class_node is not None and any(
+        name.startswith(("tensorflow.train.", "tensorflow.contrib.opt."))
+        and name.endswith("Optimizer")
+        for base in class_node.bases
+        for name in view.module.lineage(view.module.name_of(base) or "")
+    )
 
 
 def _is_inner(call: ast.Call, view: View) -> bool:
-    """Whether an optimizer is passed straight to a wrapper, which is then the one to wrap."""
+    """Whether an optimizer is passed directly to a wrapper, which is wrapped instead."""
     outer = view.module.parent(call)
     if isinstance(outer, ast.keyword):
         outer = view.module.parent(outer)
@@ -211,7 +210,7 @@ def values_of(optimizer: ast.expr, view: View) -> list[ast.expr]:
 
 
 def is_distributed(node: ast.AST, view: View) -> bool:
-    """Whether a node makes an optimizer whose gradients are reduced over ranks."""
+    """Whether a node creates an optimizer that averages its gradients over the ranks."""
     return isinstance(node, ast.Call) and view.module.name_of(node.func) in DISTRIBUTED
 
 
@@ -241,22 +240,22 @@ def _variable(call: ast.Call, view: View) -> tuple[Scope | ast.ClassDef, str] | 
     return None
 
 
-def _alone(call: ast.Call, view: View) -> Iterator[Site]:
-    """An optimizer that has no name: `tf.train.AdamOptimizer(lr).minimize(loss)`."""
+def _unnamed(call: ast.Call, view: View) -> Iterator[Site]:
+    """The site of an optimizer without a name: `tf.train.AdamOptimizer(lr).minimize(loss)`."""
     parent = view.module.parent(call)
     if isinstance(parent, ast.Attribute):
         if parent.attr in ("minimize", "compute_gradients"):
-            yield Site(node=call, name="", made=(call,))
+            yield Site(node=call, name="", creations=(call,))
         return
     outer = view.module.parent(parent) if isinstance(parent, ast.keyword) else parent
-    elsewhere = isinstance(outer, ast.Call) and view.kinds.of(outer) in _GRAPH_OF_ITS_OWN
-    yield Site(node=call, name="", made=(call,), elsewhere=elsewhere)
+    in_estimator = isinstance(outer, ast.Call) and view.kinds.of(outer) in _WITH_OWN_GRAPH
+    yield Site(node=call, name="", creations=(call,), in_estimator=in_estimator)
 
 
 def _of_attribute(
-    class_node: ast.ClassDef, name: str, view: View, done: frozenset[str]
+    class_node: ast.ClassDef, name: str, view: View, wrappers: frozenset[str]
 ) -> Iterator[Site]:
-    """An optimizer in `self.name`."""
+    """The sites of an optimizer in `self.name`."""
     calls: list[ast.Call] = []
     members: set[str] = set()
     applies = computes = False
@@ -270,7 +269,7 @@ def _of_attribute(
             continue
         parent = view.module.parent(node)
         if isinstance(parent, ast.Assign) and node in parent.targets:
-            calls += [call for call in _made_in(parent.value) if makes_optimizer(call, view)]
+            calls += [call for call in _creations(parent.value) if creates_optimizer(call, view)]
         elif isinstance(parent, ast.Attribute):
             members.add(parent.attr)
             applies = applies or parent.attr == "apply_gradients"
@@ -278,23 +277,24 @@ def _of_attribute(
     if applies and not computes:
         return
     outermost = [call for call in calls if not _is_inner(call, view)]
-    if any(_is_done(call, view, done) for call in outermost):
+    if any(_is_wrapped(call, view, wrappers) for call in outermost):
         return
     rewraps = [call for call in outermost if _mentions_attribute(call, name)]
+    own_members = frozenset(members - _OF_OPTIMIZERS)
     for call in rewraps or outermost:
-        yield Site(node=call, name="", made=(call,), members=frozenset(members - _OF_OPTIMIZERS))
+        yield Site(node=call, name="", creations=(call,), members=own_members)
 
 
-def _of_name(home_scope: Scope, name: str, view: View, done: frozenset[str]) -> Iterator[Site]:
-    """An optimizer in a variable: wrapped where it is made, or in a line before its first use."""
+def _of_name(home_scope: Scope, name: str, view: View, wrappers: frozenset[str]) -> Iterator[Site]:
+    """The sites of an optimizer in a variable: its creations, or a line before its first use."""
     values = [
         call
         for binding in home_scope.bindings[name]
         if binding.value is not None
-        for call in _made_in(binding.value)
-        if makes_optimizer(call, view)
+        for call in _creations(binding.value)
+        if creates_optimizer(call, view)
     ]
-    if any(_is_done(call, view, done) for call in values):
+    if any(_is_wrapped(call, view, wrappers) for call in values):
         return
     rewraps = [call for call in values if _mentions(call, name)]
     uses = [
@@ -303,25 +303,33 @@ def _of_name(home_scope: Scope, name: str, view: View, done: frozenset[str]) -> 
         if not any(use in walk(call) for call in rewraps)
     ]
     if any(_is_optimizer(outer, view) for outer in _passed_to(uses, view)):
-        # It is passed to a wrapper that has its own name.
+        # It is passed to a wrapper with its own name.
         return
     methods = set(method_calls(home_scope, name, view))
     if "apply_gradients" in methods and not methods & {"minimize", "compute_gradients"}:
         return
+    in_estimator = any(view.kinds.of(outer) in _WITH_OWN_GRAPH for outer in _passed_to(uses, view))
     members = frozenset(_members(uses, view) - _OF_OPTIMIZERS)
-    elsewhere = any(view.kinds.of(outer) in _GRAPH_OF_ITS_OWN for outer in _passed_to(uses, view))
     first = _first_use(home_scope, values, uses, view)
     if first is not None and (rewraps or len(values) > 1):
-        yield Site(node=first, name=name, made=tuple(values), members=members, elsewhere=elsewhere)
+        yield Site(
+            node=first,
+            name=name,
+            creations=tuple(values),
+            members=members,
+            in_estimator=in_estimator,
+        )
         return
     for call in rewraps[-1:] or values:
-        yield Site(node=call, name="", made=(call,), members=members, elsewhere=elsewhere)
+        yield Site(
+            node=call, name="", creations=(call,), members=members, in_estimator=in_estimator
+        )
 
 
-def _made_in(value: ast.expr) -> list[ast.Call]:
-    """The calls one of which produces an expression's value."""
+def _creations(value: ast.expr) -> list[ast.Call]:
+    """The calls that may create an expression's value."""
     if isinstance(value, ast.IfExp):
-        return _made_in(value.body) + _made_in(value.orelse)
+        return _creations(value.body) + _creations(value.orelse)
     return [value] if isinstance(value, ast.Call) else []
 
 
@@ -350,10 +358,10 @@ def _members(uses: list[ast.Name], view: View) -> set[str]:
 def _first_use(
     home_scope: Scope, values: list[ast.Call], uses: list[ast.Name], view: View
 ) -> ast.stmt | None:
-    """The statement that first uses an optimizer, if a single line before it is always right.
+    """The statement that first uses an optimizer, if a single line before it is sufficient.
 
-    That is so if it comes after every creation of the optimizer, is not in a loop, and is in the
-    block, or around the blocks, of all other uses.
+    This is the case if it follows every creation of the optimizer, is not in a loop, and is in the
+    block of all other uses or in one around it.
     """
     statements = [view.module.statement(use) for use in uses]
     if not statements or not values:
@@ -367,7 +375,7 @@ def _first_use(
         blocks = [block for block in blocks if block in other_blocks]
     if not blocks:
         return None
-    # The innermost block that contains all creations, and the first user in it.
+    # The innermost block that contains all creations, and the first use in it.
     owner, part = blocks[0]
     for statement in getattr(owner, part):
         start, end = view.module.span(statement)

@@ -1,4 +1,4 @@
-"""Ranks in ported code: read from the environment, so that it also runs without them."""
+"""Ranks in ported code, which reads them from the environment: without them, there is one rank."""
 
 import ast
 
@@ -9,14 +9,14 @@ _OWN_RANK = ("RANK_ID", "get_rank_id", "hvd.rank", "hvd.local_rank", "get_npu_ra
 
 
 def _os_name(view: View) -> str:
-    """The name by which the script knows the module `os`."""
-    for name, bindings in view.module.scopes.module.bindings.items():
-        if any(
-            binding.kind == "import" and binding.module == "os" and not binding.member
-            for binding in bindings
-        ):
-            return name
-    return "os"
+    """The script's name for the module `os`."""
+    names = (
+        name
+        for name, bindings in view.module.scopes.module.bindings.items()
+        for binding in bindings
+        if binding.kind == "import" and binding.module == "os" and not binding.member
+    )
+    return next(names, "os")
 
 
 def rank_size(view: View) -> str:
@@ -25,12 +25,12 @@ def rank_size(view: View) -> str:
 
 
 def rank_id(view: View) -> str:
-    """An expression for the number of this rank, from 0."""
+    """An expression for the index of this rank, from 0."""
     return f'int({_os_name(view)}.getenv("RANK_ID", "0"))'
 
 
 def local_rank_id(view: View) -> str:
-    """An expression for the number of this rank on its server, from 0.
+    """An expression for the index of this rank on its server, from 0.
 
     Ranks may have devices 4 to 7 of a server: DEVICE_INDEX counts the ranks, as Horovod does.
     """
@@ -43,17 +43,17 @@ def several_ranks(view: View) -> str:
 
 
 def tensorflow_name(view: View) -> str | None:
-    """The name by which the script knows TensorFlow; None if it only imports parts of it."""
+    """The script's name for TensorFlow; None if it only imports parts of it."""
     for name in view.module.scopes.module.bindings:
         if view.module.exported(name, frozenset()) == "tensorflow":
             return name
     for node in view.module.scopes.nodes:
-        # `from ops import *` may import it, from another file of the tree.
+        # `from ops import *` may import it from another file of the tree.
         if isinstance(node, ast.Name) and view.module.name_of(node) == "tensorflow":
             return node.id
     return None
 
 
 def knows_its_rank(view: View) -> bool:
-    """Whether a script queries its own rank somewhere, so that it may divide its data by it."""
+    """Whether a script queries its own rank, and so may shard its data itself."""
     return any(word in view.module.text for word in _OWN_RANK)

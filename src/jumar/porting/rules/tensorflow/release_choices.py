@@ -1,4 +1,4 @@
-"""Places where a script itself chooses between the names of several releases."""
+"""Code that itself chooses between the names of several releases."""
 
 import ast
 import re
@@ -6,14 +6,14 @@ import re
 from jumar.porting.rewriting.view import View
 from jumar.porting.script.nodes import walk
 
-_ASKS = re.compile(
+_RELEASE_TEST = re.compile(
     r"__version__|\btf\.VERSION\b|(?i:tf_?version)|\b(?:hasattr|dir)\((?:tf|tensorflow)\b"
 )
 _FALLBACKS = (
     *("AttributeError", "ImportError", "ModuleNotFoundError"),
     *("Exception", "BaseException"),
 )
-_NO_OTHER_WAY = ("tensorflow.errors.", "tensorflow.gfile.", "tensorflow.logging.")
+_NO_FALLBACKS = ("tensorflow.errors.", "tensorflow.gfile.", "tensorflow.logging.")
 
 
 def chooses_release(node: ast.AST, view: View) -> bool:
@@ -21,7 +21,7 @@ def chooses_release(node: ast.AST, view: View) -> bool:
     child = node
     for enclosing in view.module.scopes.ancestors(node):
         if isinstance(enclosing, ast.If | ast.IfExp) and child is not enclosing.test:
-            if _ASKS.search(view.module.source(enclosing.test)):
+            if _RELEASE_TEST.search(view.module.source(enclosing.test)):
                 return True
         elif (
             isinstance(enclosing, ast.Try)
@@ -33,20 +33,21 @@ def chooses_release(node: ast.AST, view: View) -> bool:
     return False
 
 
-def _falls_back(handler: ast.ExceptHandler, node_tried: ast.AST, view: View) -> bool:
+def _falls_back(handler: ast.ExceptHandler, guarded: ast.AST, view: View) -> bool:
     """Whether a handler catches a missing name and provides a fallback.
 
-    A handler that ends a training may catch the same and log it, or start a debugger.
+    Handlers around a whole training may catch the same exceptions to log them, or to start a
+    debugger.
     """
     if handler.type is not None and not any(
         isinstance(node, ast.Name) and node.id in _FALLBACKS for node in walk(handler.type)
     ):
         return False
     inside = [node for statement in handler.body for node in walk(statement)]
-    if isinstance(node_tried, ast.Import | ast.ImportFrom):
+    if isinstance(guarded, ast.Import | ast.ImportFrom):
         return any(isinstance(node, ast.Import | ast.ImportFrom) for node in inside)
     names = [view.module.name_of(node) or "" for node in inside if isinstance(node, ast.Attribute)]
     return any(
-        name.startswith("tensorflow.") and not f"{name}.".startswith(_NO_OTHER_WAY)
+        name.startswith("tensorflow.") and not f"{name}.".startswith(_NO_FALLBACKS)
         for name in names
     )

@@ -1,4 +1,4 @@
-"""Reports about devices and what runs on them: sessions, estimators, ranks."""
+"""Rules that report code about devices: sessions, estimators, ranks."""
 
 import ast
 
@@ -25,8 +25,8 @@ _TPU_CALLS = (
     "tensorflow.distribute.experimental.TPUStrategy",
     "tensorflow.contrib.distribute.TPUStrategy",
     *(
-        f"tensorflow.{room}.{name}"
-        for room in ("contrib.tpu", "tpu")
+        f"tensorflow.{module}.{name}"
+        for module in ("contrib.tpu", "tpu")
         for name in (
             "batch_parallel",
             "cross_replica_sum",
@@ -50,15 +50,15 @@ report(
             calls=("tensorflow.contrib.learn.*",),
             when=(creates_estimator,),
             reason=Text(
-                en="tf.contrib.learn makes its sessions itself: they get NpuOptimizer only from "
-                "releases of the adapter whose npu_bridge changes every session, and no option "
-                "of the port",
+                en="tf.contrib.learn creates its own sessions: they get NpuOptimizer only with "
+                "releases of the adapter whose npu_bridge modifies every session, and none of "
+                "the port's options",
                 zh="tf.contrib.learn 自行创建会话：仅在 npu_bridge 会修改所有会话的版本中才带有 "
                 "NpuOptimizer，且不含移植选项",
             ),
             todo=Text(
-                en="move it to tf.estimator and port it again; import npu_bridge.npu_init before "
-                "it runs",
+                en="move it to tf.estimator and port again; import npu_bridge.npu_init before it "
+                "runs",
                 zh="改用 tf.estimator 后重新移植；运行前需导入 npu_bridge.npu_init",
             ),
             severity="blocking",
@@ -79,7 +79,7 @@ report(
             references=(ESTIMATOR, TPU_ESTIMATOR, *CANNED),
             when=(is_passed_on,),
             reason=Text(
-                en="an estimator's class is passed on here, so it is not clear where it gets its "
+                en="an Estimator class is passed on here: it is unclear where it gets its "
                 "configuration",
                 zh="此处传递的是 Estimator 类，无法判断其运行配置在何处传入",
             ),
@@ -95,7 +95,7 @@ report(
 
 report(
     "estimator-spec",
-    title=Text(en="EstimatorSpec stays as it is", zh="EstimatorSpec 保持不变"),
+    title=Text(en="EstimatorSpec is unchanged", zh="EstimatorSpec 保持不变"),
     source="npu_estimator.py of Ascend/tensorflow",
     cases=(
         Case(
@@ -110,7 +110,7 @@ report(
         Case(
             calls=("tensorflow.contrib.tpu.TPUEstimatorSpec",),
             reason=Text(
-                en="with use_tpu=False TPUEstimator turns it into an EstimatorSpec by itself",
+                en="with use_tpu=False, TPUEstimator itself converts it to an EstimatorSpec",
                 zh="use_tpu=False 时 TPUEstimator 会自行将其转换为 EstimatorSpec",
             ),
         ),
@@ -120,7 +120,7 @@ report(
 
 report(
     "evaluation-hooks",
-    title=Text(en="Hooks for evaluation stay", zh="评估 hook 保持不变"),
+    title=Text(en="Hooks for evaluation are unchanged", zh="评估 hook 保持不变"),
     source="npu_hook.py of Ascend/tensorflow",
     cases=(
         Case(
@@ -138,7 +138,7 @@ report(
 
 report(
     "gpu-queries",
-    title=Text(en="Queries about GPUs are reported", zh="指出对 GPU 的查询"),
+    title=Text(en="GPU queries are reported", zh="指出对 GPU 的查询"),
     source="TensorFlow 1.15 migration guide of CANN",
     cases=(
         Case(
@@ -163,9 +163,8 @@ report(
                 zh="即使有 NPU，该查询也只会得到没有 GPU 的结果",
             ),
             todo=Text(
-                en="check what the script does without GPUs; the number of NPUs is RANK_SIZE in "
-                "the "
-                "environment",
+                en="check what the script does without GPUs; the environment variable RANK_SIZE "
+                "is the number of NPUs",
                 zh="请确认脚本在没有 GPU 时的行为；NPU 数量由环境变量 RANK_SIZE 给出",
             ),
         ),
@@ -186,8 +185,8 @@ report(
                 zh="{name} 是 NVIDIA GPU 专用的库",
             ),
             todo=Text(
-                en="remove what uses it; npu-smi shows the load and memory of NPUs, numpy "
-                "computes on the host",
+                en="remove the code that uses it; npu-smi shows the load and memory of NPUs; use "
+                "numpy to compute on the host",
                 zh="删除相关用法；NPU 的负载与内存用 npu-smi 查看，主机侧计算用 numpy",
             ),
             severity="blocking",
@@ -200,7 +199,7 @@ report(
                 zh="NPU 服务器上没有 nvidia-smi",
             ),
             todo=Text(
-                en="npu-smi info reports on NPUs; check what the script does with the answer",
+                en="use npu-smi info for NPUs; check how the script uses the output",
                 zh="用 npu-smi info 查看 NPU；请确认脚本如何使用其输出",
             ),
             confidence="likely",
@@ -222,7 +221,7 @@ report(
             ),
             reason=Text(
                 en="multi_gpu_model copies the model to GPUs of one process; a process uses one "
-                "NPU, and it fails where there is no GPU",
+                "NPU, and the call fails without GPUs",
                 zh="multi_gpu_model 在单进程内把模型复制到多个 GPU；一个进程只使用一个 NPU，且没有"
                 " GPU 时会报错",
             ),
@@ -238,7 +237,7 @@ report(
 
 report(
     "parameter-servers",
-    title=Text(en="Parameter servers and reductions of towers", zh="参数服务器与多 tower 规约"),
+    title=Text(en="Parameter servers and reductions over towers", zh="参数服务器与多 tower 规约"),
     source="npu_config.py and npu_optimizer.py of Ascend/tensorflow",
     cases=(
         Case(
@@ -249,9 +248,9 @@ report(
                 zh="SyncReplicasOptimizer 在参数服务器上汇总梯度，NPU 没有参数服务器",
             ),
             todo=Text(
-                en="use the inner optimizer alone and port with --devices N: "
-                "NPUDistributedOptimizer averages each step; remove its hooks "
-                "(make_session_run_hook, get_init_tokens_op)",
+                en="use only the inner optimizer and port again with --devices N: "
+                "NPUDistributedOptimizer averages every step; remove the hooks of "
+                "SyncReplicasOptimizer (make_session_run_hook, get_init_tokens_op)",
                 zh="只保留内层优化器并用 --devices N 移植：NPUDistributedOptimizer 每步求平均；删"
                 "除其 hook（make_session_run_hook、get_init_tokens_op）",
             ),
@@ -264,13 +263,13 @@ report(
                 "tensorflow.train.ClusterSpec",
             ),
             reason=Text(
-                en="parameter servers are not how NPUs share gradients: every process drives one "
-                "device, and HCCL averages",
+                en="NPUs do not share gradients through parameter servers: every process drives "
+                "one device, and HCCL averages the gradients",
                 zh="NPU 之间不通过参数服务器共享梯度：每个进程驱动一个设备，由 HCCL 求平均",
             ),
             todo=Text(
                 en="remove the cluster, start one process for each device (RANK_ID, RANK_SIZE, "
-                "DEVICE_ID) and port with --devices N; for a cluster that has to stay see "
+                "DEVICE_ID) and port again with --devices N; if the cluster has to stay, see "
                 "NPURunConfig(distribute=...) with mix_compile_mode",
                 zh="删除集群代码，每个设备启动一个进程（RANK_ID、RANK_SIZE、DEVICE_ID），并用 "
                 "--devices N 移植；必须保留集群时参见 NPURunConfig(distribute=...) 与 "
@@ -288,11 +287,11 @@ report(
                 "tensorflow.contrib.training.GreedyLoadBalancingStrategy",
             ),
             reason=Text(
-                en="this reduces over the GPUs of one process; a process of the NPU has one device",
+                en="this reduces over the GPUs of one process; on NPUs, a process has one device",
                 zh="该接口在单进程的多个 GPU 间规约；NPU 每个进程只有一个设备",
             ),
             todo=Text(
-                en="remove the towers and port with --devices N",
+                en="remove the towers and port again with --devices N",
                 zh="删除多 tower 代码，并用 --devices N 移植",
             ),
             severity="blocking",
@@ -309,18 +308,18 @@ report(
         Case(
             nodes=(ast.Call,),
             when=(has_devices, saves, is_not_tool, is_for_one_rank),
-            reason=Text(en="only one rank gets here", zh="只有一个 rank 会执行到此处"),
+            reason=Text(en="only one rank reaches this call", zh="只有一个 rank 会执行到此处"),
         ),
         Case(
             nodes=(ast.Call,),
             when=(has_devices, saves, is_not_tool),
             reason=Text(
-                en="every rank gets here: several processes write the same files",
+                en="every rank reaches this call: several processes write the same files",
                 zh="每个 rank 都会执行到此处：多个进程写同一批文件",
             ),
             todo=Text(
-                en='let rank 0 save (if int(os.getenv("RANK_ID", "0")) == 0), or give each rank a '
-                "folder of its own",
+                en='save only on rank 0 (if int(os.getenv("RANK_ID", "0")) == 0), or use a '
+                "separate folder for each rank",
                 zh='只由 rank 0 保存（if int(os.getenv("RANK_ID", "0")) == 0），或为每个 rank 使用'
                 "单独目录",
             ),
@@ -338,12 +337,12 @@ report(
             calls=("tensorflow.Session", "tensorflow.InteractiveSession"),
             when=(stays_open,),
             reason=Text(
-                en="nothing closes this session: the device's memory is freed when it is closed, "
-                "at the latest at the end of the process",
+                en="this session is never closed: the device's memory is only freed when it is, "
+                "or at the end of the process",
                 zh="该会话未被关闭：设备资源在会话关闭时释放，最迟到进程结束",
             ),
             todo=Text(
-                en="call {target}.close() when it is done, or open it with `with`",
+                en="call {target}.close() at the end, or open it in a `with` statement",
                 zh="使用完毕后调用 {target}.close()，或用 with 打开",
             ),
             confidence="likely",
@@ -361,18 +360,18 @@ report(
             calls=_TPU_CALLS,
             when=(is_only_for_tpus,),
             reason=Text(
-                en="the script runs this only when asked to use a TPU",
+                en="the script only runs this if it is to use a TPU",
                 zh="脚本仅在指定使用 TPU 时才执行此处",
             ),
         ),
         Case(
             calls=_TPU_CALLS,
             reason=Text(
-                en="this needs a TPU, and there is none",
+                en="this requires a TPU, and there is none",
                 zh="该调用依赖 TPU，而 NPU 服务器上没有 TPU",
             ),
             todo=Text(
-                en="remove it, or run it only when the script is asked to use a TPU",
+                en="remove it, or run it only if the script is to use a TPU",
                 zh="删除该调用，或仅在指定使用 TPU 时执行",
             ),
             severity="blocking",

@@ -1,4 +1,4 @@
-"""Reports about inputs: Python functions, queues, readers, padded batches."""
+"""Rules that report code of inputs: Python functions, queues, readers, padded batches."""
 
 import ast
 
@@ -56,23 +56,23 @@ _PADDED = Text(
     zh="各批按自身最长元素补齐，形状逐步变化；NPU 遇到新形状会重新编译图",
 )
 _PADDED_ADVICE = Text(
-    en="give padded_shapes fixed numbers and filter or cut what is longer; or declare the ranges: "
-    'dynamic_input, dynamic_graph_execute_mode="dynamic_execute" and dynamic_inputs_shape_range',
+    en="use fixed sizes in padded_shapes, and filter or truncate longer elements; or declare "
+    'ranges: dynamic_input, dynamic_graph_execute_mode="dynamic_execute" and dynamic_inputs_shape_range',
     zh="padded_shapes 改为固定值，并过滤或截断更长的样本；或声明形状范围：dynamic_input、"
     'dynamic_graph_execute_mode="dynamic_execute"、dynamic_inputs_shape_range',
 )
 _READ_BY_DATA = Text(
-    en="read by tf.data: TFRecordDataset, TextLineDataset, FixedLengthRecordDataset, or "
+    en="read with tf.data: TFRecordDataset, TextLineDataset, FixedLengthRecordDataset, or "
     "list_files with map(tf.read_file)",
     zh="改用 tf.data 读取：TFRecordDataset、TextLineDataset、FixedLengthRecordDataset，或 "
     "list_files 配合 map(tf.read_file)",
 )
 _THREADS = Text(
-    en="this starts the threads that fill queues of the graph; with tf.data there are none",
+    en="this starts the threads that fill queues of the graph; tf.data needs none",
     zh="此处启动填充队列的线程；使用 tf.data 时不需要",
 )
 _COORDINATED = Text(
-    en="this ends the threads that fill queues of the graph; with tf.data there are none",
+    en="this stops the threads that fill queues of the graph; tf.data needs none",
     zh="此处用于结束填充队列的线程；使用 tf.data 时不需要",
 )
 _THREADS_ADVICE = Text(
@@ -90,19 +90,19 @@ report(
             calls=_PY_FUNCTIONS,
             when=(is_mapped,),
             reason=Text(
-                en="it belongs to a data set, whose functions run on the host",
+                en="it is part of a data set, whose functions run on the host",
                 zh="属于 tf.data，函数在主机上执行",
             ),
         ),
         Case(
             calls=_PY_FUNCTIONS,
             reason=Text(
-                en="a Python function runs on the host, and the step of the graph on the device",
+                en="a Python function runs on the host, but the training step on the device",
                 zh="Python 函数在主机上执行，而训练步的图在设备上执行",
             ),
             todo=Text(
-                en="move it into the map of the tf.data input, write it with operators, or put it "
-                "under npu_scope.without_npu_compile_scope() with mix_compile_mode",
+                en="move it into a map of the tf.data input, implement it with operators, or put "
+                "it under npu_scope.without_npu_compile_scope() with mix_compile_mode",
                 zh="移到 tf.data 的 map 中，或改用算子实现，或放在 "
                 "npu_scope.without_npu_compile_scope() 下并开启 mix_compile_mode",
             ),
@@ -115,7 +115,7 @@ report(
 
 report(
     "queue-inputs",
-    title=Text(en="Queues of inputs", zh="队列输入"),
+    title=Text(en="Input queues", zh="队列输入"),
     source="Facenet_ID0122 of ModelZoo-TensorFlow; npu_scope.py of Ascend/tensorflow",
     cases=(
         Case(
@@ -138,8 +138,8 @@ report(
         Case(
             calls=_QUEUES,
             reason=Text(
-                en="queues of the graph run on the host; if they are sunk to the device with the "
-                "step, they fail",
+                en="queues of the graph run on the host; they fail if they are moved to the device "
+                "with the training step",
                 zh="图中的队列在主机上运行；随训练步下沉到设备会失败",
             ),
             todo=Text(
@@ -170,8 +170,8 @@ report(
                 "tensorflow.contrib.training.bucket",
             ),
             reason=Text(
-                en="each bucket has a batch size and a length of its own, so the NPU compiles one "
-                "graph for each; batches inside a bucket must not be smaller",
+                en="each bucket has its own batch size and length, so the NPU compiles one graph "
+                "for each; batches within a bucket must not be smaller",
                 zh="每个 bucket 的批大小与长度不同，NPU 会为每个 bucket 编译一张图；bucket 内的批"
                 "不能变小",
             ),
@@ -214,11 +214,11 @@ report(
                 "tensorflow.contrib.eager.enable_eager_execution",
             ),
             reason=Text(
-                en="the NPU runs graphs: TensorFlow 1.15 has no eager mode there",
+                en="the NPU runs graphs: TensorFlow 1.15 has no eager mode on it",
                 zh="NPU 以图模式执行：TensorFlow 1.15 在 NPU 上不支持 eager 模式",
             ),
             todo=Text(
-                en="build a graph and run it in a session, or by tf.keras or an Estimator",
+                en="build a graph and run it in a session, or use tf.keras or an Estimator",
                 zh="改为构建计算图并用会话执行，或使用 tf.keras、Estimator",
             ),
             severity="blocking",
@@ -229,7 +229,7 @@ report(
                 "tensorflow.LMDBReader",
                 "tensorflow.WholeFileReader",
             ),
-            reason=Text(en="{name} is not supported with the NPU", zh="NPU 场景下不支持 {name}"),
+            reason=Text(en="{name} is not supported on the NPU", zh="NPU 场景下不支持 {name}"),
             todo=_READ_BY_DATA,
             severity="blocking",
         ),

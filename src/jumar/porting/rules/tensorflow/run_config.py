@@ -1,9 +1,10 @@
-"""RunConfig becomes NPURunConfig where the estimator that gets it becomes NPUEstimator."""
+"""RunConfig becomes NPURunConfig if the estimator that uses it becomes NPUEstimator."""
 
 import ast
 from collections.abc import Iterator
 
 from jumar.porting.edits import Text
+from jumar.porting.npu.option_rules import RUN_CONFIG_MISSING
 from jumar.porting.npu.session_options import run_config_arguments, run_config_imports
 from jumar.porting.rewriting.changes import Change, Leave, Replacement
 from jumar.porting.rewriting.editing import add_argument, argument, remove_arguments, replace, slots
@@ -35,38 +36,30 @@ _PARAMETERS = (
     "experimental_max_worker_delay_secs",
     "session_creation_timeout_secs",
 )
-_NOT_TAKEN = frozenset(
-    (
-        "device_fn",
-        "protocol",
-        "experimental_distribute",
-        "experimental_max_worker_delay_secs",
-        "session_creation_timeout_secs",
-    )
-)
+
 _RUN_CONFIG = Text(
-    en="NPUEstimator takes its options from an NPURunConfig; what RunConfig does by default and "
-    "NPURunConfig does not is written out",
+    en="NPUEstimator gets its options from an NPURunConfig; defaults of RunConfig that differ are "
+    "set explicitly",
     zh="NPUEstimator 通过 NPURunConfig 获取选项；RunConfig 与 NPURunConfig 不同的默认值已显式写出",
 )
 _SESSION = Text(
-    en="this RunConfig reaches estimators that stay TensorFlow's: the options of the port go into "
-    "its session's configuration",
+    en="this RunConfig is used by estimators that remain TensorFlow's: the port's options are "
+    "added to its session's configuration",
     zh="该 RunConfig 用于仍为 TensorFlow 原生的 Estimator：移植选项写入其会话配置",
 )
 _KEPT = Text(
-    en="this RunConfig reaches an estimator that stays TensorFlow's, which gives it to "
+    en="this RunConfig is used by an estimator that remains TensorFlow's, which passes it to "
     "npu_run_config_init",
     zh="该 RunConfig 用于仍为 TensorFlow 原生的 Estimator，由后者传给 npu_run_config_init",
 )
 _DROPPED = Text(
-    en="NPURunConfig does not take {name}: the argument is removed",
+    en="NPURunConfig has no parameter {name}: the argument is removed",
     zh="NPURunConfig 不支持参数 {name}，已删除",
 )
 _DROPPED_ADVICE = {
     "device_fn": Text(
-        en="nothing, if it places operations on GPUs or parameter servers: the NPU's graph is not "
-        "placed by it",
+        en="nothing to do if it places operations on GPUs or parameter servers: it does not place "
+        "the NPU's graph",
         zh="若只用于 GPU 或参数服务器放置则无需处理：NPU 图不由它放置",
     ),
     "experimental_distribute": Text(
@@ -76,7 +69,7 @@ _DROPPED_ADVICE = {
 }
 _DROPPED_ANY = Text(en="check that the script does not depend on it", zh="请确认脚本不依赖该参数")
 _NEVER = Text(
-    en="RunConfig makes no checkpoints if both are None; NPURunConfig makes one every 100 steps",
+    en="RunConfig saves no checkpoints if both are None; NPURunConfig saves one every 100 steps",
     zh="两者均为 None 时 RunConfig 不保存 checkpoint，而 NPURunConfig 每 100 步保存一次",
 )
 _NEVER_ADVICE = Text(
@@ -84,8 +77,8 @@ _NEVER_ADVICE = Text(
     zh="将 save_checkpoints_steps 设为大于训练总步数的值",
 )
 _SUMMARIES = Text(
-    en="summaries every 100 steps, as RunConfig does: each is a run of host operations beside the "
-    "NPU's graph",
+    en="summaries are written every 100 steps, as with RunConfig: each one runs host operations "
+    "outside the NPU's graph",
     zh="与 RunConfig 相同，每 100 步写一次 summary：每次都会在 NPU 图之外执行主机侧算子",
 )
 _SUMMARIES_ADVICE = Text(
@@ -101,7 +94,7 @@ _SUMMARIES_ADVICE = Text(
     calls=(RUN_CONFIG,),
 )
 def run_config(call: ast.Call, view: View) -> Iterator[Change]:
-    """Turn a RunConfig into an NPURunConfig, or give its session the options of the port."""
+    """Convert a RunConfig to an NPURunConfig, or add the port's options to its session."""
     is_run_config = view.module.name_of(call.func) == RUN_CONFIG
     if is_run_config and call in estimator_plan(view).configs:
         yield from _converted(call, view)
@@ -116,7 +109,7 @@ def run_config(call: ast.Call, view: View) -> Iterator[Change]:
 
 
 def default_npu_run_config(view: View) -> str:
-    """An NPURunConfig that acts like TensorFlow's estimators without a configuration."""
+    """An NPURunConfig with the defaults of TensorFlow's estimators without a configuration."""
     options = npu_run_config_arguments(None, view)
     arguments = ["save_summary_steps=100", "save_checkpoints_secs=600", *options]
     return f"{view.npu('NPURunConfig')}({', '.join(arguments)})"
@@ -126,11 +119,10 @@ def _converted(call: ast.Call, view: View) -> Iterator[Change]:
     changes: list[Replacement] = [replace(view.module, call.func, view.npu("NPURunConfig"))]
     dropped_arguments: dict[str, ast.expr | ast.keyword] = {}
     for number, slot in enumerate(slots(view.module, call)):
-        is_keyword = isinstance(slot.node, ast.keyword)
         name = (slot.node.arg or "") if isinstance(slot.node, ast.keyword) else _PARAMETERS[number]
-        if name in _NOT_TAKEN:
+        if name in RUN_CONFIG_MISSING:
             dropped_arguments[name] = slot.node
-        elif not is_keyword:
+        elif not isinstance(slot.node, ast.keyword):
             changes.append(Replacement(start=slot.start, end=slot.start, text=f"{name}="))
     removals = remove_arguments(view.module, call, set(dropped_arguments.values()))
     new_arguments = [*_defaults(call), *npu_run_config_arguments(call, view)]
@@ -149,7 +141,7 @@ def _converted(call: ast.Call, view: View) -> Iterator[Change]:
 
 
 def _defaults(call: ast.Call) -> list[str]:
-    """Arguments for defaults in which NPURunConfig differs from RunConfig."""
+    """Arguments for the defaults in which NPURunConfig differs from RunConfig."""
     defaults: list[str] = []
     if argument(call, "save_summary_steps", 2) is None:
         defaults.append("save_summary_steps=100")
@@ -161,7 +153,7 @@ def _defaults(call: ast.Call) -> list[str]:
 
 def npu_run_config_arguments(call: ast.Call | None, view: View) -> list[str]:
     """The options of the port that a call does not set."""
-    present = {word.arg for word in call.keywords} if call else set[str | None]()
+    present = {passed.arg for passed in call.keywords} if call else set[str | None]()
     if "precision_mode_v2" in present:
         # The two are mutually exclusive.
         present.add("precision_mode")

@@ -11,12 +11,12 @@ from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.estimator_plan import is_npu_run_config, session_config_of
 
 _REASON = Text(
-    en="replace() puts another session configuration in place of the one with the options of the "
-    "port: this one gets them as well",
+    en="replace() overrides the session configuration that has the port's options: they are added "
+    "to this one as well",
     zh="replace() 会用另一份会话配置覆盖带有移植选项的配置：新的配置同样加入这些选项",
 )
 _KEPT = Text(
-    en="NPURunConfig keeps the options of the port beside the session's configuration",
+    en="NPURunConfig keeps the port's options separate from the session's configuration",
     zh="NPURunConfig 在会话配置之外保存移植选项",
 )
 
@@ -31,7 +31,7 @@ _KEPT = Text(
     nodes=(ast.Call,),
 )
 def run_config_replace(call: ast.Call, view: View) -> Iterator[Change]:
-    """Put the options into the `session_config` of `run_config.replace(...)`."""
+    """Add the options to the `session_config` of `run_config.replace(...)`."""
     if not view.options.has_session_options or not isinstance(call.func, ast.Attribute):
         return
     if call.func.attr != "replace" or keyword(call, "session_config") is None:

@@ -1,4 +1,4 @@
-"""Losses that took their inputs before their labels until TensorFlow 1.0."""
+"""Losses whose inputs preceded their labels before TensorFlow 1.0."""
 
 import ast
 import re
@@ -29,15 +29,15 @@ _PARAMETERS = {
         "ctc_merge_repeated",
     ),
 }
-"""The parameters in the order of that time; their names are today's."""
+"""The parameters in their old order, with their current names."""
 _SEQUENCE_LOSSES = tuple(
     f"tensorflow.{module}.{name}"
     for module in ("nn.seq2seq", "contrib.legacy_seq2seq")
     for name in ("sequence_loss", "sequence_loss_by_example", "model_with_buckets")
 )
 _LOSS_POSITION = {"sequence_loss": 5, "sequence_loss_by_example": 4, "model_with_buckets": 6}
-_CALLED_LABELS = re.compile(r"label|target")
-_CALLED_INPUTS = re.compile(r"emb|hidden|logit|inputs?(?![a-z])|feature")
+_LABELS_NAME = re.compile(r"label|target")
+_INPUTS_NAME = re.compile(r"emb|hidden|logit|inputs?(?![a-z])|feature")
 _SAME_ROLE = tuple(
     f"tensorflow.{name}"
     for name in ("cast", "convert_to_tensor", "expand_dims", "identity", "reshape", "to_int64")
@@ -45,16 +45,16 @@ _SAME_ROLE = tuple(
 """Functions whose argument has the same role as their result."""
 _MAX_DEPTH = 8
 _REASON = Text(
-    en="since TensorFlow 1.0 the labels come before the inputs here",
+    en="since TensorFlow 1.0, the labels precede the inputs here",
     zh="自 TensorFlow 1.0 起，此处 labels 在 inputs 之前",
 )
 _UNSURE = Text(
-    en="the inputs came before the labels here until TensorFlow 1.0, and have come after them "
-    "since; it is not clear for which of the two this was written",
+    en="before TensorFlow 1.0, the inputs preceded the labels here, and since then they follow "
+    "them; it is unclear for which order this was written",
     zh="TensorFlow 1.0 之前此处 inputs 在 labels 之前，之后则相反；无法判断该调用按哪种顺序书写",
 )
 _UNSURE_ADVICE = Text(
-    en="write labels= and inputs= before the two arguments",
+    en="pass the two arguments by keyword: labels= and inputs=",
     zh="请为这两个参数写明 labels= 与 inputs=",
 )
 _CHOOSES = Text(
@@ -62,12 +62,12 @@ _CHOOSES = Text(
     zh="脚本已根据版本自行选择参数顺序",
 )
 _LOSS_FUNCTION = Text(
-    en="since TensorFlow 1.0 a softmax_loss_function is called with labels= and logits=; this one "
+    en="since TensorFlow 1.0, a softmax_loss_function is called with labels= and logits=; this one "
     "has other parameters",
     zh="自 TensorFlow 1.0 起，softmax_loss_function 以 labels= 与 logits= 调用；该函数的参数名不同",
 )
 _LOSS_FUNCTION_ADVICE = Text(
-    en="call its parameters labels and logits, also where it uses them",
+    en="rename its parameters, and their uses, to labels and logits",
     zh="将其参数（及函数体内的使用）改名为 labels 与 logits",
 )
 
@@ -75,14 +75,14 @@ _LOSS_FUNCTION_ADVICE = Text(
 @rule(
     "sampled-losses",
     title=Text(
-        en="Losses whose labels came last before TensorFlow 1.0 name their arguments",
+        en="Losses whose argument order changed in TensorFlow 1.0 get keywords",
         zh="TensorFlow 1.0 前后参数顺序不同的损失函数改用关键字参数",
     ),
     source="release notes of TensorFlow 1.0; signatures of 0.12 and 1.15",
     calls=(*_PARAMETERS, *_SEQUENCE_LOSSES),
 )
 def sampled_losses(call: ast.Call, view: View) -> Iterator[Change]:
-    """Name the arguments of a call in the old order; report one whose order is unclear."""
+    """Add keywords to a call in the old order; report a call whose order is unclear."""
     name = view.kinds.called(call) or ""
     if name in _SEQUENCE_LOSSES:
         yield from _loss_functions(call, name.rpartition(".")[2], view)
@@ -120,15 +120,15 @@ def sampled_losses(call: ast.Call, view: View) -> Iterator[Change]:
 
 
 def _order(call: ast.Call, inputs_position: int, view: View) -> tuple[Order, Confidence]:
-    """The order in which a call gives labels and inputs, and how sure that is."""
-    words = {word.arg for word in call.keywords}
+    """The order in which a call passes labels and inputs, and how certain that is."""
+    keywords = {passed.arg for passed in call.keywords}
     if any(isinstance(value, ast.Starred) for value in call.args[: inputs_position + 2]):
         return "unknown", "unsure"
     if len(call.args) == inputs_position + 1:
         # The other one is passed by keyword: no call passes a parameter twice.
-        if "labels" in words:
+        if "labels" in keywords:
             return "old", "certain"
-        if "inputs" in words or "logits" in words:
+        if "inputs" in keywords or "logits" in keywords:
             return "new", "certain"
         return "unknown", "unsure"
     first_role, second_role = (
@@ -159,7 +159,7 @@ def _role(node: ast.expr, view: View, depth: int) -> Role:
                 return role
     name = last_name(node)
     labels, inputs = (
-        bool(pattern.search(name.lower())) for pattern in (_CALLED_LABELS, _CALLED_INPUTS)
+        bool(pattern.search(name.lower())) for pattern in (_LABELS_NAME, _INPUTS_NAME)
     )
     if labels == inputs:
         return ""
@@ -194,7 +194,7 @@ def _has_old_names(view: View) -> bool:
 
 
 def _loss_functions(call: ast.Call, name: str, view: View) -> Iterator[Change]:
-    """Report a function of the module that cannot be called as 1.15 calls it."""
+    """Report functions of the module that TensorFlow 1.15 cannot call with its keywords."""
     loss_function = argument(call, "softmax_loss_function", _LOSS_POSITION[name])
     if loss_function is None:
         return
@@ -211,7 +211,7 @@ def _loss_functions(call: ast.Call, name: str, view: View) -> Iterator[Change]:
 
 
 def _functions(node: ast.expr, view: View, depth: int) -> list[ast.FunctionDef | ast.Lambda]:
-    """The functions that a name may stand for, as far as the module itself defines them."""
+    """The functions of the module that a name may refer to."""
     if isinstance(node, ast.Lambda):
         return [node]
     if not isinstance(node, ast.Name) or depth > _MAX_DEPTH:

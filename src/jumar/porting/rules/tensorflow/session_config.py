@@ -34,21 +34,21 @@ _ADD = Text(
     zh="会话配置中指定 NpuOptimizer 图优化器后，会话才在 NPU 上运行",
 )
 _HOST = Text(
-    en="this session decodes or writes on the host and trains nothing: it stays on the CPU",
+    en="this session decodes or writes on the host and does not train: it stays on the CPU",
     zh="该会话只在主机侧解码或写文件，不做训练：保留在 CPU 上",
 )
-_DONE = Text(en="it has the NPU's configuration already", zh="已带有 NPU 配置")
+_DONE = Text(en="it already has the NPU's configuration", zh="已带有 NPU 配置")
 _STARRED = Text(
-    en="the arguments come from * or **, so it is not clear here whether they hold a configuration",
+    en="arguments are passed with * or **: it is unclear whether they contain a configuration",
     zh="参数由 * 或 ** 传入，此处无法判断其中是否含有会话配置",
 )
 _STARRED_ADVICE = Text(
-    en="pass config=npu_config_proto(config_proto=...) where the arguments are made",
+    en="pass config=npu_config_proto(config_proto=...) where the arguments are created",
     zh="在构造这些参数的位置传入 config=npu_config_proto(config_proto=...)",
 )
 _NO_CREATOR = Text(
-    en="this session is opened without options for the NPU, and it is not clear here how the "
-    "script names ChiefSessionCreator",
+    en="this session is opened without options for the NPU, and the script's name for "
+    "ChiefSessionCreator is unknown",
     zh="该会话未带 NPU 选项，且此处无法判断脚本如何引用 ChiefSessionCreator",
 )
 _CREATOR_ADVICE = Text(
@@ -64,7 +64,7 @@ _CREATOR_ADVICE = Text(
     nodes=(ast.Call,),
 )
 def session_config(call: ast.Call, view: View) -> Iterator[Change]:
-    """Give the configuration of a session to `npu_config_proto`, or add one."""
+    """Wrap the configuration of a session in `npu_config_proto`, or add one."""
     if view.kinds.called(call) == _CREATED:
         yield from _session_creator(call, view)
         return
@@ -74,7 +74,7 @@ def session_config(call: ast.Call, view: View) -> Iterator[Change]:
     name, position = parameter
     config = argument(call, name, position)
     if config is None and is_open(call):
-        yield _in_passed_words(call, name, view)
+        yield _in_kwargs(call, name, view)
         return
     if config is not None and has_npu_config(config, view):
         yield Leave(node=call, reason=_DONE)
@@ -88,15 +88,15 @@ def session_config(call: ast.Call, view: View) -> Iterator[Change]:
     elif literal(config) is None and isinstance(config, ast.Constant):
         change = (replace(view.module, config, f"{function}()"),)
     else:
-        word = "" if functions else "config_proto="
-        change = wrap(view.module, config, f"{function}({word}", ")")
+        prefix = "" if functions else "config_proto="
+        change = wrap(view.module, config, f"{function}({prefix}", ")")
     yield view.rewrite(call, *change, reason=_ADD, imports=imports, functions=functions)
 
 
-def _in_passed_words(call: ast.Call, name: str, view: View) -> Change:
-    """Add a configuration to the `**kwargs` that a call passes on, around an existing one."""
-    mappings = [word.value for word in call.keywords if word.arg is None]
-    if len(mappings) == 1 and _holds_npu_config(mappings[0], name, view):
+def _in_kwargs(call: ast.Call, name: str, view: View) -> Change:
+    """Add a configuration to the `**kwargs` of a call, or wrap the one that they contain."""
+    mappings = [passed.value for passed in call.keywords if passed.arg is None]
+    if len(mappings) == 1 and _contains_npu_config(mappings[0], name, view):
         return Leave(node=call, reason=_DONE)
     has_starred = any(isinstance(value, ast.Starred) for value in call.args)
     if has_starred or len(mappings) != 1 or not isinstance(mappings[0], ast.Name):
@@ -106,22 +106,22 @@ def _in_passed_words(call: ast.Call, name: str, view: View) -> Change:
     if host_only(call, view):
         return Leave(node=call, reason=_HOST)
     function, imports, functions = view.session_config()
-    words, word = mappings[0].id, "" if functions else "config_proto="
-    value = f'{function}({word}{words}.get("{name}"))'
-    change = replace(view.module, mappings[0], f"dict({words}, {name}={value})")
+    kwargs, prefix = mappings[0].id, "" if functions else "config_proto="
+    value = f'{function}({prefix}{kwargs}.get("{name}"))'
+    change = replace(view.module, mappings[0], f"dict({kwargs}, {name}={value})")
     return view.rewrite(call, change, reason=_ADD, imports=imports, functions=functions)
 
 
-def _holds_npu_config(words: ast.expr, name: str, view: View) -> bool:
+def _contains_npu_config(kwargs: ast.expr, name: str, view: View) -> bool:
     """Whether `dict(kwargs, config=...)`, as a port writes it, has the NPU's configuration."""
-    if not (isinstance(words, ast.Call) and isinstance(words.func, ast.Name)):
+    if not (isinstance(kwargs, ast.Call) and isinstance(kwargs.func, ast.Name)):
         return False
-    config = argument(words, name)
-    return words.func.id == "dict" and config is not None and has_npu_config(config, view)
+    config = argument(kwargs, name)
+    return kwargs.func.id == "dict" and config is not None and has_npu_config(config, view)
 
 
 def _session_creator(call: ast.Call, view: View) -> Iterator[Change]:
-    """Give a `MonitoredSession` that opens its own session a creator with a configuration."""
+    """Pass a session creator with a configuration to a `MonitoredSession` that has none."""
     name = "session_creator"
     creator = argument(call, name, 0)
     if not is_omitted(creator):
@@ -132,7 +132,7 @@ def _session_creator(call: ast.Call, view: View) -> Iterator[Change]:
             call, reason=_STARRED, todo=_CREATOR_ADVICE, severity="look", confidence="likely"
         )
         return
-    # A subclass in the script need not be in a module that has a ChiefSessionCreator.
+    # The module of a subclass may not have a ChiefSessionCreator.
     if not isinstance(call.func, ast.Attribute) or view.module.name_of(call.func) != _CREATED:
         yield view.notice(call, reason=_NO_CREATOR, todo=_CREATOR_ADVICE, severity="blocking")
         return

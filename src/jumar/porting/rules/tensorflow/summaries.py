@@ -1,4 +1,4 @@
-"""Summaries that are computed with every step."""
+"""Summaries that are computed in every step."""
 
 import ast
 from collections.abc import Iterator
@@ -33,12 +33,12 @@ _COST_ADVICE = Text(
     "或使用 NPUEstimatorSpec(host_call=...)",
 )
 _INSIDE = Text(
-    en="a summary within a loop of the graph is a host operation in the middle of what runs on the "
+    en="a summary within a loop of the graph is a host operation that interrupts execution on the "
     "device",
     zh="图内循环中的 summary 是主机侧算子，会打断设备上的执行",
 )
 _INSIDE_ADVICE = Text(
-    en="return the value from the loop, and summarise it there",
+    en="return the value from the loop, and summarise it outside",
     zh="将该值从循环中返回，在循环外写 summary",
 )
 
@@ -49,7 +49,7 @@ _INSIDE_ADVICE = Text(
     source="ModelZoo-TensorFlow: FaceBoxes_ID1074, Transformer_ID2361, NIMA_ID0158",
 )
 def summaries(_: ast.Module, view: View) -> Iterator[Change]:
-    """Report the summaries once per module: where they are merged, if they are."""
+    """Report summaries once per module, if possible where they are merged."""
     calls: list[tuple[ast.Call, str]] = []
     loop_functions: set[str] = set()
     merges: list[ast.Call] = []
@@ -62,10 +62,8 @@ def summaries(_: ast.Module, view: View) -> Iterator[Change]:
         elif name in _MERGES:
             merges.append(node)
         elif name in _LOOPS:
-            loop_functions |= {value.id for value in node.args if isinstance(value, ast.Name)}
-            loop_functions |= {
-                word.value.id for word in node.keywords if isinstance(word.value, ast.Name)
-            }
+            values = [*node.args, *(passed.value for passed in node.keywords)]
+            loop_functions |= {value.id for value in values if isinstance(value, ast.Name)}
     outside: list[tuple[ast.Call, str]] = []
     for call, name in calls:
         function = view.module.function(call)

@@ -1,4 +1,4 @@
-"""TPUEstimator runs off the TPU, with a configuration for the NPU."""
+"""TPUEstimator runs without a TPU, with a configuration for the NPU."""
 
 import ast
 from collections.abc import Iterator
@@ -16,19 +16,19 @@ from jumar.porting.rules.tensorflow.estimator_plan import (
 
 _FLAGS = {"use_tpu": 4, "eval_on_tpu": 9, "export_to_tpu": 10}
 _OFF = Text(
-    en="with these flags TPUEstimator is an Estimator that still gives params['batch_size'] to "
-    "the input function; npu_run_config_init puts NpuOptimizer into its configuration",
+    en="with these flags, TPUEstimator is an Estimator that still passes params['batch_size'] to "
+    "the input function; npu_run_config_init adds NpuOptimizer to its configuration",
     zh="关闭这些开关后 TPUEstimator 等同于 Estimator，且仍向输入函数提供 params['batch_size']；"
     "npu_run_config_init 在其配置中加入 NpuOptimizer",
 )
-_DONE = Text(en="it is off the TPU already", zh="已关闭 TPU")
+_DONE = Text(en="it already runs without a TPU", zh="已关闭 TPU")
 _STARRED = Text(
-    en="the arguments come from * or **, so they are not visible here",
+    en="arguments are passed with * or **: they are not visible here",
     zh="参数由 * 或 ** 传入，此处无法判断",
 )
 _STARRED_ADVICE = Text(
     en="pass use_tpu=False, eval_on_tpu=False, export_to_tpu=False and "
-    "config=npu_run_config_init(run_config=...) where the arguments are made",
+    "config=npu_run_config_init(run_config=...) where the arguments are created",
     zh="在构造参数的位置传入 use_tpu=False、eval_on_tpu=False、export_to_tpu=False 以及 "
     "config=npu_run_config_init(run_config=...)",
 )
@@ -37,14 +37,14 @@ _STARRED_ADVICE = Text(
 @rule(
     "tpu-estimator",
     title=Text(
-        en="TPUEstimator runs off the TPU with NpuOptimizer",
+        en="TPUEstimator runs without a TPU, with NpuOptimizer",
         zh="TPUEstimator 关闭 TPU 并加入 NpuOptimizer",
     ),
     source="ModelZoo-TensorFlow, BertBase_Google_ID0631; tpu_estimator.py of TensorFlow 1.15",
     calls=(TPU_ESTIMATOR,),
 )
 def tpu_estimator(call: ast.Call, view: View) -> Iterator[Change]:
-    """Switch the three flags off, and give the configuration to `npu_run_config_init`."""
+    """Disable the three flags, and wrap the configuration in `npu_run_config_init`."""
     if is_open(call):
         yield view.notice(
             call, reason=_STARRED, todo=_STARRED_ADVICE, severity="blocking", confidence="likely"

@@ -1,4 +1,4 @@
-"""The TPU's RunConfig carries the session options of the port."""
+"""The TPU's RunConfig gets the session options of the port."""
 
 import ast
 from collections.abc import Iterator
@@ -15,18 +15,17 @@ from jumar.porting.rules.tensorflow.estimator_plan import (
 from jumar.porting.script.nodes import walk
 
 _LOOP = Text(
-    en="iterations_per_loop of TPUConfig has no effect off the TPU: each session.run is one step",
+    en="iterations_per_loop of TPUConfig has no effect without a TPU: each session.run is one step",
     zh="TPUConfig 的 iterations_per_loop 在非 TPU 上无效：每次 session.run 只执行一步",
 )
 _LOOP_ADVICE = Text(
-    en="for a loop on the device rewrite the model to NPUEstimator with "
-    "NPURunConfig(iterations_per_loop=...); then params['batch_size'], eval_metrics and "
-    "scaffold_fn are yours to pass",
+    en="for a loop on the device, use NPUEstimator with NPURunConfig(iterations_per_loop=...); "
+    "you then have to pass params['batch_size'], eval_metrics and scaffold_fn yourself",
     zh="如需设备侧循环，请改用 NPUEstimator 与 NPURunConfig(iterations_per_loop=...)；"
     "此时 params['batch_size']、eval_metrics 与 scaffold_fn 需自行传递",
 )
 _SESSION = Text(
-    en="the options of the port go into the session's configuration of this RunConfig",
+    en="the port's options are added to the session's configuration in this RunConfig",
     zh="移植选项写入该 RunConfig 的会话配置",
 )
 
@@ -34,14 +33,14 @@ _SESSION = Text(
 @rule(
     "tpu-run-config",
     title=Text(
-        en="The TPU's RunConfig carries the options of the port",
+        en="The TPU's RunConfig gets the options of the port",
         zh="TPU RunConfig 携带移植选项",
     ),
     source="tpu_config.py of TensorFlow 1.15",
     calls=(TPU_RUN_CONFIG,),
 )
 def tpu_run_config(call: ast.Call, view: View) -> Iterator[Change]:
-    """Add the session's options; report a loop that the NPU does not run."""
+    """Add the session's options; report a loop that has no effect on the NPU."""
     for node in walk(call):
         if isinstance(node, ast.Call) and node is not call:
             loops = argument(node, "iterations_per_loop", 0)

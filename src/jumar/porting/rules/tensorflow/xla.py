@@ -1,4 +1,4 @@
-"""XLA and the NPU's graph engine are two compilers for one graph: XLA is switched off."""
+"""XLA is disabled: it and the NPU's graph engine are two compilers for the same graph."""
 
 import ast
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _COMPILES = (
 )
 _LEVELS = ("tensorflow.OptimizerOptions.ON_1", "tensorflow.OptimizerOptions.ON_2")
 _OFF = Text(
-    en="XLA and the NPU's graph engine are mutually exclusive: XLA is off",
+    en="XLA and the NPU's graph engine are mutually exclusive: XLA is disabled",
     zh="XLA 与 NPU 图引擎互斥：关闭 XLA",
 )
 _COMPILE = Text(
@@ -30,8 +30,8 @@ _COMPILE = Text(
     zh="这部分图由 XLA 编译，NPU 无法执行",
 )
 _COMPILE_ADVICE = Text(
-    en="call the function itself: xla.compile(f, inputs) returns what f(*inputs) returns, a single "
-    "tensor as a list of one",
+    en="call the function itself: xla.compile(f, inputs) returns the result of f(*inputs), a "
+    "single tensor as a list of one",
     zh="直接调用该函数：xla.compile(f, inputs) 返回 f(*inputs) 的结果，"
     "单个张量时返回只含一个元素的列表",
 )
@@ -39,12 +39,12 @@ _COMPILE_ADVICE = Text(
 
 @rule(
     "xla",
-    title=Text(en="XLA is switched off", zh="关闭 XLA"),
+    title=Text(en="XLA is disabled", zh="关闭 XLA"),
     source="npu_init.py of Ascend/tensorflow; TensorFlow 1.15 migration guide of CANN",
     nodes=(ast.Call, ast.Assign, ast.Attribute, ast.keyword),
 )
 def xla(node: ast.Call | ast.Assign | ast.Attribute | ast.keyword, view: View) -> Iterator[Change]:
-    """Turn every switch of XLA off."""
+    """Disable XLA wherever the script enables it."""
     if isinstance(node, ast.Call):
         yield from _call(node, view)
     elif isinstance(node, ast.Attribute):
@@ -75,16 +75,16 @@ def _call(call: ast.Call, view: View) -> Iterator[Change]:
     if name in _COMPILES:
         yield view.notice(call, reason=_COMPILE, todo=_COMPILE_ADVICE, severity="blocking")
     elif name in _SCOPES:
-        yield from _switched_off(call, "compile_ops", 0, view)
+        yield from _disabled(call, "compile_ops", 0, view)
     elif name == "tensorflow.config.optimizer.set_jit":
-        yield from _switched_off(call, "enabled", 0, view)
+        yield from _disabled(call, "enabled", 0, view)
     elif name == "tensorflow.function":
         value = argument(call, "experimental_compile")
         if value is not None and not _is_false(value):
             yield view.rewrite(call, replace(view.module, value, "False"), reason=_OFF)
 
 
-def _switched_off(call: ast.Call, name: str, position: int, view: View) -> Iterator[Change]:
+def _disabled(call: ast.Call, name: str, position: int, view: View) -> Iterator[Change]:
     value = argument(call, name, position)
     if value is None:
         if is_open(call):

@@ -57,7 +57,8 @@ _PADDED = Text(
 )
 _PADDED_ADVICE = Text(
     en="use fixed sizes in padded_shapes, and filter or truncate longer elements; or declare "
-    'ranges: dynamic_input, dynamic_graph_execute_mode="dynamic_execute" and dynamic_inputs_shape_range',
+    'ranges: dynamic_input, dynamic_graph_execute_mode="dynamic_execute" and '
+    "dynamic_inputs_shape_range",
     zh="padded_shapes 改为固定值，并过滤或截断更长的样本；或声明形状范围：dynamic_input、"
     'dynamic_graph_execute_mode="dynamic_execute"、dynamic_inputs_shape_range',
 )

@@ -3,7 +3,7 @@
 import pytest
 
 from jumar.porting.options import PortOptions
-from jumar.porting.rewriting.concerned import may_concern
+from jumar.porting.rewriting.concerned import rules_may_apply
 from jumar.porting.script.source import SourceText
 
 
@@ -20,5 +20,5 @@ def test_script_is_examined_if_it_mentions_its_library(
     text: str, tensorflow: bool, torch: bool
 ) -> None:
     source = SourceText(text)
-    assert may_concern(source, PortOptions()) is tensorflow
-    assert may_concern(source, PortOptions(source="torch")) is torch
+    assert rules_may_apply(source, PortOptions()) is tensorflow
+    assert rules_may_apply(source, PortOptions(source="torch")) is torch

@@ -254,7 +254,7 @@ def is_npu_name(dotted: str) -> bool:
     `npu_bridge.npu_init.util.set_iteration_per_loop`; attributes of classes are not recorded.
 
     Args:
-        dotted: The full name, starting with `npu_bridge` or `hccl`.
+        dotted: The full_name name, starting with `npu_bridge` or `hccl`.
     """
     parts = dotted.split(".")
     if any(module == dotted or module.startswith(dotted + ".") for module in NPU_NAMES):
@@ -271,10 +271,10 @@ def _is_name_of(module: str, name: str, rest: list[str]) -> bool:
         return False
     if not rest:
         return True
-    full = f"{module}.{name}"
+    full_name = f"{module}.{name}"
     if module == "npu_bridge.npu_init" and name in _FOREIGN:
         return True
-    target = _RENAMED.get(full, full)
+    target = _RENAMED.get(full_name, full_name)
     if target in OPERATOR_HANDLES:
         return len(rest) == 1 and rest[0] in NPU_OPERATORS
     if target not in NPU_NAMES:

@@ -126,7 +126,7 @@ class PositionMap:
         """The position of an offset in the source."""
         return self._old.place(offset)
 
-    def after(self, offset: int) -> Place:
+    def position_after(self, offset: int) -> Place:
         """The position in the new text of an offset in the source."""
         count = bisect_right(self._spans, offset, key=lambda span: span[0])
         if not count:
@@ -135,13 +135,13 @@ class PositionMap:
         # Text inserted at the offset precedes it.
         return self._new.place(new_start if offset < end else new_end + offset - end)
 
-    def before(self, place: Place) -> Place:
+    def position_before(self, place: Place) -> Place:
         """The position in the source of a position in the new text."""
         starts = self._new.starts
         start = starts[min(place.line, len(starts)) - 1]
-        return self._old.place(self.back(start + place.column - 1))
+        return self._old.place(self.offset_before(start + place.column - 1))
 
-    def back(self, offset: int) -> int:
+    def offset_before(self, offset: int) -> int:
         """The offset in the source of an offset in the new text."""
         count = bisect_right(self._spans, offset, key=lambda span: span[2])
         if not count:
@@ -164,7 +164,7 @@ class Converted:
 
     def place_before(self, place: Place) -> Place:
         """The position in the Python 2 source of a position in the converted text."""
-        return self.moves.before(place)
+        return self.moves.position_before(place)
 
 
 def to_python3(text: str) -> Converted | None:
@@ -177,9 +177,9 @@ def to_python3(text: str) -> Converted | None:
         The converted source; None if it has to be converted by hand.
     """
     # The Python 2 parser is slow to load, and few files need it.
-    from jumar.porting.python2.statements import rewritings
+    from jumar.porting.python2.statements import candidate_rewrites
 
-    for rewrites in rewritings(text):
+    for rewrites in candidate_rewrites(text):
         changes = [change for rewrite in rewrites for change in rewrite.changes]
         new = applied(text, changes)
         tree = _tree(new)
@@ -230,7 +230,7 @@ def _converted(
             _edit(text, rewrite, rewrites, moves)
             for rewrite in sorted(rewrites, key=lambda rewrite: (rewrite.start, -rewrite.end))
         ),
-        findings=python2_findings(surveyed, new, moves.before, divisions=divisions),
+        findings=python2_findings(surveyed, new, moves.position_before, divisions=divisions),
         moves=moves,
     )
 
@@ -242,7 +242,7 @@ def _with_renames(
     moves = PositionMap(text, new, [change for rewrite in rewrites for change in rewrite.changes])
     renamings: list[Rewrite] = []
     for rewrite in renames(surveyed, new, lambda _: False):
-        start, end = (moves.back(offset) for offset in (rewrite.start, rewrite.end))
+        start, end = (moves.offset_before(offset) for offset in (rewrite.start, rewrite.end))
         if text[start:end] != new[rewrite.start : rewrite.end]:
             continue
         shift = start - rewrite.start
@@ -276,7 +276,7 @@ def _edit(text: str, rewrite: Rewrite, rewrites: Sequence[Rewrite], moves: Posit
     return Edit(
         rule=rewrite.rule,
         place=moves.place(rewrite.start),
-        place_after=moves.after(rewrite.start),
+        place_after=moves.position_after(rewrite.start),
         before=_short(before),
         after=_short(applied(before, inside)),
         reason=reason,

@@ -182,10 +182,10 @@ class _Search:
             if node.level:
                 return
             for alias in node.names:
-                full = f"{node.module}.{alias.name}"
-                if full in ATTRIBUTES:
+                full_name = f"{node.module}.{alias.name}"
+                if full_name in ATTRIBUTES:
                     yield self._removed(
-                        "python2-attribute", node, full, ATTRIBUTES[full], "certain"
+                        "python2-attribute", node, full_name, ATTRIBUTES[full_name], "certain"
                     )
         names = (
             [alias.name for alias in node.names]
@@ -198,9 +198,11 @@ class _Search:
 
     def _attributes(self, node: ast.Attribute) -> Iterator[Finding]:
         owner = node.value.id if isinstance(node.value, ast.Name) else ""
-        full = f"{owner}.{node.attr}"
-        if full in ATTRIBUTES and owner in self._modules:
-            yield self._removed("python2-attribute", node, full, ATTRIBUTES[full], "likely")
+        full_name = f"{owner}.{node.attr}"
+        if full_name in ATTRIBUTES and owner in self._modules:
+            yield self._removed(
+                "python2-attribute", node, full_name, ATTRIBUTES[full_name], "likely"
+            )
         elif node.attr in METHODS and owner not in COMPATIBLE:
             yield self._removed(
                 "python2-dictionary", node, f".{node.attr}", METHODS[node.attr], "likely"

@@ -44,7 +44,7 @@ def _driver(print_statement: bool) -> tuple[Any, dict[int, str]]:
     return Driver(grammar, convert=convert), grammar.number2symbol
 
 
-def rewritings(text: str) -> Iterator[Sequence[Rewrite]]:
+def candidate_rewrites(text: str) -> Iterator[Sequence[Rewrite]]:
     """Yield ways to rewrite a Python 2 source, the likeliest first; the caller checks the result.
 
     Args:
@@ -93,18 +93,18 @@ class _Source:
         *_, last = (leaf for leaf in node.leaves() if leaf.value)
         return self.starts[last.lineno - 1] + last.column + len(last.value)
 
-    def of(self, node: Node) -> str:
+    def text_of(self, node: Node) -> str:
         return self.text[self.start(node) : self.end(node)]
 
-    def between(self, left: Node, right: Node, text: str) -> Change:
+    def replacement_between(self, left: Node, right: Node, text: str) -> Change:
         """New text for the span between two nodes."""
         return Change(start=self.end(left), end=self.start(right), text=text)
 
-    def behind(self, node: Node, text: str) -> Change:
+    def insertion_after(self, node: Node, text: str) -> Change:
         end = self.end(node)
         return Change(start=end, end=end, text=text)
 
-    def instead(self, node: Node, text: str) -> Change:
+    def replacement(self, node: Node, text: str) -> Change:
         return Change(start=self.start(node), end=self.end(node), text=text)
 
     def is_tuple(self, node: Node) -> bool:
@@ -142,13 +142,13 @@ _Found = tuple[str, list[Change]] | None
 def _leaf(leaf: Node, source: _Source, print_statement: bool) -> _Found:
     value: str = leaf.value
     if value == "<>":
-        return "python2-ne", [source.instead(leaf, "!=")]
+        return "python2-ne", [source.replacement(leaf, "!=")]
     number = re.fullmatch(r"(0[xXbBoO]\w+?|\d+)([lL]?)", value)
     if number:
         digits = number[1]
         if re.fullmatch("0[0-7]+", digits) and digits.strip("0"):
             digits = f"0o{digits.lstrip('0')}"
-        return ("python2-number", [source.instead(leaf, digits)]) if digits != value else None
+        return ("python2-number", [source.replacement(leaf, digits)]) if digits != value else None
     if re.match("[uU][rR]['\"]", value):
         # Python 2 interprets these escapes even in raw strings; Python 3 does not.
         if re.search(r"\\[uU]", value):
@@ -157,7 +157,7 @@ def _leaf(leaf: Node, source: _Source, print_statement: bool) -> _Found:
         return "python2-string", [Change(start=start, end=start + 1, text="")]
     if value == "print" and source.kind(leaf.parent) != "print_stmt":
         if print_statement:
-            return "python2-print", [source.behind(leaf, "()")]
+            return "python2-print", [source.insertion_after(leaf, "()")]
         if re.match(r"\s*>>", source.text[source.end(leaf) :][:80]):
             raise _NotSafe
     return None
@@ -170,7 +170,7 @@ def _print(node: Node, source: _Source) -> _Found:
         target = rest[1]
         if any(_rewrites(target, source, True)):
             raise _NotSafe
-        end = f"file={source.of(target)}"
+        end = f"file={source.text_of(target)}"
         first = rest[1:]
         rest = rest[3:]
     else:
@@ -182,24 +182,24 @@ def _print(node: Node, source: _Source) -> _Found:
         return None
     if not rest:
         # `print >>file` prints an empty line.
-        opening = source.between(keyword, first[0], "(file=")
-        return "python2-print", [opening, source.behind(first[0], ")")]
+        opening = source.replacement_between(keyword, first[0], "(file=")
+        return "python2-print", [opening, source.insertion_after(first[0], ")")]
     arguments = rest[:-1] if trailing else rest
     options = [*(["end=' '"] if trailing else []), *([end] if end else [])]
     closing = "".join(f", {option}" for option in options) + ")"
     return "python2-print", [
-        source.between(keyword, arguments[0], "("),
+        source.replacement_between(keyword, arguments[0], "("),
         Change(start=source.end(arguments[-1]), end=source.end(last), text=closing),
     ]
 
 
 def _except(node: Node, source: _Source) -> _Found:
-    if len(node.children) != 4 or source.of(node.children[2]) != ",":
+    if len(node.children) != 4 or source.text_of(node.children[2]) != ",":
         return None
     _, caught, _, target = node.children
     if not target.children and target.value.isidentifier():
-        return "python2-except", [source.between(caught, target, " as ")]
-    if not re.fullmatch(r"[\[(][\w\s,]+[\])]", source.of(target)):
+        return "python2-except", [source.replacement_between(caught, target, " as ")]
+    if not re.fullmatch(r"[\[(][\w\s,]+[\])]", source.text_of(target)):
         raise _NotSafe
     name = "error"
     while re.search(rf"\b{name}\b", source.text):
@@ -214,7 +214,7 @@ def _except(node: Node, source: _Source) -> _Found:
         separator = newline + indent
     else:
         start, separator = source.start(body), "; "
-    assign = f"{source.of(target)} = {name}.args{separator}"
+    assign = f"{source.text_of(target)} = {name}.args{separator}"
     return "python2-except", [
         Change(start=source.end(caught), end=source.end(target), text=f" as {name}"),
         Change(start=start, end=start, text=assign),
@@ -222,30 +222,30 @@ def _except(node: Node, source: _Source) -> _Found:
 
 
 def _raise(node: Node, source: _Source) -> _Found:
-    if len(node.children) < 4 or source.of(node.children[2]) != ",":
+    if len(node.children) < 4 or source.text_of(node.children[2]) != ",":
         return None
     _, kind, _, value, *trace = node.children
-    if source.in_parentheses(kind) or re.match("['\"]", source.of(kind).lstrip("uUrRbB")):
+    if source.in_parentheses(kind) or re.match("['\"]", source.text_of(kind).lstrip("uUrRbB")):
         raise _NotSafe
-    if source.of(value) == "None":
+    if source.text_of(value) == "None":
         # A caught object is raised again unchanged; a class is called without arguments.
-        parentheses = "()" if source.of(kind).rpartition(".")[2][:1].isupper() else ""
+        parentheses = "()" if source.text_of(kind).rpartition(".")[2][:1].isupper() else ""
         changes = [Change(start=source.end(kind), end=source.end(value), text=parentheses)]
     elif source.in_parentheses(value):
-        changes = [source.between(kind, value, "")]
+        changes = [source.replacement_between(kind, value, "")]
     else:
-        changes = [source.between(kind, value, "("), source.behind(value, ")")]
+        changes = [source.replacement_between(kind, value, "("), source.insertion_after(value, ")")]
     if trace:
-        opening = source.between(value, trace[1], ".with_traceback(")
+        opening = source.replacement_between(value, trace[1], ".with_traceback(")
         closing = changes.pop() if changes[-1].start == opening.start else None
         if closing:
             opening = replace(opening, text=closing.text + opening.text)
-        elif changes[-1].end == opening.start and source.of(value) == "None":
+        elif changes[-1].end == opening.start and source.text_of(value) == "None":
             previous = changes.pop()
             opening = Change(
                 start=previous.start, end=opening.end, text=previous.text + ".with_traceback("
             )
-        changes += [opening, source.behind(trace[1], ")")]
+        changes += [opening, source.insertion_after(trace[1], ")")]
     return "python2-raise", changes
 
 
@@ -254,12 +254,12 @@ def _exec(node: Node, source: _Source) -> _Found:
     if not operands and source.in_parentheses(code):
         # Python 2 also accepts code and its namespaces in parentheses.
         return None
-    changes = [source.between(keyword, code, "(")]
+    changes = [source.replacement_between(keyword, code, "(")]
     previous = code
     for operand in operands[1::2]:
-        changes.append(source.between(previous, operand, ", "))
+        changes.append(source.replacement_between(previous, operand, ", "))
         previous = operand
-    return "python2-exec", [*changes, source.behind(previous, ")")]
+    return "python2-exec", [*changes, source.insertion_after(previous, ")")]
 
 
 def _backquotes(node: Node, source: _Source) -> _Found:
@@ -268,8 +268,8 @@ def _backquotes(node: Node, source: _Source) -> _Found:
         return None
     several = source.kind(inner) == "testlist1"
     return "python2-repr", [
-        source.instead(first, "repr((" if several else "repr("),
-        source.instead(last, "))" if several else ")"),
+        source.replacement(first, "repr((" if several else "repr("),
+        source.replacement(last, "))" if several else ")"),
     ]
 
 

@@ -34,18 +34,18 @@ def divisions_of_integers(tree_nodes: Sequence[ast.AST]) -> set[ast.BinOp]:
 
 def _scopes(tree: ast.AST) -> Iterator[tuple[ast.AST, list[ast.AST]]]:
     """Each scope with its nodes, except those of nested scopes."""
-    waiting: list[ast.AST] = [tree]
-    while waiting:
-        scope = waiting.pop()
+    pending_scopes: list[ast.AST] = [tree]
+    while pending_scopes:
+        scope = pending_scopes.pop()
         nodes: list[ast.AST] = []
-        inside = children(scope)
-        while inside:
-            node = inside.pop()
+        pending = children(scope)
+        while pending:
+            node = pending.pop()
             nodes.append(node)
             if isinstance(node, _Scope):
-                waiting.append(node)
+                pending_scopes.append(node)
             else:
-                inside += children(node)
+                pending += children(node)
         yield scope, nodes
 
 

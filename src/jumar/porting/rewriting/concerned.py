@@ -5,7 +5,7 @@ import re
 from jumar.porting.options import PortOptions
 from jumar.porting.script.source import SourceText
 
-_CONCERNED = {
+_WORDS = {
     "tensorflow": re.compile(
         r"tensorflow|\btf\b|keras|horovod|\bhvd\b|slim|npu_|CUDA|gelu"
         # A script that trains a model of another module may name neither library.
@@ -21,6 +21,6 @@ _CONCERNED = {
 """Files without any of these words are skipped: most files of a tree use neither library."""
 
 
-def may_concern(source: SourceText, options: PortOptions) -> bool:
+def rules_may_apply(source: SourceText, options: PortOptions) -> bool:
     """Whether a script mentions anything that the rules port; others are not even parsed."""
-    return _CONCERNED[options.source].search(source.text) is not None
+    return _WORDS[options.source].search(source.text) is not None

@@ -24,7 +24,7 @@ def replace(module: Module, node: ast.AST, text: str) -> Replacement:
 
 
 def wrap(module: Module, node: ast.AST, before: str, after: str) -> tuple[Replacement, Replacement]:
-    """Insert text before and after an expression, whatever other edits do within it."""
+    """Insert text before and after an expression, regardless of other edits within it."""
     start, end = module.span(node)
     width = end - start
     return (

@@ -16,7 +16,7 @@ from jumar.porting.rewriting.applying import (
     ordered,
 )
 from jumar.porting.rewriting.changes import Change, Leave, Notice, Replacement, Rewrite
-from jumar.porting.rewriting.concerned import may_concern
+from jumar.porting.rewriting.concerned import rules_may_apply
 from jumar.porting.rewriting.emptied import empty_branches
 from jumar.porting.rewriting.placing import addition, import_lines
 from jumar.porting.rewriting.prelude import prelude
@@ -100,7 +100,7 @@ def port_file(
         options: The port's options.
         force: Whether to apply the rules even if the script mentions nothing that they port.
     """
-    if not force and not may_concern(source, options):
+    if not force and not rules_may_apply(source, options):
         return FileReport(path=path, status="unchanged")
     try:
         module = project.parsed(source.text, path)
@@ -111,7 +111,7 @@ def port_file(
         module = None
         converted = to_python3(source.text) if isinstance(error, SyntaxError) else None
         if converted is None:
-            return FileReport(path=path, status="unreadable", note=_why(error))
+            return FileReport(path=path, status="unreadable", note=_unreadable_note(error))
     if converted is not None:
         module = Module(converted.text, path, project)
     assert module is not None
@@ -315,7 +315,7 @@ class _History:
         start += len(before) - len(before.lstrip())
         new_start += len(after) - len(after.lstrip())
         final = self._final(number + 1, new_start) if after.strip() else None
-        if after.strip() == "pass" and not self._has_at("pass", final):
+        if after.strip() == "pass" and not self._has_text_at("pass", final):
             # A later round has removed the empty branch.
             after, final = "", None
         return Edit(
@@ -329,7 +329,7 @@ class _History:
             source=rule.source,
         )
 
-    def _has_at(self, text: str, place: Place | None) -> bool:
+    def _has_text_at(self, text: str, place: Place | None) -> bool:
         """Whether the last text has some text at a place."""
         if place is None:
             return False
@@ -397,7 +397,7 @@ def _parsed(text: str) -> ast.Module | None:
         return None
 
 
-def _why(error: BaseException) -> Text:
+def _unreadable_note(error: BaseException) -> Text:
     if isinstance(error, SyntaxError):
         return Text(
             en="neither Python 3 nor Python 2 that can be converted safely: "

@@ -24,7 +24,7 @@ class Rule:
     Args:
         id: The rule's name, such as `session-config`.
         title: What the rule does, in one line.
-        source: Where the knowledge comes from.
+        source: The documents or code that the rule is based on.
         calls: Qualified names; the rule sees each call of one, or of a class that inherits from
             one. `tensorflow.train.*` stands for all names below it.
         references: Qualified names; the rule sees each expression that refers to one.

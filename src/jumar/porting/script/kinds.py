@@ -161,13 +161,13 @@ class Kinds:
         if isinstance(node, ast.Call):
             return self._call(node, depth)
         if isinstance(node, ast.Name):
-            return self._agreed(
+            return self._common_kind(
                 [self._bound(binding, depth) for binding in self.module.bindings(node)]
             )
         if isinstance(node, ast.Attribute):
             return self._attribute(node, depth)
         if isinstance(node, ast.IfExp):
-            return self._agreed([self._of(node.body, depth), self._of(node.orelse, depth)])
+            return self._common_kind([self._of(node.body, depth), self._of(node.orelse, depth)])
         if isinstance(node, ast.BoolOp):
             return self._of(node.values[-1], depth)
         return _UNKNOWN
@@ -184,7 +184,7 @@ class Kinds:
             if name.startswith("tree:"):
                 return self._returned(name, depth)
         elif class_nodes := self._classes_of(node.func, depth):
-            return self._agreed(
+            return self._common_kind(
                 [
                     kind_of_call(module.name_of(class_node) or "") or _UNKNOWN
                     for module, class_node in class_nodes
@@ -230,14 +230,14 @@ class Kinds:
             # Undecided while it is being resolved: otherwise a function that returns itself in many
             # places would be followed in every order.
             self._returns[name] = _UNDECIDED
-            kind = self._returned_anew(name, depth)
+            kind = self._compute_returned(name, depth)
             if kind == _UNDECIDED:
                 del self._returns[name]
                 return kind
             self._returns[name] = kind
         return self._returns[name]
 
-    def _returned_anew(self, name: str, depth: int) -> str:
+    def _compute_returned(self, name: str, depth: int) -> str:
         module, node = self.module.definition(name)
         if module is None or not isinstance(node, ast.FunctionDef):
             return _UNKNOWN
@@ -259,7 +259,7 @@ class Kinds:
             and inner.value is not None
             and self.module.function(inner) is function
         ]
-        return self._agreed([self._of(value, depth) for value in returned_values])
+        return self._common_kind([self._of(value, depth) for value in returned_values])
 
     def _method(self, call: ast.Call, depth: int) -> str:
         """The kind of the value that a method of a class of the tree returns."""
@@ -279,7 +279,7 @@ class Kinds:
                 class_node = self.module.class_of(node)
                 if class_node is None:
                     return []
-                return [(self.module, class_node), *self._above(class_node)]
+                return [(self.module, class_node), *self._ancestors(class_node)]
             bindings = self.module.bindings(node)
             values = [binding.value for binding in bindings if binding.kind == "assignment"]
             if len(values) == len(bindings) == 1 and values[0] is not None:
@@ -296,7 +296,7 @@ class Kinds:
             if module is not None and isinstance(node, ast.ClassDef)
         ]
 
-    def _above(self, class_node: ast.ClassDef) -> list[tuple[Module, ast.ClassDef]]:
+    def _ancestors(self, class_node: ast.ClassDef) -> list[tuple[Module, ast.ClassDef]]:
         return [
             definition
             for base in class_node.bases
@@ -332,7 +332,7 @@ class Kinds:
             passed_values |= dict(zip(names, call.args, strict=False))
             if node.arg in passed_values:
                 kinds.append(self._of(passed_values[node.arg], depth))
-        return self._agreed(kinds)
+        return self._common_kind(kinds)
 
     def _attribute(self, node: ast.Attribute, depth: int) -> str:
         """The kind of `self.name` or `thing.name`, if all assignments in the class agree."""
@@ -343,7 +343,9 @@ class Kinds:
         return _UNKNOWN
 
     def _assigned(self, class_node: ast.ClassDef, name: str, depth: int) -> str:
-        return self._agreed([self._of(value, depth) for value in self._values(class_node, name)])
+        return self._common_kind(
+            [self._of(value, depth) for value in self._values(class_node, name)]
+        )
 
     def _values(self, class_node: ast.ClassDef, name: str) -> list[ast.expr]:
         """The values that a class assigns to an attribute, besides None."""
@@ -357,7 +359,7 @@ class Kinds:
             self._attributes[class_node] = assigned_values
         return [value for value in self._attributes[class_node].get(name, []) if not is_none(value)]
 
-    def _agreed(self, kinds: list[str]) -> str:
+    def _common_kind(self, kinds: list[str]) -> str:
         known_kinds = {kind for kind in kinds if kind != _UNDECIDED}
         if len(known_kinds) == 1:
             return known_kinds.pop()

@@ -84,8 +84,8 @@ class Scopes:
         self._fill()
         for name, scope in self._names.items():
             if isinstance(name.ctx, ast.Load):
-                home = self._home(name.id, scope) or self.module
-                home.references[name.id].append(name)
+                binding_scope = self._binding_scope(name.id, scope) or self.module
+                binding_scope.references[name.id].append(name)
 
     def binds(self, name: str) -> bool:
         """Whether any scope of the module binds a name."""
@@ -93,8 +93,8 @@ class Scopes:
 
     def lookup(self, name: ast.Name) -> tuple[Scope | None, list[Binding]]:
         """The scope that binds a name at a position, and its bindings there."""
-        home = self._home(name.id, self._names.get(name, self.module))
-        return home, home.bindings[name.id] if home else []
+        binding_scope = self._binding_scope(name.id, self._names.get(name, self.module))
+        return binding_scope, binding_scope.bindings[name.id] if binding_scope else []
 
     def scope_of(self, node: ast.AST) -> Scope:
         """The innermost scope around a node; for a function or class, the scope that it opens."""
@@ -112,7 +112,7 @@ class Scopes:
             yield current
             current = self.parents.get(current)
 
-    def _home(self, name: str, scope: Scope) -> Scope | None:
+    def _binding_scope(self, name: str, scope: Scope) -> Scope | None:
         current: Scope | None = scope
         innermost = True
         while current is not None:
@@ -186,7 +186,7 @@ class Scopes:
                 scope.elsewhere[name] = (
                     self.module
                     if isinstance(node, ast.Global)
-                    else (scope.parent and self._home(name, scope.parent)) or self.module
+                    else (scope.parent and self._binding_scope(name, scope.parent)) or self.module
                 )
         elif isinstance(node, ast.ExceptHandler) and node.name:
             scope.bindings[node.name].append(Binding("other", node))

@@ -40,21 +40,21 @@ _MESSAGE_METHODS = frozenset(
 _MESSAGE_FUNCTIONS = re.compile(r"(?i)log|warn|print|error|exception|parser\.error")
 
 
-_CONCERNED: "WeakKeyDictionary[Module, bool]" = WeakKeyDictionary()
+_USES_TORCH: "WeakKeyDictionary[Module, bool]" = WeakKeyDictionary()
 
 
-def concerns_torch(module: Module) -> bool:
+def uses_torch(module: Module) -> bool:
     """Whether a script uses PyTorch, directly or through a module of the tree."""
-    if module not in _CONCERNED:
-        _CONCERNED[module] = bool(_IMPORTS.search(module.text)) or any(
+    if module not in _USES_TORCH:
+        _USES_TORCH[module] = bool(_IMPORTS.search(module.text)) or any(
             _IMPORTS.search(imported_module.text) for imported_module in _imported_modules(module)
         )
-    return _CONCERNED[module]
+    return _USES_TORCH[module]
 
 
-def may_concern_torch(module: Module) -> bool:
+def may_use_torch(module: Module) -> bool:
     """Whether a script in a PyTorch tree may use PyTorch: it does, or imports no other library."""
-    return not _RIVAL_IMPORTS.search(module.text) or concerns_torch(module)
+    return not _RIVAL_IMPORTS.search(module.text) or uses_torch(module)
 
 
 def replace_last_name(module: Module, node: ast.AST, old: str, new: str) -> Replacement | None:

@@ -13,7 +13,7 @@ from jumar.ground.paths import is_file, is_folder
 from jumar.porting.edits import FileReport, Finding, Place, Text, TreeReport
 from jumar.porting.options import PortOptions
 from jumar.porting.python2.conversion import to_python3, with_python3_names
-from jumar.porting.rewriting.concerned import may_concern
+from jumar.porting.rewriting.concerned import rules_may_apply
 from jumar.porting.rewriting.port_file import port_file
 from jumar.porting.rewriting.registry import rule_index
 from jumar.porting.script.project import MAX_SCRIPT_BYTES, Project
@@ -125,7 +125,7 @@ class ScriptPort:
     def _port(self, path: str) -> FileReport:
         source = decode(_checked(self._project.content(path)))
         starts = path in self._starting
-        if not starts and not may_concern(source, self._options):
+        if not starts and not rules_may_apply(source, self._options):
             return _python2(source, path, self._project)
         return port_file(source, path, self._project, self._options, force=starts)
 

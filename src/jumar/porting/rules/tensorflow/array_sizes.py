@@ -115,7 +115,7 @@ def _of_name(node: ast.Name, view: View, depth: int, visited: frozenset[str]) ->
         if isinstance(parent, ast.AugAssign):
             continue
         if binding.kind == "assignment" and binding.value is not None:
-            if _keeps(binding.value, node.id, view):
+            if _keeps_size(binding.value, node.id, view):
                 continue
             sizes.add(_samples(binding.value, view, depth + 1, visited | {node.id}))
         else:
@@ -123,7 +123,7 @@ def _of_name(node: ast.Name, view: View, depth: int, visited: frozenset[str]) ->
     return sizes.pop() if len(sizes) == 1 else None
 
 
-def _keeps(value: ast.expr, name: str, view: View) -> bool:
+def _keeps_size(value: ast.expr, name: str, view: View) -> bool:
     """Whether a value is the array of that name with the same number of samples."""
     current = value
     while True:
@@ -134,10 +134,12 @@ def _keeps(value: ast.expr, name: str, view: View) -> bool:
                 return False
             current = current.left
         elif isinstance(current, ast.Call) and isinstance(current.func, ast.Attribute):
-            full = view.module.name_of(current.func) or ""
-            if full in _KEEPING_FUNCTIONS and full != "numpy.expand_dims" and current.args:
+            function = view.module.name_of(current.func) or ""
+            if function in _KEEPING_FUNCTIONS and function != "numpy.expand_dims" and current.args:
                 current = current.args[0]
-            elif not full and (current.func.attr in _KEEPING_METHODS or _keeps_samples(current)):
+            elif not function and (
+                current.func.attr in _KEEPING_METHODS or _keeps_samples(current)
+            ):
                 current = current.func.value
             else:
                 return False

@@ -8,7 +8,7 @@ from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import delete
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.rules.tensorflow.concerned import is_concerned
+from jumar.porting.rules.tensorflow.concerned import uses_tensorflow
 from jumar.porting.rules.tensorflow.environment_variables import assigned_variable
 
 _XLA = ("TF_XLA_FLAGS", "XLA_FLAGS")
@@ -43,7 +43,7 @@ _PRECISION_ADVICE = Text(
 def compiler_variables(node: ast.Assign | ast.Expr, view: View) -> Iterator[Change]:
     """Delete the statement; report how to set the precision instead."""
     variable = assigned_variable(node, view)
-    if variable is None or variable[0] not in (*_XLA, *_MIXED) or not is_concerned(view):
+    if variable is None or variable[0] not in (*_XLA, *_MIXED) or not uses_tensorflow(view):
         return
     is_mixed = variable[0] in _MIXED
     if is_mixed and view.options.precision is None:

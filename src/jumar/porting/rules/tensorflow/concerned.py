@@ -1,4 +1,4 @@
-"""Whether a module uses TensorFlow at all."""
+"""Whether a module uses TensorFlow."""
 
 import ast
 import re
@@ -9,7 +9,7 @@ from jumar.porting.script.module import Module
 _LIBRARIES = ("tensorflow", "keras", "horovod", "tf_slim", "npu_bridge")
 
 
-def is_concerned(view: View) -> bool:
+def uses_tensorflow(view: View) -> bool:
     """Whether a module imports TensorFlow, or a module of the tree that does.
 
     Names that alone prove nothing (an environment variable, a configuration field) are attributed

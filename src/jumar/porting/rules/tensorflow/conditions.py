@@ -5,9 +5,9 @@ import re
 
 from jumar.porting.rewriting.editing import argument, literal
 from jumar.porting.rewriting.view import View
-from jumar.porting.rules.tensorflow.concerned import is_concerned
+from jumar.porting.rules.tensorflow.concerned import uses_tensorflow
 from jumar.porting.rules.tensorflow.cross_shard_optimizer import tests_for_tpu
-from jumar.porting.rules.tensorflow.host_sessions import host_only
+from jumar.porting.rules.tensorflow.host_sessions import is_host_only
 from jumar.porting.rules.tensorflow.training_scripts import trains
 from jumar.porting.script.expressions import is_none, last_name, names_within
 from jumar.porting.script.nodes import walk
@@ -37,9 +37,9 @@ def has_profiling(_: ast.AST, view: View) -> bool:
     return view.options.profiling
 
 
-def is_in_concerned_script(_: ast.AST, view: View) -> bool:
+def is_in_tensorflow_script(_: ast.AST, view: View) -> bool:
     """Whether the script uses TensorFlow at all."""
-    return is_concerned(view)
+    return uses_tensorflow(view)
 
 
 def is_called_directly(call: ast.Call, view: View) -> bool:
@@ -259,7 +259,7 @@ def stays_open(call: ast.Call, view: View) -> bool:
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return False
     target = statement.targets[0]
-    if not isinstance(target, ast.Name) or host_only(call, view):
+    if not isinstance(target, ast.Name) or is_host_only(call, view):
         return False
     scope, _ = view.module.scopes.lookup(target)
     return scope is not None and not any(

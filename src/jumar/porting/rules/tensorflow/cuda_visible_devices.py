@@ -8,7 +8,7 @@ from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import delete, literal, replace
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.rules.tensorflow.concerned import is_concerned
+from jumar.porting.rules.tensorflow.concerned import uses_tensorflow
 from jumar.porting.rules.tensorflow.environment_variables import assigned_variable, read_variable
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -69,11 +69,11 @@ def cuda_visible_devices(
 ) -> Iterator[Change]:
     """Select an NPU instead of a GPU; delete statements that select several GPUs."""
     if isinstance(node, ast.Subscript | ast.Call):
-        if read_variable(node, view) == _VISIBLE and is_concerned(view):
+        if read_variable(node, view) == _VISIBLE and uses_tensorflow(view):
             yield view.notice(node, reason=_READ, todo=_READ_ADVICE)
         return
     variable = assigned_variable(node, view)
-    if variable is None or not is_concerned(view):
+    if variable is None or not uses_tensorflow(view):
         return
     name, value = variable
     if name == _ORDER:

@@ -10,7 +10,7 @@ from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.conditions import is_mapped
 from jumar.porting.rules.tensorflow.input_purpose import purpose_of
-from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, knows_its_rank, rank_id, rank_size
+from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, queries_rank, rank_id, rank_size
 
 _REASON = Text(
     en="each rank reads every RANK_SIZE-th element, starting at its own index, before anything "
@@ -92,7 +92,7 @@ def dataset_shard(call: ast.Call, view: View) -> Iterator[Change]:
         return
     confidence: Confidence = "unsure" if use.purpose == "unknown" else "likely"
     if view.module.name_of(call.func) in _QUEUES:
-        if knows_its_rank(view):
+        if queries_rank(view):
             yield Leave(node=call, reason=_SHARDED)
             return
         yield view.notice(

@@ -8,7 +8,7 @@ from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.rules.tensorflow.concerned import is_concerned
+from jumar.porting.rules.tensorflow.concerned import uses_tensorflow
 from jumar.porting.script.nodes import walk
 
 _NAME = re.compile(r"(?i)grad|tower")
@@ -39,10 +39,10 @@ def distribution_towers(function: ast.FunctionDef, view: View) -> Iterator[Chang
 
     `gradients, variables = zip(*pairs)` is not reported: it splits the pairs of one optimizer.
     """
-    if not _NAME.search(function.name) or not is_concerned(view):
+    if not _NAME.search(function.name) or not uses_tensorflow(view):
         return
-    inside = walk(function)
-    calls = [node for node in inside if isinstance(node, ast.Call)]
+    nodes = walk(function)
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
     if not any(view.module.name_of(call.func) in _REDUCED for call in calls):
         return
     parameters = {argument.arg for argument in function.args.args}

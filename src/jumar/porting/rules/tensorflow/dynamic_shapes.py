@@ -65,7 +65,7 @@ def dynamic_shapes(call: ast.Call, view: View) -> Iterator[Change]:
     name = view.kinds.called(call) or ""
     with_default = name.endswith("with_default")
     shape = argument(call, "shape", 1)
-    if _is_text(call, view) or _serves(call, view):
+    if _is_text(call, view) or _is_serving_input(call, view):
         yield Leave(node=call, reason=_HOST)
         return
     if _is_switch(call, with_default, view):
@@ -75,7 +75,7 @@ def dynamic_shapes(call: ast.Call, view: View) -> Iterator[Change]:
         if not _is_scalar_by_name(call, view):
             yield _notice(call, "the shape", "没有 shape", "is not set", view)
         return
-    unknown = _unknown(shape, view)
+    unknown = _unknown_dimensions(shape, view)
     if unknown == [0]:
         yield _notice(call, "the first dimension", "第一维为 None", "is None", view)
     elif unknown:
@@ -95,7 +95,7 @@ def _is_text(call: ast.Call, view: View) -> bool:
     return kind is not None and view.module.name_of(kind) == "tensorflow.string"
 
 
-def _serves(call: ast.Call, view: View) -> bool:
+def _is_serving_input(call: ast.Call, view: View) -> bool:
     """Whether a placeholder is in a function that receives requests for an exported model."""
     function = view.module.function(call)
     return function is not None and any(
@@ -106,15 +106,15 @@ def _serves(call: ast.Call, view: View) -> bool:
     )
 
 
-def _unknown(shape: ast.expr, view: View) -> list[int]:
+def _unknown_dimensions(shape: ast.expr, view: View) -> list[int]:
     """The dimensions that are None, counted from 0."""
     if isinstance(shape, ast.Call) and shape.args:
         name = view.module.name_of(shape.func)
-        return _unknown(shape.args[0], view) if name == "tensorflow.TensorShape" else []
+        return _unknown_dimensions(shape.args[0], view) if name == "tensorflow.TensorShape" else []
     if isinstance(shape, ast.Name):
         bindings = view.module.bindings(shape)
         if len(bindings) == 1 and isinstance(bindings[0].value, ast.List | ast.Tuple):
-            return _unknown(bindings[0].value, view)
+            return _unknown_dimensions(bindings[0].value, view)
         return []
     if not isinstance(shape, ast.List | ast.Tuple):
         return []

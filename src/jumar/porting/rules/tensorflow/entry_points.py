@@ -81,7 +81,7 @@ def _main_body(guard: ast.If, view: View) -> list[ast.stmt] | None:
     """The body of the one function that a guard calls: `main()`, `tf.app.run(main)`."""
     last = guard.body[-1]
     if any(
-        isinstance(node, ast.Call) and _builds(node, view)
+        isinstance(node, ast.Call) and _may_create_model(node, view)
         for earlier in guard.body[:-1]
         for node in walk(earlier)
     ):
@@ -99,7 +99,7 @@ def _main_body(guard: ast.If, view: View) -> list[ast.stmt] | None:
     return _function(callee.id, view) if isinstance(callee, ast.Name) else None
 
 
-def _builds(call: ast.Call, view: View) -> bool:
+def _may_create_model(call: ast.Call, view: View) -> bool:
     """Whether a call may create a model: one of Keras, or of a class of the tree."""
     name = view.module.name_of(call.func) or ""
     _, node = view.module.definition(name)

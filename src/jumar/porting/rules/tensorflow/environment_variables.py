@@ -33,8 +33,8 @@ def read_variable(node: ast.AST, view: View) -> str | None:
         return _constant(node.slice) if _is_environ(node.value, view) else None
     if not isinstance(node, ast.Call) or not node.args:
         return None
-    reads = view.module.name_of(node.func) in ("os.getenv", "os.environ.get", "os.environ.pop")
-    return _constant(node.args[0]) if reads else None
+    is_read = view.module.name_of(node.func) in ("os.getenv", "os.environ.get", "os.environ.pop")
+    return _constant(node.args[0]) if is_read else None
 
 
 def _is_environ(node: ast.expr, view: View) -> bool:

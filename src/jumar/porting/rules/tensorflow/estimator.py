@@ -122,7 +122,7 @@ def job_imports(call: ast.Call, view: View) -> tuple[str, ...]:
 
 
 def _of_same_function(call: ast.Call, view: View) -> list[ast.Call]:
-    """The estimators of one function, or of the module outside of functions."""
+    """The estimators of one function, or of the module's top level."""
     function = view.module.function(call)
     return [
         estimator

@@ -1,4 +1,4 @@
-"""Classes derived from Estimator pass a configuration for the NPU to their base class."""
+"""Subclasses of Estimator pass a configuration for the NPU to their base class."""
 
 import ast
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _POSITIONS = {**CANNED, ESTIMATOR: 2}
 @rule(
     "estimator-subclass",
     title=Text(
-        en="A class derived from Estimator passes it a configuration for the NPU",
+        en="Subclasses of Estimator get a configuration for the NPU",
         zh="Estimator 的子类向父类传递 NPU 运行配置",
     ),
     source="npu_init.py of Ascend/tensorflow",

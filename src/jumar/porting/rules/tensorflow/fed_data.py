@@ -9,7 +9,7 @@ from jumar.porting.rewriting.editing import argument
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.keras_runs import runs_keras
-from jumar.porting.rules.tensorflow.ranks import knows_its_rank
+from jumar.porting.rules.tensorflow.ranks import queries_rank
 from jumar.porting.rules.tensorflow.training_scripts import (
     evaluates,
     is_run,
@@ -59,11 +59,11 @@ def fed_data(_: ast.Module, view: View) -> Iterator[Change]:
     steps = [
         node
         for node in training_runs or runs
-        if _feeds(node) and (training_runs or _loops(node, view))
+        if _feeds(node) and (training_runs or _is_in_loop(node, view))
     ]
     if not steps or not trains(view):
         return
-    if knows_its_rank(view):
+    if queries_rank(view):
         yield Leave(node=steps[0], reason=_USES_RANK)
         return
     yield view.notice(
@@ -81,7 +81,7 @@ def _fitted(view: View) -> Iterator[Change]:
         data = argument(call, _FITS[call.func.attr], 0)
         if data is None or view.kinds.of(data) == "Dataset":
             continue
-        if knows_its_rank(view):
+        if queries_rank(view):
             yield Leave(node=call, reason=_USES_RANK)
         else:
             yield view.notice(
@@ -99,7 +99,7 @@ def _fills_queue(call: ast.Call) -> bool:
     return bool(call.args) and "enqueue" in ast.unparse(call.args[0])
 
 
-def _loops(call: ast.Call, view: View) -> bool:
+def _is_in_loop(call: ast.Call, view: View) -> bool:
     return any(
         isinstance(enclosing, ast.For | ast.While)
         for enclosing in view.module.scopes.ancestors(call)

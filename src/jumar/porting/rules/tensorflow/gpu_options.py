@@ -8,7 +8,7 @@ from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import delete, keyword, remove_arguments
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.rules.tensorflow.concerned import is_concerned
+from jumar.porting.rules.tensorflow.concerned import uses_tensorflow
 
 _FIELDS = frozenset(
     (
@@ -97,7 +97,7 @@ def _is_gpu_field(target: ast.Attribute, view: View) -> Confidence | None:
         if current.attr == "gpu_options" and len(chain) > 1 and chain[-2] in _FIELDS:
             if view.kinds.of(current.value) == "ConfigProto":
                 return "certain"
-            return "likely" if is_concerned(view) else None
+            return "likely" if uses_tensorflow(view) else None
         current = current.value
     return None
 
@@ -140,5 +140,5 @@ def _sets_gpus(call: ast.Call, view: View) -> bool:
         and func.attr in ("CopyFrom", "MergeFrom")
         and isinstance(func.value, ast.Attribute)
         and func.value.attr == "gpu_options"
-        and is_concerned(view)
+        and uses_tensorflow(view)
     )

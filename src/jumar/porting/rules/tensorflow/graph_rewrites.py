@@ -8,7 +8,7 @@ from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import delete, keyword, literal, remove_arguments, replace
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.rules.tensorflow.concerned import is_concerned
+from jumar.porting.rules.tensorflow.concerned import uses_tensorflow
 
 _REWRITES = ("remapping", "memory_optimization")
 _MIXED = "auto_mixed_precision"
@@ -42,7 +42,7 @@ def graph_rewrites(node: ast.Assign | ast.Call, view: View) -> Iterator[Change]:
         target = node.targets[0]
         if len(node.targets) != 1 or not isinstance(target, ast.Attribute):
             return
-        if not _is_rewrite_options(target.value, view) or not is_concerned(view):
+        if not _is_rewrite_options(target.value, view) or not uses_tensorflow(view):
             return
         if target.attr in _REWRITES:
             yield from _disabled(target.attr, node.value, view)

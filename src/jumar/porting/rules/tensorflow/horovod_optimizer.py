@@ -55,7 +55,7 @@ _METRIC_ADVICE = Text(
     zh="若学习率等策略依赖这些指标，请自行在各 rank 间求平均",
 )
 _NO_NAME = Text(
-    en="the module does not import TensorFlow as a name, so the broadcast cannot be inserted here",
+    en="the module has no name for TensorFlow itself, so the broadcast cannot be inserted",
     zh="该模块没有 TensorFlow 的名称，无法在此写出广播",
 )
 _NO_NAME_ADVICE = Text(

@@ -20,7 +20,7 @@ _HOST = (
 _TRAINS = ("tensorflow.train.", "tensorflow.gradients", "tensorflow.layers.", "tensorflow.nn.")
 
 
-def host_only(call: ast.Call, view: View) -> bool:
+def is_host_only(call: ast.Call, view: View) -> bool:
     """Whether the function around a session calls host operations and nothing that trains.
 
     Such a session decodes WAV or JPEG strings, or freezes a graph: string and audio operators do

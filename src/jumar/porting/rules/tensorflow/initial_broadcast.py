@@ -115,7 +115,7 @@ def _supervised(call: ast.Call, tf: str | None, view: View) -> Iterator[Change]:
     if evaluates(call, view):
         return
     statement = view.module.statement(call)
-    body = _managed(statement, view)
+    body = _managed_session(statement, view)
     if tf is None or body is None or argument(call, "graph", 0) is not None:
         yield view.notice(call, reason=_NOTICE, todo=_BEFORE, severity="accuracy")
         return
@@ -164,7 +164,7 @@ def _within_supervisor(call: ast.Call, view: View) -> bool:
     )
 
 
-def _managed(statement: ast.stmt, view: View) -> tuple[str, ast.stmt] | None:
+def _managed_session(statement: ast.stmt, view: View) -> tuple[str, ast.stmt] | None:
     """The name of a Supervisor's session in a `with` block, and the block's first statement."""
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
         return None
@@ -203,8 +203,8 @@ def _session(call: ast.Call, tf: str | None, view: View) -> str | None:
     if _initialises(receiver, view):
         return f"{tf or 'tf'}.get_default_session()"
     if call.args and view.kinds.of(receiver) in ("Session", None):
-        inside = call.args[0]
-        parts = inside.elts if isinstance(inside, ast.List | ast.Tuple) else [inside]
+        fetches = call.args[0]
+        parts = fetches.elts if isinstance(fetches, ast.List | ast.Tuple) else [fetches]
         if any(_initialises(part, view) for part in parts):
             return view.module.source(receiver)
     return None

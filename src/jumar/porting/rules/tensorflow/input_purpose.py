@@ -52,7 +52,7 @@ def purpose_of(call: ast.Call, view: View) -> Use:
         or _of_target(call, view)
         or _of_argument(call, view)
         or _of_function(call, view)
-        or _of_pass(call, view)
+        or _of_full_read(call, view)
         or _of_chain(call)
         or _of_callers(call, view)
         or _of_script(view)
@@ -205,7 +205,7 @@ def _of_function(call: ast.Call, view: View) -> Use | None:
     return Use(purpose=purpose) if purpose else None
 
 
-def _of_pass(call: ast.Call, view: View) -> Use | None:
+def _of_full_read(call: ast.Call, view: View) -> Use | None:
     """Unknown for a function that reads a data set to its end without training.
 
     It may need every sample, to compute a mean or a count of the training data, or to copy it.

@@ -44,7 +44,7 @@ def iterations_per_loop(call: ast.Call, view: View) -> Iterator[Change]:
     number = view.options.iterations_per_loop
     if number == 1 or not isinstance(call.func, ast.Attribute) or call.func.attr != "run":
         return
-    if not call.args or not _in_loop(call, view):
+    if not call.args or not _is_in_loop(call, view):
         return
     if view.kinds.of(call.func.value) not in ("Session", "MonitoredSession", None):
         return
@@ -72,7 +72,7 @@ def _fetches(node: ast.expr) -> list[ast.expr]:
     return [node] if isinstance(node, ast.Name | ast.Attribute) else []
 
 
-def _in_loop(call: ast.Call, view: View) -> bool:
+def _is_in_loop(call: ast.Call, view: View) -> bool:
     for enclosing in view.module.scopes.ancestors(call):
         if isinstance(enclosing, ast.For | ast.While):
             return True

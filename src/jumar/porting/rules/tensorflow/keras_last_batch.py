@@ -18,7 +18,7 @@ _DEFAULT_BATCH = 32
 _VALIDATION_SPLIT = 6
 _GENERATORS = frozenset({"flow", "flow_from_directory", "flow_from_dataframe"})
 _KNOWN = Text(
-    en="{samples} samples are no multiple of the batch size {batch}: the last batch has another "
+    en="{samples} samples are not a multiple of the batch size {batch}: the last batch has another "
     "shape, for which the graph is compiled again",
     zh="{samples} 个样本不能被 batch {batch} 整除：最后一批形状不同，需重新编译图",
 )

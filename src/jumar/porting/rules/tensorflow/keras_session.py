@@ -132,11 +132,11 @@ def _set_session(view: View) -> tuple[str, tuple[str, ...]]:
     if not _uses_keras_alone(view.module, set()):
         return "", ()
     for local, bindings in view.module.scopes.module.bindings.items():
-        full = view.module.exported(local, frozenset())
+        full_name = view.module.exported(local, frozenset())
         if any(binding.kind == "import" for binding in bindings):
-            if full in _BACKENDS[1:]:
+            if full_name in _BACKENDS[1:]:
                 return f"{local}.set_session", ()
-            if full == "keras":
+            if full_name == "keras":
                 return f"{local}.backend.set_session", ()
     return "keras.backend.set_session", ("keras:",)
 

@@ -1,4 +1,4 @@
-"""Optimizers that could not be given a loss scale are reported."""
+"""Report optimizers to which no loss scale could be added."""
 
 import ast
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from jumar.porting.rules.tensorflow.keras_runs import compiles_keras
 from jumar.porting.rules.tensorflow.optimizer_sites import unreached_classes
 
 _CLASS = Text(
-    en="the optimizer is created where this class is called, so it was not given a loss scale",
+    en="the optimizer is created where this class is called, so no loss scale was added to it",
     zh="优化器在调用该类的位置创建，因此未能在其外加上 loss scale",
 )
 _CLASS_ADVICE = Text(
@@ -21,7 +21,7 @@ _CLASS_ADVICE = Text(
 )
 
 _NAME = Text(
-    en="the optimizer is chosen by name here, so it was not given a loss scale",
+    en="the optimizer is chosen by name here, so no loss scale was added to it",
     zh="此处按名称选择优化器，因此未能在其外加上 loss scale",
 )
 _NAME_ADVICE = Text(

@@ -23,7 +23,7 @@ def is_mask_beyond_float16(node: ast.UnaryOp | ast.Call | ast.Attribute, view: V
         _may_be_large(node)
         and _is_large(node, view)
         and view.module.imports("tensorflow")
-        and _meets_tensor(node, view)
+        and _is_combined_with_tensor(node, view)
     )
 
 
@@ -81,7 +81,7 @@ def _is_infinity(node: ast.expr, view: View, text: str) -> bool:
     )
 
 
-def _meets_tensor(node: ast.expr, view: View) -> bool:
+def _is_combined_with_tensor(node: ast.expr, view: View) -> bool:
     """Whether a constant is multiplied, added or selected in a TensorFlow expression."""
     statement = view.module.statement(node)
     is_operand = False

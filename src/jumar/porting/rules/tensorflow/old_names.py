@@ -53,7 +53,10 @@ _BATCHED = (
 """Functions that had a second form for batches, `batch_...`."""
 
 OLD: dict[str, OldFunction] = {
-    **{f"tensorflow.{name}": OldFunction(current_name=now) for name, now in _RENAMED.items()},
+    **{
+        f"tensorflow.{name}": OldFunction(current_name=current)
+        for name, current in _RENAMED.items()
+    },
     **{f"tensorflow.batch_{name}": OldFunction(current_name=name) for name in _BATCHED},
     "tensorflow.batch_matmul": OldFunction(
         current_name="matmul",

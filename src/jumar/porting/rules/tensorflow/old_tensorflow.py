@@ -97,10 +97,10 @@ def _imported(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Change]
 
 
 def _removed_name(node: ast.AST, name: str, new_name: str, view: View) -> Change:
-    short = name.replace("tensorflow.", "tf.", 1)
+    short_name = name.replace("tensorflow.", "tf.", 1)
     return view.notice(
         node,
-        reason=_GONE.filled(name=short),
+        reason=_GONE.filled(name=short_name),
         todo=_GONE_ADVICE.filled(now=new_name),
         severity="blocking",
     )

@@ -153,10 +153,10 @@ def unreached_classes(view: View) -> Iterator[ast.expr]:
             yield node
 
 
-def method_calls(home: Scope, name: str, view: View) -> dict[str, list[ast.Call]]:
+def method_calls(scope: Scope, name: str, view: View) -> dict[str, list[ast.Call]]:
     """The calls of a variable's methods: `opt.minimize(...)`."""
     calls: dict[str, list[ast.Call]] = {}
-    for reference in home.references.get(name, []):
+    for reference in scope.references.get(name, []):
         attribute = view.module.parent(reference)
         if isinstance(attribute, ast.Attribute):
             call = view.module.parent(attribute)
@@ -380,9 +380,9 @@ def _first_use(
     for statement in getattr(owner, part):
         start, end = view.module.span(statement)
         if start >= creation_end and any(start <= view.module.span(use)[0] < end for use in uses):
-            inside = all(view.module.span(use)[0] >= start for use in uses)
+            is_first = all(view.module.span(use)[0] >= start for use in uses)
             loops = any(isinstance(enclosing, ast.For | ast.While) for enclosing, _ in blocks)
-            return statement if inside and not loops else None
+            return statement if is_first and not loops else None
     return None
 
 

@@ -54,6 +54,6 @@ def tensorflow_name(view: View) -> str | None:
     return None
 
 
-def knows_its_rank(view: View) -> bool:
+def queries_rank(view: View) -> bool:
     """Whether a script queries its own rank, and so may shard its data itself."""
     return any(word in view.module.text for word in _OWN_RANK)

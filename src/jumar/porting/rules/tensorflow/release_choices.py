@@ -43,10 +43,10 @@ def _falls_back(handler: ast.ExceptHandler, guarded: ast.AST, view: View) -> boo
         isinstance(node, ast.Name) and node.id in _FALLBACKS for node in walk(handler.type)
     ):
         return False
-    inside = [node for statement in handler.body for node in walk(statement)]
+    nodes = [node for statement in handler.body for node in walk(statement)]
     if isinstance(guarded, ast.Import | ast.ImportFrom):
-        return any(isinstance(node, ast.Import | ast.ImportFrom) for node in inside)
-    names = [view.module.name_of(node) or "" for node in inside if isinstance(node, ast.Attribute)]
+        return any(isinstance(node, ast.Import | ast.ImportFrom) for node in nodes)
+    names = [view.module.name_of(node) or "" for node in nodes if isinstance(node, ast.Attribute)]
     return any(
         name.startswith("tensorflow.") and not f"{name}.".startswith(_NO_FALLBACKS)
         for name in names

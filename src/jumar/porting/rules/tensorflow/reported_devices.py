@@ -9,7 +9,7 @@ from jumar.porting.rules.tensorflow.conditions import (
     creates_estimator,
     has_devices,
     is_for_one_rank,
-    is_in_concerned_script,
+    is_in_tensorflow_script,
     is_not_for_cpus,
     is_not_tool,
     is_only_for_tpus,
@@ -179,7 +179,7 @@ report(
                 "pycuda",
                 "numba.cuda",
             ),
-            when=(is_in_concerned_script,),
+            when=(is_in_tensorflow_script,),
             reason=Text(
                 en="{name} is a library for NVIDIA's GPUs",
                 zh="{name} 是 NVIDIA GPU 专用的库",
@@ -193,7 +193,7 @@ report(
         ),
         Case(
             nodes=(ast.Constant,),
-            when=(runs_nvidia_smi, is_in_concerned_script),
+            when=(runs_nvidia_smi, is_in_tensorflow_script),
             reason=Text(
                 en="nvidia-smi does not exist on a machine with NPUs",
                 zh="NPU 服务器上没有 nvidia-smi",

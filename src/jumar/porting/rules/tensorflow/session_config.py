@@ -8,7 +8,7 @@ from jumar.porting.rewriting.changes import Change, Leave
 from jumar.porting.rewriting.editing import add_argument, argument, is_open, literal, replace, wrap
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.rules.tensorflow.host_sessions import host_only
+from jumar.porting.rules.tensorflow.host_sessions import is_host_only
 from jumar.porting.script.expressions import is_omitted
 
 _SESSIONS = {
@@ -79,7 +79,7 @@ def session_config(call: ast.Call, view: View) -> Iterator[Change]:
     if config is not None and has_npu_config(config, view):
         yield Leave(node=call, reason=_DONE)
         return
-    if host_only(call, view):
+    if is_host_only(call, view):
         yield Leave(node=call, reason=_HOST)
         return
     function, imports, functions = view.session_config()
@@ -103,7 +103,7 @@ def _in_kwargs(call: ast.Call, name: str, view: View) -> Change:
         return view.notice(
             call, reason=_STARRED, todo=_STARRED_ADVICE, severity="look", confidence="likely"
         )
-    if host_only(call, view):
+    if is_host_only(call, view):
         return Leave(node=call, reason=_HOST)
     function, imports, functions = view.session_config()
     kwargs, prefix = mappings[0].id, "" if functions else "config_proto="

@@ -8,7 +8,7 @@ from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.editing import add_argument, argument, is_open, literal, replace
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.rules.tensorflow.concerned import is_concerned
+from jumar.porting.rules.tensorflow.concerned import uses_tensorflow
 
 _SCOPES = (
     "tensorflow.contrib.compiler.jit.experimental_jit_scope",
@@ -52,7 +52,7 @@ def xla(node: ast.Call | ast.Assign | ast.Attribute | ast.keyword, view: View) -
             text = f"{view.module.source(node.value)}.OFF"
             yield view.rewrite(node, replace(view.module, node, text), reason=_OFF)
     elif isinstance(node, ast.keyword):
-        if node.arg == "global_jit_level" and _is_on(node.value) and is_concerned(view):
+        if node.arg == "global_jit_level" and _is_on(node.value) and uses_tensorflow(view):
             yield view.rewrite(
                 node.value, replace(view.module, node.value, "-1"), reason=_OFF, confidence="likely"
             )
@@ -64,7 +64,7 @@ def xla(node: ast.Call | ast.Assign | ast.Attribute | ast.keyword, view: View) -
             and isinstance(target.value, ast.Attribute | ast.Name)
             and "options" in view.module.source(target.value)
         )
-        if is_level and is_option and _is_on(node.value) and is_concerned(view):
+        if is_level and is_option and _is_on(node.value) and uses_tensorflow(view):
             yield view.rewrite(
                 node, replace(view.module, node.value, "-1"), reason=_OFF, confidence="likely"
             )

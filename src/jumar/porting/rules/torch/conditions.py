@@ -4,7 +4,7 @@ import ast
 
 from jumar.porting.rewriting.editing import keyword, literal
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import concerns_torch, is_guarded, is_imported_name, is_outermost
+from jumar.porting.torch.scripts import is_guarded, is_imported_name, is_outermost, uses_torch
 
 _COMPLEX = (
     "torch.complex64",
@@ -63,7 +63,7 @@ def is_cuda_error_text(node: ast.Constant, view: View) -> bool:
         return False
     parent = view.module.parent(node)
     is_compared = isinstance(parent, ast.Compare | ast.List | ast.Tuple | ast.Set)
-    return is_compared and concerns_torch(view.module)
+    return is_compared and uses_torch(view.module)
 
 
 def casts_to_double(call: ast.Call, view: View) -> bool:
@@ -74,7 +74,7 @@ def casts_to_double(call: ast.Call, view: View) -> bool:
         and not call.args
         and not call.keywords
         and view.module.name_of(call.func) is None
-        and concerns_torch(view.module)
+        and uses_torch(view.module)
     )
 
 
@@ -84,7 +84,7 @@ def is_sparse(call: ast.Call, view: View) -> bool:
     if name.startswith(("torch.sparse.", "torch.sparse_")):
         return True
     method = isinstance(call.func, ast.Attribute) and call.func.attr in _TO_SPARSE
-    if method and not name and concerns_torch(view.module):
+    if method and not name and uses_torch(view.module):
         return True
     sparse = keyword(call, "sparse") if name.startswith("torch.nn.Embedding") else None
     return sparse is not None and literal(sparse.value) is not False

@@ -11,9 +11,9 @@ from jumar.porting.rewriting.view import View
 from jumar.porting.torch.scripts import (
     HANDLED,
     IMPORT,
-    concerns_torch,
     is_handled,
     replace_last_name,
+    uses_torch,
 )
 
 _MOVE = Text(
@@ -37,7 +37,7 @@ _DEF = re.compile(r"(?:async\s+)?def\s+")
 )
 def cuda_method(node: ast.AST, view: View) -> Iterator[Change]:
     """Rename the call, and methods that are defined with that name."""
-    if not concerns_torch(view.module):
+    if not uses_torch(view.module):
         return
     if isinstance(node, ast.FunctionDef):
         yield from _definition(node, view)

@@ -11,10 +11,10 @@ from jumar.porting.torch.devices import device_text, is_device, verdict
 from jumar.porting.torch.scripts import (
     HANDLED,
     IMPORT,
-    concerns_torch,
     is_handled,
-    may_concern_torch,
+    may_use_torch,
     replace_in_literal,
+    uses_torch,
 )
 
 _WHY = Text(en="the device type of torch_npu is npu", zh="torch_npu 的设备名为 npu")
@@ -56,10 +56,10 @@ def device_strings(node: ast.Constant | ast.JoinedStr, view: View) -> Iterator[C
     text = device_text(node)
     if text is None or not is_device(text) or isinstance(module.parent(node), ast.JoinedStr):
         return
-    if not may_concern_torch(module):
+    if not may_use_torch(module):
         return
     certainty = verdict(module, node, text)
-    torch = concerns_torch(module)
+    torch = uses_torch(module)
     if certainty != "no" and is_handled(module, node):
         yield Leave(node=node, reason=HANDLED)
     elif certainty == "no":

@@ -10,9 +10,9 @@ from jumar.porting.rewriting.view import View
 from jumar.porting.torch.scripts import (
     HANDLED,
     IMPORT,
-    concerns_torch,
     is_handled,
     replace_last_name,
+    uses_torch,
 )
 
 _WHY = Text(
@@ -36,11 +36,11 @@ def is_cuda(node: ast.Attribute, view: View) -> Iterator[Change]:
     """Rename the attribute, unless the script defines it."""
     if node.attr != "is_cuda" or not isinstance(node.ctx, ast.Load):
         return
-    if not concerns_torch(view.module):
+    if not uses_torch(view.module):
         return
     if isinstance(node.value, ast.Name) and node.value.id in _SETTINGS:
         return
-    if _is_own(view):
+    if _is_defined_here(view):
         yield Leave(node=node, reason=_OWN)
     elif is_handled(view.module, node):
         yield Leave(node=node, reason=HANDLED)
@@ -48,7 +48,7 @@ def is_cuda(node: ast.Attribute, view: View) -> Iterator[Change]:
         yield view.rewrite(node, change, reason=_WHY, confidence="likely", imports=IMPORT)
 
 
-def _is_own(view: View) -> bool:
+def _is_defined_here(view: View) -> bool:
     return any(
         (isinstance(node, ast.FunctionDef) and node.name == "is_cuda")
         or (

@@ -12,11 +12,11 @@ from jumar.porting.torch.devices import device_text
 from jumar.porting.torch.scripts import (
     HANDLED,
     IMPORT,
-    concerns_torch,
     is_handled,
     is_message,
     replace_in_literal,
     replace_last_name,
+    uses_torch,
 )
 
 _WHY = Text(
@@ -59,7 +59,7 @@ def nccl_backend(node: ast.expr, view: View) -> Iterator[Change]:
         yield from _reference(node, view)
         return
     text = device_text(node)
-    if text is None or not _BACKEND.search(text) or not concerns_torch(view.module):
+    if text is None or not _BACKEND.search(text) or not uses_torch(view.module):
         return
     parent = view.module.parent(node)
     if isinstance(parent, ast.JoinedStr) or is_message(view.module, node):

@@ -6,15 +6,15 @@ from jumar.porting.edits import Text
 from jumar.porting.rewriting.reporting import Case, report
 from jumar.porting.rewriting.view import View
 from jumar.porting.rules.nvidia_smi import runs_nvidia_smi
-from jumar.porting.torch.scripts import concerns_torch, may_concern_torch
+from jumar.porting.torch.scripts import may_use_torch, uses_torch
 
 
 def _in_torch_script(_: ast.AST, view: View) -> bool:
-    return concerns_torch(view.module)
+    return uses_torch(view.module)
 
 
 def _may_be_torch(_: ast.AST, view: View) -> bool:
-    return may_concern_torch(view.module)
+    return may_use_torch(view.module)
 
 
 def _is_only_shown(node: ast.AST, view: View) -> bool:

@@ -8,7 +8,7 @@ from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change, Replacement
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import IMPORT, concerns_torch, is_message, replace_in_literal
+from jumar.porting.torch.scripts import IMPORT, is_message, replace_in_literal, uses_torch
 
 _WHY = Text(
     en="a tensor on an NPU has the type torch.npu.…Tensor",
@@ -31,7 +31,7 @@ def tensor_type_strings(node: ast.Constant, view: View) -> Iterator[Change]:
     """Rename the module in the name of a tensor type."""
     if not isinstance(node.value, str) or not _TYPE.fullmatch(node.value):
         return
-    if not concerns_torch(view.module) or is_message(view.module, node):
+    if not uses_torch(view.module) or is_message(view.module, node):
         return
     module_change = replace_in_literal(view.module, node, "torch.cuda", "torch.npu")
     if module_change is not None:

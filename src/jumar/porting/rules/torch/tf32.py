@@ -1,4 +1,4 @@
-"""TF32 switches become those of HF32."""
+"""TF32 switches become HF32 switches."""
 
 import ast
 from collections.abc import Iterator

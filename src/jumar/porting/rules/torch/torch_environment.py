@@ -11,7 +11,7 @@ from jumar.porting.rewriting.editing import literal
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.torch.devices import device_text
-from jumar.porting.torch.scripts import is_message, may_concern_torch, replace_in_literal
+from jumar.porting.torch.scripts import is_message, may_use_torch, replace_in_literal
 
 RENAMED = {
     "CUDA_VISIBLE_DEVICES": "ASCEND_RT_VISIBLE_DEVICES",
@@ -94,12 +94,12 @@ def torch_environment(node: ast.Constant | ast.JoinedStr, view: View) -> Iterato
     if text is None or "_" not in text or isinstance(view.module.parent(node), ast.JoinedStr):
         return
     if text in RENAMED or _NO_COUNTERPART.fullmatch(text):
-        if is_message(view.module, node) or not may_concern_torch(view.module):
+        if is_message(view.module, node) or not may_use_torch(view.module):
             return
         yield from _variable(node, text, view)
         return
     for name in _IN_SHELL.findall(text):
-        if may_concern_torch(view.module):
+        if may_use_torch(view.module):
             yield view.notice(
                 node,
                 reason=_SHELL.filled(name=name, new=RENAMED[name]),

@@ -8,7 +8,7 @@ from jumar.porting.options import MIXED_PRECISION_MODES, LossScale, PortOptions
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import concerns_torch
+from jumar.porting.torch.scripts import uses_torch
 
 _MIXED = Text(
     en="{mode}: torch_npu has no precision mode; mixed precision is enabled with autocast",
@@ -81,7 +81,7 @@ _DEVICES_ADVICE = Text(
 )
 def torch_options(_tree: ast.Module, view: View) -> Iterator[Change]:
     """Report the advice once per script, at the first backward pass."""
-    if view.options == PortOptions(source="torch") or not concerns_torch(view.module):
+    if view.options == PortOptions(source="torch") or not uses_torch(view.module):
         return
     call = _backward(view)
     if call is None:

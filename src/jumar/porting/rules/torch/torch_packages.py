@@ -7,7 +7,7 @@ from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Change
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import is_guarded, may_concern_torch
+from jumar.porting.torch.scripts import is_guarded, may_use_torch
 
 _REMOVE = Text(en="remove the code that uses it on an NPU", zh="在 NPU 上去掉相关用法")
 _ATTENTION = Text(
@@ -74,7 +74,7 @@ def torch_packages(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Ch
     """Report the import, with a replacement for the package."""
     name = _cuda_package(node, view)
     if name is None or not (
-        name.startswith("torch") or name in _KERNEL_PACKAGES or may_concern_torch(view.module)
+        name.startswith("torch") or name in _KERNEL_PACKAGES or may_use_torch(view.module)
     ):
         return
     has_guard = is_guarded(view, node)

@@ -9,7 +9,7 @@ from jumar.porting.rewriting.editing import replace
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.view import View
 from jumar.porting.torch.names import PROFILER_NAMES
-from jumar.porting.torch.scripts import IMPORT, concerns_torch, replace_last_name
+from jumar.porting.torch.scripts import IMPORT, replace_last_name, uses_torch
 
 _ROOT = "torch.profiler."
 _WHY = Text(
@@ -110,7 +110,7 @@ def _results(node: ast.Call, view: View) -> Iterator[Change]:
     elif (
         isinstance(node.func, ast.Attribute)
         and node.func.attr == "key_averages"
-        and concerns_torch(view.module)
+        and uses_torch(view.module)
     ):
         yield view.notice(
             node, reason=_TABLE, todo=_TABLE_ADVICE, severity="blocking", confidence="likely"

@@ -8,13 +8,7 @@ from typing import TypeVar
 from jumar.porting.edits import Edit, FileReport, Finding, Kept, Place, Text
 from jumar.porting.options import PortOptions
 from jumar.porting.python2.conversion import Converted, to_python3, with_python3_names
-from jumar.porting.rewriting.applying import (
-    OffsetMap,
-    applied,
-    compatible,
-    emptied_blocks,
-    ordered,
-)
+from jumar.porting.rewriting.applying import OffsetMap, applied, compatible, emptied_blocks, ordered
 from jumar.porting.rewriting.changes import Change, Leave, Notice, Replacement, Rewrite
 from jumar.porting.rewriting.concerned import rules_may_apply
 from jumar.porting.rewriting.emptied import empty_branches
@@ -246,11 +240,7 @@ class _History:
         self.last = Lines(rounds[-1].text)
 
     def edits(self) -> list[Edit]:
-        edits = (
-            [self._with_final_place(edit) for edit in self.converted.edits]
-            if self.converted
-            else []
-        )
+        edits = [self._moved(edit) for edit in self.converted.edits] if self.converted else []
         for number, round_ in enumerate(self.rounds):
             edits += [
                 self._edit(number, rule, rewrite) for rule, rewrite in round_.requests.rewrites
@@ -277,11 +267,7 @@ class _History:
 
     def findings(self) -> list[Finding]:
         """Findings of all rounds: some are only visible before the code is rewritten."""
-        findings = (
-            [self._with_final_place(finding) for finding in self.converted.findings]
-            if self.converted
-            else []
-        )
+        findings = [self._moved(item) for item in self.converted.findings] if self.converted else []
         findings += [
             self._finding(number, rule, notice)
             for number, round_ in enumerate(self.rounds)
@@ -351,7 +337,7 @@ class _History:
             source=rule.source,
         )
 
-    def _with_final_place(self, item: _Item) -> _Item:
+    def _moved(self, item: _Item) -> _Item:
         """An edit or finding of the Python 2 conversion with its position in the last text."""
         place = item.place_after
         if place is None:

@@ -77,18 +77,12 @@ def sites(view: View, wrappers: frozenset[str]) -> Iterator[Site]:
         wrappers: Qualified names of the wrappers to look for.
     """
     visited: set[tuple[Scope | ast.ClassDef, str]] = set()
-    for node in view.module.scopes.nodes:
-        if not isinstance(node, ast.Call) or not creates_optimizer(node, view):
+    for call in optimizers(view):
+        if _is_inner(call, view) or _is_wrapped(call, view, wrappers):
             continue
-        if (
-            _within_optimizer(node, view)
-            or _is_inner(node, view)
-            or _is_wrapped(node, view, wrappers)
-        ):
-            continue
-        variable = _variable(node, view)
+        variable = _variable(call, view)
         if variable is None:
-            yield from _unnamed(node, view)
+            yield from _unnamed(call, view)
             continue
         if variable in visited:
             continue

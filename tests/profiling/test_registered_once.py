@@ -32,7 +32,7 @@ def count_ops(profile: Profile, _: Options) -> pl.DataFrame:
 def first_ops(case: Case) -> Iterator[Claim]:
     """Half a step."""
     length = (pl.col("end_ns") - pl.col("start_ns")) // 2
-    half = case.inside.with_columns((pl.col("start_ns") + length).alias("end_ns"))
+    half = case.step_spans.with_columns((pl.col("start_ns") + length).alias("end_ns"))
     yield Claim(
         values={"word": Text(en="half", zh="一半")},
         spans=half,
@@ -63,7 +63,7 @@ def registered() -> Iterator[None]:
             what=Text(en="A finding takes {word} a step", zh="某问题占用{word}迭代"),
             change=Text(en="Change {word} of it.", zh="改掉{word}。"),
             search=first_ops,
-            place=-1,
+            order=-1,
             setting="data.workers",
             view="own-view",
         )

@@ -12,7 +12,7 @@ from jumar.profiling.registry import Registry
 @dataclass(frozen=True)
 class Thing:
     name: str
-    place: int
+    order: int
 
 
 @pytest.fixture
@@ -51,4 +51,4 @@ def test_registry_imports_on_first_access_and_sorts_by_position(
     assert "a" not in things
     with pytest.raises(ValueError, match=r"^'b' is registered twice$"):
         things.add(Thing("b", 7))
-    assert things["b"].place == 0
+    assert things["b"].order == 0

@@ -29,15 +29,15 @@ from jumar.profiling.showing import json_for_script, short_types, shown
         ("a\x1b\n", {}, "a\\x1b\\n"),
         ("x" * 200, {}, "x" * 200),
         ("x" * 201, {}, "x" * 199 + "…"),
-        ("x" * 5, {"most_characters": 5}, "xxxxx"),
-        ("x" * 6, {"most_characters": 5}, "xxxx…"),
+        ("x" * 5, {"max_characters": 5}, "xxxxx"),
+        ("x" * 6, {"max_characters": 5}, "xxxx…"),
         # Spelt out it is longer than it was.
-        ("ab\n", {"most_characters": 3}, "ab…"),
-        ("ab\n", {"most_characters": 4}, "ab\\n"),
-        ("\u200b" * 3, {"most_characters": 8}, "\\u200b\\…"),
-        ("net.layer.fc", {"most_characters": 12, "keeps_end": True}, "net.layer.fc"),
-        ("net.layer.fc", {"most_characters": 6, "keeps_end": True}, "…er.fc"),
-        ("a\n\nb", {"most_characters": 4, "keeps_end": True}, "…\\nb"),
+        ("ab\n", {"max_characters": 3}, "ab…"),
+        ("ab\n", {"max_characters": 4}, "ab\\n"),
+        ("\u200b" * 3, {"max_characters": 8}, "\\u200b\\…"),
+        ("net.layer.fc", {"max_characters": 12, "keeps_end": True}, "net.layer.fc"),
+        ("net.layer.fc", {"max_characters": 6, "keeps_end": True}, "…er.fc"),
+        ("a\n\nb", {"max_characters": 4, "keeps_end": True}, "…\\nb"),
     ],
 )
 def test_values_are_shown_on_one_line_of_limited_length(

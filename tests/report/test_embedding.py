@@ -94,8 +94,8 @@ def test_page_has_the_images_and_escapes_captions(tmp_path: Path) -> None:
     assert all(HOSTILE in picture["alt"] for picture in read.all("img"))
     policy = next(m["content"] for m in read.all("meta") if "http-equiv" in m)
     assert "img-src data:" in policy
-    assert "Pictures" in read.texts["h2"]
+    assert "Images" in read.texts["h2"]
 
 
 def test_page_without_images_has_no_image_heading() -> None:
-    assert "Pictures" not in PageReader(render(Page(title="t"))).texts.get("h2", [])
+    assert "Images" not in PageReader(render(Page(title="t"))).texts.get("h2", [])

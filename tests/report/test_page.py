@@ -84,7 +84,7 @@ def test_every_drawing_has_a_name_a_description_and_its_numbers_in_a_table() -> 
         assert svg["role"] == "img"
         assert set(svg["aria-labelledby"].split()) <= ids
     assert len(ids) == 12 + len({"data", "controls", "smoothing", "whole", "all"})
-    assert read.texts["summary"].count("Numbers") == 6
+    assert read.texts["summary"].count("Values") == 6
 
 
 def test_dots_show_their_value_on_hover() -> None:

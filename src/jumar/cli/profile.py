@@ -155,7 +155,7 @@ def _print(
             table = table.head(most_advice or rows)
             print_advice(table, console, options.language)
         else:
-            rows = answered.whole.get(name, table.height)
+            rows = answered.row_counts.get(name, table.height)
             print_listing(VIEWS[name].listing(table), console, options.language)
         if table.height < rows:
             cut_note = texts["cut"].format(shown=table.height, rows=rows, name=name)

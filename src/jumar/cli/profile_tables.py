@@ -129,7 +129,7 @@ def as_json(profile: "Profile", answered: "Answers", *, peak_rates: str) -> str:
             for gap in profile.missing
         ],
         "views": {name: plain_rows(table) for name, table in answered.tables.items()},
-        "cut": answered.whole,
+        "cut": answered.row_counts,
         "impossible": answered.impossible,
     }
     return json.dumps(content, indent=2, ensure_ascii=False)

@@ -1,7 +1,7 @@
 """Profiles of any device and Ascend release: reading, views, advice, comparison, and a page.
 
 Every profile is read into a `Profile` (`profile.py`): the op table and further tables, with times
-as integer nanoseconds. Everything else works on that.
+as integer nanoseconds. All other modules work on a `Profile`.
 
     import jumar.profiling
 

@@ -1,4 +1,4 @@
-"""Columns of views: name, heading, and unit."""
+"""Columns of views: name, heading and unit."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class Column:
         name: Its name in JSON, CSV and on an English terminal, ending with the unit.
         title: Its heading, without the unit.
         unit: The unit as displayed; empty if there is none.
-        digits: Most decimal places to display.
+        digits: Maximum number of decimal places to display.
         keeps_end: Whether a text that is too long is cut at the start, like a path.
     """
 
@@ -31,7 +31,7 @@ class Column:
         return f"{title} ({self.unit})" if self.unit else title
 
     def expression(self, table: pl.DataFrame) -> pl.Expr | None:
-        """The column of a table, if it has it; milliseconds may be computed from `..._ns`."""
+        """Return this column of a table, if present; milliseconds may be computed from `..._ns`."""
         if self.name in table.columns:
             return pl.col(self.name)
         raw = f"{self.name.removesuffix('_ms')}_ns"
@@ -42,13 +42,13 @@ def column(
     name: str, zh: str, en: str = "", *, unit: str = "", digits: int = 3, keeps_end: bool = False
 ) -> Column:
     """A column; without `en`, its English title is its name without the unit."""
-    words = name.removesuffix(f"_{unit.lower()}").replace("_", " ")
-    title = Text(en=en or words, zh=zh)
+    default_title = name.removesuffix(f"_{unit.lower()}").replace("_", " ")
+    title = Text(en=en or default_title, zh=zh)
     return Column(name=name, title=title, unit=unit, digits=digits, keeps_end=keeps_end)
 
 
 def ms(name: str, zh: str, en: str = "") -> Column:
-    """A column of times, `{name}_ms`, which tables have as `{name}_ms` or `{name}_ns`."""
+    """A column of times, `{name}_ms`; tables may contain `{name}_ns` instead."""
     return column(f"{name}_ms", zh, en, unit="ms")
 
 

@@ -15,8 +15,8 @@ class Listing:
     """A table with its title.
 
     Args:
-        title: Its heading.
-        columns: The columns it may have, in order.
+        title: The heading.
+        columns: The possible columns, in order.
         table: The rows.
         note: A note displayed with it.
     """
@@ -39,21 +39,21 @@ class Listing:
 
     @property
     def numeric(self) -> list[bool]:
-        """Which of the visible columns are numeric, and so right-aligned."""
+        """Whether each visible column is numeric, and therefore right-aligned."""
         return [self.table[column.name].dtype.is_numeric() for column in self.visible_columns]
 
     def headings(self, language: Language) -> list[str]:
         """The headings of the visible columns."""
         return [column.heading(language) for column in self.visible_columns]
 
-    def cells(self, most_characters: int, *, is_fixed: bool = False) -> list[list[str]]:
-        """The rows as texts of limited length; with `is_fixed`, fractions keep trailing zeros."""
+    def cells(self, max_characters: int, *, is_fixed: bool = False) -> list[list[str]]:
+        """The rows as strings of limited length; with `is_fixed`, fractions keep trailing zeros."""
         visible_columns = self.visible_columns
         return [
             [
                 shown(
                     value,
-                    most_characters,
+                    max_characters,
                     column.digits,
                     is_fixed=is_fixed,
                     keeps_end=column.keeps_end,

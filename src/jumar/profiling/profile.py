@@ -1,4 +1,4 @@
-"""`Profile`, the form in which readers return a profile and everything else uses it."""
+"""`Profile`, the common format that all readers return and all other modules use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -46,8 +46,8 @@ msprof). `type` is the op's type without its number. `core` is the accelerator c
 it (`AI_CORE`, `AI_VECTOR_CORE`, `MIX_AIC`, `MIX_AIV`, `AI_CPU`, `COMMUNICATION`, `DSA_SQE`), or
 `CUDA`, `CUDA_MEMCPY`, `CUDA_MEMSET`, `CPU`. Shapes are written as `2,3;4,5`, empty for a scalar;
 dtypes as `FLOAT;FLOAT16`, without msprof's `DT_`; formats as `ND;NC1HWC0`, without `FORMAT_`.
-`module` is the path of the layer; `flops` and `bytes` are those of the op, if known. `kernel` is
-the name of the kernel if `name` is that of the op that launched it. `state` is `dynamic` or
+`module` is the path of the layer; `flops` and `bytes` are totals of the op, if known. `kernel` is
+the name of the kernel if `name` is the op that launched it. `state` is `dynamic` or
 `static`. `correlation` is the id of the launching call in `host`, and `launch_ns` its start.
 PMU counters follow as floats, under their own names (`aic_mac_ratio`).
 """
@@ -116,7 +116,7 @@ class Missing:
 
     Args:
         file: The file.
-        what: What is missing or wrong.
+        what: Description of what is missing or broken.
         needed_for: The analyses that need it.
     """
 
@@ -127,10 +127,10 @@ class Missing:
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """One capture: of one or more ranks, of one or more steps.
+    """A capture of one or more steps on one or more ranks.
 
     Args:
-        source: The paths that were read, as the user gave them.
+        source: The paths that were read, as the user wrote them.
         producer: `torch_npu level 1`, `msprof`, `msprof 6.x`, `kineto`, `jumar`, `mindspore`.
         kind: The kind of device on which the ops ran.
         ops: The op table (`OPS_SCHEMA`, then PMU columns).

@@ -1,4 +1,4 @@
-"""Registries of views and findings, filled by the modules of some packages."""
+"""Registries of views and findings, filled when the modules of some packages are imported."""
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -13,14 +13,14 @@ class Registered(Protocol):
     def name(self) -> str: ...
 
     @property
-    def place(self) -> int: ...
+    def order(self) -> int: ...
 
 
 _Item = TypeVar("_Item", bound=Registered)
 
 
 class Registry(Mapping[str, _Item], Generic[_Item]):
-    """The registered items by name, in the order of `place`.
+    """The registered items by name, sorted by `order`.
 
     All modules of the packages are imported on first access, so a new item only needs a module in
     one of them.
@@ -53,7 +53,7 @@ class Registry(Mapping[str, _Item], Generic[_Item]):
 
     def __iter__(self) -> Iterator[str]:
         items = self._items()
-        return iter(sorted(items, key=lambda name: (items[name].place, name)))
+        return iter(sorted(items, key=lambda name: (items[name].order, name)))
 
     def __len__(self) -> int:
         return len(self._items())

@@ -8,12 +8,12 @@ from typing import Any
 from jumar.ground.text import plain_text
 
 MAX_CHARACTERS = 200
-"""Most characters of a text; kernel names and lists of shapes may have thousands."""
+"""Maximum length of a text; kernel names and lists of shapes may have thousands of characters."""
 
 
 def shown(
     value: object,
-    most_characters: int = MAX_CHARACTERS,
+    max_characters: int = MAX_CHARACTERS,
     digits: int = 3,
     *,
     is_fixed: bool = False,
@@ -23,8 +23,8 @@ def shown(
 
     Args:
         value: The value.
-        most_characters: Most characters of the text; longer ones are cut.
-        digits: Most decimal places.
+        max_characters: Maximum length of the text; longer texts are cut.
+        digits: Maximum number of decimal places.
         is_fixed: Whether to keep trailing zeros.
         keeps_end: Whether longer texts are cut at the start instead of the end.
     """
@@ -37,14 +37,14 @@ def shown(
     if isinstance(value, list):
         value = " | ".join(map(str, value))  # pyright: ignore[reportUnknownArgumentType]
     whole = str(value)
-    text = plain_text(whole[-most_characters - 1 :] if keeps_end else whole[: most_characters + 1])
-    if len(text) <= most_characters and len(whole) <= most_characters:
+    text = plain_text(whole[-max_characters - 1 :] if keeps_end else whole[: max_characters + 1])
+    if len(text) <= max_characters and len(whole) <= max_characters:
         return text
-    return f"…{text[1 - most_characters :]}" if keeps_end else f"{text[: most_characters - 1]}…"
+    return f"…{text[1 - max_characters :]}" if keeps_end else f"{text[: max_characters - 1]}…"
 
 
 def short_types(types: str | None) -> str:
-    """Input and output dtypes (`FLOAT;FLOAT|FLOAT`) for display, with repeated ones counted.
+    """Input and output dtypes (`FLOAT;FLOAT|FLOAT`) for display, with counts of repeated ones.
 
     Ops on all parameters have hundreds of inputs, which would not fit into a line.
     """

@@ -1,4 +1,4 @@
-"""The texts of terminal and page in both languages, except those of views and findings."""
+"""The texts of terminal output and page in both languages, except those of views and findings."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -155,10 +155,10 @@ TEXTS: Final[Mapping[str, Text]] = {
     "other_types": Text(en="{count} other types", zh="其他 {count} 种类型"),
     "of_range": Text(en="% of the range", zh="占该段(%)"),
     "lane": Text(en="lane", zh="泳道"),
-    "show_place": Text(en="Show on the timeline", zh="在时间线上显示"),
-    "place_of": Text(
-        en="Interval {place} of the {shown} longest; {all} in total",
-        zh="最长的 {shown} 处中的第 {place} 处，共 {all} 处",
+    "show_interval": Text(en="Show on the timeline", zh="在时间线上显示"),
+    "interval_of": Text(
+        en="Interval {number} of the {shown} longest; {all} in total",
+        zh="最长的 {shown} 处中的第 {number} 处，共 {all} 处",
     ),
     "call_trees": Text(en="Flame graph", zh="火焰图"),
     "by_layer": Text(en="ops by layer of the network", zh="算子，按网络层"),
@@ -213,7 +213,7 @@ TEXTS: Final[Mapping[str, Text]] = {
     "shorter": Text(en="ops shorter than {width} are merged", zh="短于 {width} 的算子已合并"),
     "left_out": Text(en="{count} lanes not shown", zh="省略 {count} 条泳道"),
     "from_to": Text(en="{from} to {to}", zh="{from} 至 {to}"),
-    "at": Text(en="at {from} to {to}", zh="位于 {from} 至 {to}"),
+    "at": Text(en="from {from} to {to}", zh="位于 {from} 至 {to}"),
     "together": Text(
         en="{count} ops, {busy} in total; longest: {longest}",
         zh="{count} 个算子，合计 {busy}；最长：{longest}",
@@ -232,7 +232,7 @@ def texts_in(language: Language) -> dict[str, str]:
 
 
 def summary_line(profile: Profile, language: Language) -> str:
-    """A line that says what was read."""
+    """A line that summarizes what was read."""
     ops, calls, ranks = profile.ops.height, profile.host.height, len(profile.ranks)
     chip = f", {shown(profile.chip, 48)}" if profile.chip else ""
     of_ranks = TEXTS["of_ranks"].filled(ranks=ranks).in_language(language) if ranks > 1 else ""

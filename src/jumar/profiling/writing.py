@@ -39,7 +39,7 @@ OP_HEADERS: Final[Mapping[str, str]] = {
     "correlation": "Connection ID",
     "launch_ns": "Launch Time(us)",
 }
-"""Headers of op_summary in msprof's order, followed by those that only jumar has."""
+"""Headers of op_summary in msprof's order, followed by jumar's own."""
 
 STEP_HEADERS: Final[Mapping[str, str]] = {
     "rank": "Rank",
@@ -105,14 +105,15 @@ _MEMORY_HEADERS: Final = {
     "rank": "Rank",
 }
 _SIZE_UNITS: Final = {"(KB)": 1 << 10, "(MB)": 1 << 20}
-"""Units of sizes; powers of two, so that sizes are converted exactly."""
+"""Size units; powers of two, so that sizes are converted exactly."""
 
 
 def write_csv(profile: Profile, folder: str | Path) -> list[Path]:
-    """Write a profile's tables as `op_summary.csv`, `op_statistic.csv`, `step_trace_time.csv`,
-    `aicpu.csv`, `operator_memory.csv` and `memory_record.csv`.
+    """Write a profile's tables under msprof's file names.
 
-    Empty tables are not written. Each file is written completely or not at all.
+    The files are `op_summary.csv`, `op_statistic.csv`, `step_trace_time.csv`, `aicpu.csv`,
+    `operator_memory.csv` and `memory_record.csv`. Empty tables are not written. Each file is
+    written completely or not at all.
 
     Returns:
         The files written.
@@ -161,7 +162,7 @@ def ops_csv(ops: pl.DataFrame) -> pl.DataFrame:
 
 
 def _renamed(table: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
-    """The columns of a table under msprof's names and in its units."""
+    """The columns of a table with msprof's names and units."""
     columns: list[pl.Expr] = []
     for name, header in names.items():
         if name not in table.columns:

@@ -16,8 +16,8 @@ LEFT, RIGHT, TOP, BOTTOM = 58.0, 34.0, 12.0, 42.0
 COLOURS, DASHES = 6, 4
 
 _LETTER_HEIGHT = 14.0
-_LARGEST = 1e30
-"""Larger values are practically infinite, and would flatten all other values to one line."""
+_MAX_DRAWN = 1e30
+"""Larger values are practically infinite, and would flatten all other values into one line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,14 +39,14 @@ class Line:
     dash: int
     is_repeat: bool
     dotted: bool
-    """Whether its points are shown as dots: measured individually, or only one."""
+    """Whether points are shown as dots, because each was measured or there is only one."""
     path: str
     marks: Sequence[Mark]
     crosses: Sequence[Mark]
     key_x: float
     key_y: float
     summary: Sequence[str]
-    """First, lowest, highest and last value, as texts."""
+    """First, lowest, highest and last value, as strings."""
     groups: Sequence[int]
     """The groups of the curve; several if their curves coincide."""
     points: Sequence[Point]
@@ -58,7 +58,7 @@ class Line:
 class Tick:
     """The position and the text of a tick."""
 
-    at: float
+    position: float
     text: str
 
 
@@ -97,7 +97,7 @@ def draw(chart: Chart, *, points_per_curve: int, marks_per_curve: int) -> Drawin
     Args:
         chart: The chart to draw.
         points_per_curve: Longer curves are thinned to this many points, keeping the extremes.
-        marks_per_curve: The most points with hover text.
+        marks_per_curve: Maximum number of points with hover text.
     """
     curves = _merged(
         [replace(curve, points=_drawable(curve.points)) for curve in chart.curves if curve.points]
@@ -130,10 +130,10 @@ def draw(chart: Chart, *, points_per_curve: int, marks_per_curve: int) -> Drawin
         description=_description(chart, lines),
         logarithmic=y_axis.logarithmic,
         x_ticks=[
-            Tick(at=_across(x_axis, position), text=text) for position, text in _labelled(x_axis)
+            Tick(position=_across(x_axis, value), text=text) for value, text in _labelled(x_axis)
         ],
         y_ticks=[
-            Tick(at=_down(y_axis, position), text=text) for position, text in _labelled(y_axis)
+            Tick(position=_down(y_axis, value), text=text) for value, text in _labelled(y_axis)
         ],
         lines=_with_letters_apart(lines),
         has_crosses=any(line.crosses for line in lines),
@@ -154,7 +154,7 @@ class _Plot:
         points = thinned(curve.points, points_per_curve)
         finite = [(point.x, point.y) for point in points if point.y is not None]
         colour, dash = colour_and_dash(curve.group)
-        end_x, end_y = self.place(*finite[-1]) if finite else (LEFT, HEIGHT - BOTTOM)
+        end_x, end_y = self.position(*finite[-1]) if finite else (LEFT, HEIGHT - BOTTOM)
         return Line(
             key=key,
             label=curve.label,
@@ -173,7 +173,7 @@ class _Plot:
             summary=_summary([point.y for point in curve.points if point.y is not None]),
         )
 
-    def place(self, x: float, y: float) -> tuple[float, float]:
+    def position(self, x: float, y: float) -> tuple[float, float]:
         return _across(self.x_axis, x), _down(self.y_axis, y)
 
     def path(self, points: Iterable[Point]) -> str:
@@ -184,17 +184,17 @@ class _Plot:
             if point.y is None:
                 pen = "M"
                 continue
-            x, y = self.place(point.x, point.y)
+            x, y = self.position(point.x, point.y)
             parts.append(f"{pen}{x:.1f} {y:.1f}")
             pen = "L"
         return "".join(parts)
 
     def mark(self, x: float, y: float) -> Mark:
-        across, down = self.place(x, y)
+        across, down = self.position(x, y)
         text = f"{self.curve.label}: {tick_text(y)} at {tick_text(x)}"
         return Mark(x=round(across, 1), y=round(down, 1), text=text)
 
-    def crosses(self, points: Sequence[Point], most: int) -> list[Mark]:
+    def crosses(self, points: Sequence[Point], max_gaps: int) -> list[Mark]:
         """Crosses for non-finite values (at the upper edge) and where the curve ended early."""
         curve = self.curve
         gaps = [point.x for point in points if point.y is None]
@@ -204,11 +204,11 @@ class _Plot:
                 y=TOP,
                 text=f"{curve.label}: not a finite number at {tick_text(gaps[index])}",
             )
-            for index in evenly(len(gaps), most)
+            for index in evenly(len(gaps), max_gaps)
         ]
         finite = [(point.x, point.y) for point in points if point.y is not None]
         if curve.ended and finite:
-            x, y = self.place(*finite[-1])
+            x, y = self.position(*finite[-1])
             text = f"{curve.label}: {curve.ended}"
             crosses.append(Mark(x=round(x, 1), y=round(y, 1), text=text))
         return crosses
@@ -228,13 +228,13 @@ def _down(axis: Axis, value: float) -> float:
 
 def _drawable(points: Sequence[Point]) -> list[Point]:
     return [
-        point if point.y is not None and abs(point.y) <= _LARGEST else Point(point.x, None)
+        point if point.y is not None and abs(point.y) <= _MAX_DRAWN else Point(point.x, None)
         for point in points
     ]
 
 
 def _merged(curves: Sequence[Curve]) -> list[tuple[Curve, str, Sequence[int]]]:
-    """Curves with their key letters and groups; those that coincide become one with both letters.
+    """Curves with their key letters and groups; coinciding curves become one with all letters.
 
     Learning rates are the same in every run of most sweeps: drawn on top of each other, they would
     look as if only the last one existed.
@@ -244,16 +244,16 @@ def _merged(curves: Sequence[Curve]) -> list[tuple[Curve, str, Sequence[int]]]:
         by_points.setdefault(tuple(curve.points), []).append(curve)
     all_groups = {curve.group for curve in curves}
     result: list[tuple[Curve, str, Sequence[int]]] = []
-    for alike in by_points.values():
-        groups = sorted({curve.group for curve in alike})
+    for coinciding in by_points.values():
+        groups = sorted({curve.group for curve in coinciding})
         if len(groups) == 1:
-            result.append((alike[0], key_letters(groups[0]), groups))
+            result.append((coinciding[0], key_letters(groups[0]), groups))
             continue
         letters = [key_letters(group) for group in groups]
         key = "all" if set(groups) == all_groups else "".join(letters)
         label = f"all {len(groups)} alike" if key == "all" else f"{', '.join(letters)} alike"
-        end = next((curve.ended for curve in alike if curve.ended), "")
-        result.append((replace(alike[0], label=label, ended=end), key, groups))
+        end = next((curve.ended for curve in coinciding if curve.ended), "")
+        result.append((replace(coinciding[0], label=label, ended=end), key, groups))
     return result
 
 
@@ -274,7 +274,7 @@ def _with_letters_apart(lines: Sequence[Line]) -> list[Line]:
         letter_ys[index] = y
     overflow = max([*letter_ys.values(), 0.0]) - (HEIGHT - BOTTOM)
     if overflow > 0:
-        # Some were pushed below the axis: lift from the bottom, each just above the one below it.
+        # Some letters are below the axis: lift from the bottom, each just above the one below it.
         limits: dict[int, float] = {}
         for index in reversed(order):
             x = lines[index].key_x
@@ -291,11 +291,11 @@ def _with_letters_apart(lines: Sequence[Line]) -> list[Line]:
 def _summary(values: Sequence[float]) -> tuple[str, ...]:
     if not values:
         return ("none",) * 4
-    return tuple(tick_text(v) for v in (values[0], min(values), max(values), values[-1]))
+    return tuple(map(tick_text, (values[0], min(values), max(values), values[-1])))
 
 
 def _description(chart: Chart, lines: Sequence[Line]) -> str:
-    """The chart in words, for readers who cannot see it."""
+    """A description of the chart for readers who cannot see it."""
     descriptions = [
         f"{line.label}: from {line.summary[0]} to {line.summary[3]}"
         for line in lines

@@ -1,6 +1,6 @@
-"""A page's content as plain data, filled in by whatever has something to report.
+"""A page's content as plain data, filled in by the features that report.
 
-Nothing here knows about runs or sweeps, so that other features can use the same page.
+It does not depend on runs or sweeps, so that other features can use the same page.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class Curve:
         group: Selects its colour, dash pattern and key letter; the repeats of one combination
             share a group, and a group has the same colour in all charts of a page.
         points: Its points, in x order.
-        ended: Why the line ends before the others; empty if it does not.
+        ended: The reason why the line ends before the others; empty if it does not.
     """
 
     label: str
@@ -35,15 +35,15 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """Curves over one axis.
+    """Curves over a common horizontal axis.
 
     Attributes:
         title: The quantity drawn, with its unit.
         x_label: The quantity on the horizontal axis.
         curves: At least one, each with at least one point.
         marked: Whether every point was measured individually (an evaluation) and gets a dot.
-        logarithmic_x: Whether equal factors on the horizontal axis are equally far apart; all
-            positions must then be above 0, and the axis does not begin at 0.
+        logarithmic_x: Whether the horizontal axis is logarithmic; all
+            positions must then be above 0, and the axis does not start at 0.
     """
 
     title: str
@@ -62,7 +62,7 @@ class PageTable:
         header: One text per column.
         rows: Each as long as the header.
         numeric: Indices of the right-aligned columns.
-        groups: Group of each row, whose key letter is shown before it; empty for none.
+        groups: Group of each row, whose key letter precedes the row; empty for none.
         notes: Lines below it.
         searchable: Whether its rows can be filtered and sorted on the page.
     """
@@ -125,19 +125,19 @@ class PictureStrip:
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A whole page.
+    """The content of a page.
 
     Attributes:
         title: Its heading.
         facts: Names with values, such as device and versions.
-        notices: What readers must know before seeing the numbers, such as failed runs.
+        notices: Warnings that readers should see first, such as failed runs.
         tables: Shown above the charts.
         pictures: Shown below the charts.
         picture_notes: Lines below the images.
         charts: In display order; those without a finite value are omitted.
         later_tables: Shown below charts and images.
-        commands: What to enter in a terminal to get the same again.
-        command_notes: What to know before that.
+        commands: Terminal commands that reproduce the results.
+        command_notes: Notes on the commands.
         details: Collapsed tables at the end.
     """
 

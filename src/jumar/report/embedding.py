@@ -12,7 +12,7 @@ from jumar.report.content import EmbeddedImage
 MAX_BYTES = 180_000
 _MAX_WIDTH, _MAX_HEIGHT = 1200, 2400
 _SMALL_WIDTH = 256
-"""Pixels; narrower images are enlarged by a whole factor, with square pixels."""
+"""Pixels; narrower images are enlarged by an integer factor, with square pixels."""
 
 
 def embedded_image(path: Path) -> EmbeddedImage | None:

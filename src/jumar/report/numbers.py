@@ -1,4 +1,4 @@
-"""Numbers formatted for people, and axes with round ticks."""
+"""Numbers formatted for readers, and axes with round ticks."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ class Axis:
 
 
 def axis_for(values: Iterable[float], *, may_be_logarithmic: bool) -> Axis:
-    """The axis that covers all values, widened to round ends.
+    """The axis that covers all values, widened to round bounds.
 
     Args:
         values: Finite numbers, at least one.
@@ -43,7 +43,7 @@ def axis_for(values: Iterable[float], *, may_be_logarithmic: bool) -> Axis:
 
 
 def tick_text(value: float) -> str:
-    """A tick or a value of a curve, with at most five digits."""
+    """The text of a tick or a curve's value, with at most five digits."""
     size = abs(value)
     if value == 0:
         return "0"
@@ -56,10 +56,10 @@ def tick_text(value: float) -> str:
 
 
 def tick_texts(values: Sequence[float]) -> list[str]:
-    """The ticks of one axis, with enough digits that no two labels are equal.
+    """The tick labels of an axis, with enough digits that no two are equal.
 
     Args:
-        values: Different numbers.
+        values: Distinct numbers.
     """
     texts = [tick_text(value) for value in values]
     for digits in range(5, 18):
@@ -76,7 +76,7 @@ def _linear(low: float, high: float) -> Axis:
     step = _round_step((high - low) / 5)
     first, last = math.floor(low / step), math.ceil(high / step)
     ticks = [index * step for index in range(first, last + 1)]
-    # 3 * 0.1 is 0.30000000000000004, which people should not have to read.
+    # 3 * 0.1 is 0.30000000000000004, which readers should not see.
     ticks = [float(f"{tick:.12g}") for tick in ticks]
     return Axis(low=ticks[0], high=ticks[-1], logarithmic=False, ticks=ticks)
 
@@ -95,7 +95,7 @@ def _logarithmic(low: float, high: float) -> Axis:
     candidates = [
         multiple * 10.0**power for power in range(first, last + 1, stride) for multiple in multiples
     ]
-    # An empty decade at an end would squeeze the curves, so the ends follow the values.
+    # An empty decade at an end would squeeze the curves, so the bounds follow the values.
     start, end = low / 1.15, high * 1.15
     ticks = [float(f"{tick:.12g}") for tick in candidates if start <= tick <= end]
     return Axis(low=start, high=end, logarithmic=True, ticks=ticks)

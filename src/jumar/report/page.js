@@ -3,10 +3,10 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const { frame } = data;
   const NAMESPACE = "http://www.w3.org/2000/svg";
-  const LONGEST_HISTORY = 50;
+  const MAX_HISTORY = 50;
   const hidden = new Set();   // groups that the legend switched off
-  const filtered = new Set(); // groups whose rows the filter leaves out
-  const history = [];         // earlier ranges, for double clicks
+  const filtered = new Set(); // groups whose rows the filter excludes
+  const history = [];         // earlier ranges, restored by double clicks
   let range = null;           // [low, high] of every horizontal axis; null shows all
   let smoothing = 0;
 
@@ -42,7 +42,7 @@
     }
     const wanted = (high - low) / 5;
     const power = 10 ** Math.floor(Math.log10(wanted));
-    const step = [1, 2, 5, 10].map((multiple) => multiple * power).find((each) => each >= wanted * 0.999);
+    const step = [1, 2, 5, 10].map((multiple) => multiple * power).find((candidate) => candidate >= wanted * 0.999);
     const [first, last] = exact ? [Math.ceil(low / step - 1e-9), Math.floor(high / step + 1e-9)]
       : [Math.floor(low / step), Math.ceil(high / step)];
     const ticks = [];
@@ -68,7 +68,7 @@
 
   const isShown = (line) => line.groups.some((group) => !hidden.has(group) && !filtered.has(group));
 
-  // An exponential mean that begins with the first value; measured points stay as they are.
+  // An exponential mean that starts with the first value; measured points are not smoothed.
   function smoothed(line) {
     if (!smoothing || line.dotted) return line.y;
     let mean = 0, weight = 0;
@@ -80,7 +80,7 @@
     });
   }
 
-  // The part of a curve within a range, cut at its ends; null where it is interrupted.
+  // The part of a curve within a range, clipped at the bounds; null where it is interrupted.
   function within(xs, ys, low, high) {
     const points = [];
     for (let index = 0; index < xs.length; index += 1) {
@@ -142,7 +142,7 @@
           parts.push(draw("line", { class: "frame", x1: at, x2: at, y1: frame.bottom, y2: frame.bottom + 4 }));
           parts.push(draw("text", { x: at, y: frame.bottom + 18, "text-anchor": "middle" }, text));
         });
-        visible.forEach((each) => parts.push(this.curve(each, x, y)));
+        visible.forEach((curve) => parts.push(this.curve(curve, x, y)));
         parts.push(...this.keys(visible, x, y));
       } else {
         parts.push(draw("text", { x: frame.width / 2, y: frame.height / 2, "text-anchor": "middle" }, "nothing to show here"));
@@ -172,7 +172,7 @@
       return group;
     }
 
-    // Letters at the ends of curves, those that would overlap moved down.
+    // Key letters at the ends of curves, moved down where they would overlap.
     keys(visible, x, y) {
       const ends = visible.filter(({ line, points }) => line.key && points.some(Boolean)).map(({ line, points }) => {
         const end = points.filter(Boolean).pop();
@@ -186,8 +186,8 @@
       }).map((end) => draw("text", { class: `key ${end.line.look.split(" ")[0]}`, x: end.x.toFixed(1), y: end.y.toFixed(1) }, end.line.key));
     }
 
-    // Where a pointer is, in the drawing's own units and as a value of the horizontal axis.
-    place(event) {
+    // The pointer's position in units of the drawing and as a value of the horizontal axis.
+    position(event) {
       const box = this.svg.getBoundingClientRect();
       const across = (event.clientX - box.left) * frame.width / box.width;
       const down = (event.clientY - box.top) * frame.height / box.height;
@@ -198,14 +198,14 @@
 
     press(event) {
       if (event.button || event.pointerType === "touch" && !event.isPrimary) return;
-      this.from = this.place(event);
+      this.from = this.position(event);
       this.svg.setPointerCapture(event.pointerId);
     }
 
     move(event) {
-      const at = this.place(event);
+      const at = this.position(event);
       if (!this.from) {
-        this.tell(at);
+        this.showNearest(at);
         return;
       }
       this.band?.remove();
@@ -218,7 +218,7 @@
       const { from } = this;
       this.forget();
       if (!from) return;
-      const at = this.place(event);
+      const at = this.position(event);
       if (Math.abs(at.share - from.share) > 0.02) show([from.value, at.value].sort((a, b) => a - b));
     }
 
@@ -227,18 +227,18 @@
       this.band?.remove();
     }
 
-    // The nearest point of all curves, in words.
-    tell({ across, down }) {
+    // Shows the nearest point of all curves as text.
+    showNearest({ across, down }) {
       let best = null;
       for (const { line, ys } of this.axes?.visible ?? []) {
         for (let index = 0; index < ys.length; index += 1) {
           const [low, high] = this.shown;
           if (ys[index] === null || line.x[index] < low || line.x[index] > high) continue;
-          const far = (this.axes.x(line.x[index]) - across) ** 2 + (this.axes.y(ys[index]) - down) ** 2;
-          if (!best || far < best.far) best = { far, line, x: line.x[index], y: ys[index] };
+          const distance = (this.axes.x(line.x[index]) - across) ** 2 + (this.axes.y(ys[index]) - down) ** 2;
+          if (!best || distance < best.distance) best = { distance, line, x: line.x[index], y: ys[index] };
         }
       }
-      this.readout.textContent = best && best.far < 900 ? `${best.line.key} ${best.line.label}: ${tickText(best.y)} at ${tickText(best.x)}` : "";
+      this.readout.textContent = best && best.distance < 900 ? `${best.line.key} ${best.line.label}: ${tickText(best.y)} at ${tickText(best.x)}` : "";
     }
 
     key(event) {
@@ -266,7 +266,7 @@
   const charts = Array.from(document.querySelectorAll("svg[data-chart]"), (svg) => new Chart(svg, data.charts[svg.dataset.chart].lines));
   const redraw = () => charts.forEach((chart) => chart.redraw());
 
-  // Zoom all charts to a range, kept within `whole` by moving it.
+  // Zooms all charts to a range, which is moved to stay within `whole`.
   function show(wanted, whole) {
     if (wanted && whole) {
       const width = wanted[1] - wanted[0];
@@ -276,7 +276,7 @@
     }
     if (wanted && !(wanted[1] - wanted[0] > 1e-9 * Math.max(1, Math.abs(wanted[1])))) return;
     history.push(range);
-    if (history.length > LONGEST_HISTORY) history.shift();
+    if (history.length > MAX_HISTORY) history.shift();
     range = wanted;
     redraw();
   }
@@ -286,7 +286,7 @@
     redraw();
   }
 
-  // A click on a legend switches its curves off and on, in all charts.
+  // A click on a legend entry hides or shows its curves in all charts.
   const switches = [];
   document.querySelectorAll(".legend li[data-groups]").forEach((item) => {
     const groups = item.dataset.groups.split(",").map(Number);
@@ -302,7 +302,7 @@
     });
   });
   function switched() {
-    switches.forEach((one) => one());
+    switches.forEach((update) => update());
     redraw();
   }
 
@@ -320,7 +320,7 @@
     switched();
   }
 
-  // Tables: a number as people write it, with a unit of memory; the text where it is none.
+  // Tables: the value of a formatted number, possibly with a unit of memory; NaN for other text.
   const UNITS = { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 };
   function valueOf(text) {
     const found = text.trim().match(/^(-?[\d,]*\.?\d+(?:e[+-]?\d+)?)\s*(\w*)/i);
@@ -366,7 +366,7 @@
         const numeric = head.classList.contains("number");
         const key = (row) => numeric ? valueOf(row.cells[column].textContent) : row.cells[column].textContent;
         const ordered = rows.map((row) => [key(row), row]).sort(([a], [b]) => {
-          // What is not there comes last, whichever way the others are sorted.
+          // Missing values come last in either direction.
           if (numeric && (Number.isNaN(a) || Number.isNaN(b))) return Number.isNaN(a) - Number.isNaN(b);
           return (a < b ? -1 : a > b ? 1 : 0) * (down ? -1 : 1);
         });

@@ -19,26 +19,26 @@ from jumar.report.chart import (
     Drawing,
     colour_and_dash,
     draw,
+    key_letters,
 )
-from jumar.report.chart import key_letters as key_letters_of
 from jumar.report.content import Page
 from jumar.report.numbers import LOGARITHMIC_FROM
 
 _SIGNATURE = b"Written by jumar."
-"""In the footer of every page; distinguishes our pages from other files."""
+"""Text in the footer of every page, which distinguishes our pages from other files."""
 POINTS_PER_CURVE = 400
 MARKS_PER_CURVE = 40
 _POINTS_PER_PAGE = 18_000
 _MARKS_PER_PAGE = 1_200
-"""A page of a hundred runs stays below 1 MB: about 30 bytes per point, which is there once as a
-path and once as numbers for zooming, and 150 per mark."""
+"""A page of a hundred runs stays below 1 MB: about 30 bytes per point, which is stored as a path
+and as numbers for zooming, and 150 per mark."""
 
 
 def render(page: Page) -> str:
     """Render the page as HTML, with inline style and script and no external references.
 
-    The template engine escapes every text on the page, and its policy lets nothing run but its own
-    script, without which the page only lacks zooming, filters and sorting.
+    The template engine escapes all text, and the page's content security policy allows only its own
+    script, without which the page lacks only zooming, filters and sorting.
     """
     curves = max(1, sum(len(chart.curves) for chart in page.charts))
     all_drawings = [
@@ -67,7 +67,7 @@ def render(page: Page) -> str:
         script=script,
         script_hash=policy_hash(script),
         data=_numbers(drawings, frame) if script else "",
-        key_letters=key_letters_of,
+        key_letters=key_letters,
         colour_and_dash=colour_and_dash,
     )
 
@@ -97,7 +97,7 @@ def _numbers(drawings: Sequence[Drawing], frame: dict[str, float]) -> str:
 
 
 def _short(value: float) -> float:
-    """Six digits, which show no steps at any zoom that the number of points allows."""
+    """Round to six digits, which suffice at every zoom that the number of points allows."""
     number = float(f"{value:.6g}")
     return int(number) if number.is_integer() and abs(number) < 1e15 else number
 

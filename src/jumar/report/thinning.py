@@ -5,20 +5,20 @@ from collections.abc import Sequence
 from jumar.report.content import Point
 
 
-def thinned(points: Sequence[Point], most: int) -> list[Point]:
-    """At most `most` points, including the first, the last, and both extremes of every stretch.
+def thinned(points: Sequence[Point], max_points: int) -> list[Point]:
+    """Thin out a curve, keeping the first and last point and both extremes of every stretch.
 
     Averaging over stretches would hide the spike that a reader looks for. Points without a value
     remain as one gap per stretch.
 
     Args:
         points: The points, in x order.
-        most: At least 8.
+        max_points: Maximum number of points; at least 8.
     """
-    if len(points) <= most:
+    if len(points) <= max_points:
         return list(points)
-    # A stretch contributes its minimum, its maximum and possibly a gap; the ends are also kept.
-    stretches = (most - 2) // 3
+    # A stretch contributes its minimum, its maximum and possibly a gap; both ends are kept too.
+    stretches = (max_points - 2) // 3
     inner = points[1:-1]
     kept_indices = {0, len(points) - 1}
     for number in range(stretches):
@@ -35,10 +35,10 @@ def thinned(points: Sequence[Point], most: int) -> list[Point]:
     return [points[index] for index in sorted(kept_indices)]
 
 
-def evenly(count: int, most: int) -> list[int]:
-    """At most `most` of `count` indices, evenly spread, including the first and the last."""
-    if count <= most:
+def evenly(count: int, max_count: int) -> list[int]:
+    """Up to `max_count` of `count` indices, evenly spread, including the first and the last."""
+    if count <= max_count:
         return list(range(count))
-    if most < 2:
-        return [count - 1][:most]
-    return sorted({round(step * (count - 1) / (most - 1)) for step in range(most)})
+    if max_count < 2:
+        return [count - 1][:max_count]
+    return sorted({round(step * (count - 1) / (max_count - 1)) for step in range(max_count)})

@@ -18,7 +18,7 @@ from jumar.profiling.advice import (
     from_sequences,
     from_vocabulary,
 )
-from jumar.profiling.advice.finding import FINDINGS, Case, Claim, Finding, alike, carved, ms
+from jumar.profiling.advice.finding import FINDINGS, Case, Claim, Finding, carved, ms, untranslated
 from jumar.profiling.views.intervals import SPAN
 from jumar.profiling.views.view import Options
 from tests.profiling.generated import profile_of
@@ -55,15 +55,15 @@ def test_findings_have_a_fixed_priority_with_settings_and_views() -> None:
     assert list(FINDINGS) == list(DECLARED)
     for name, (module, *declared) in DECLARED.items():
         one = FINDINGS[name]
-        assert [one.place, one.setting, one.view, one.of_ops] == declared
+        assert [one.order, one.setting, one.view, one.of_ops] == declared
         assert one.search.__module__ == module.__name__
         assert one.certain == (name == "data-stall")
 
 
-def test_third_party_finding_is_last_and_is_an_estimate() -> None:
-    text = alike("x")
+def test_third_party_finding_comes_last_and_is_an_estimate() -> None:
+    text = untranslated("x")
     own = Finding(name="own", what=text, change=text, search=lambda _: ())
-    assert (own.place, own.setting, own.view, own.of_ops, own.certain) == (
+    assert (own.order, own.setting, own.view, own.of_ops, own.certain) == (
         1000,
         "",
         "",
@@ -74,7 +74,7 @@ def test_third_party_finding_is_last_and_is_an_estimate() -> None:
     claim = Claim(values={}, spans=pl.DataFrame({"big": [1]}), evidence=())
     assert claim.host_ns == 0
     assert "spans" not in repr(claim)
-    for made, name in ((own, "place"), (claim, "host_ns")):
+    for made, name in ((own, "order"), (claim, "host_ns")):
         with pytest.raises(AttributeError):
             setattr(made, name, 3)
     with pytest.raises(TypeError):
@@ -85,7 +85,7 @@ def test_third_party_finding_is_last_and_is_an_estimate() -> None:
 
 def test_times_are_in_milliseconds_and_names_equal_in_both_languages() -> None:
     assert ms(1_234_567) == "1.235 ms"
-    assert alike("3 x Add") == Text(en="3 x Add", zh="3 x Add")
+    assert untranslated("3 x Add") == Text(en="3 x Add", zh="3 x Add")
 
 
 def _spans(*rows: tuple[int, int, int]) -> pl.DataFrame:
@@ -132,7 +132,7 @@ def test_case_covers_the_slowest_rank_in_its_steps() -> None:
         (0, 0, 90),
         (90, 100, 200),
     ]
-    assert case.inside.rows() == [(0, 0, 90), (0, 90, 200)]
+    assert case.step_spans.rows() == [(0, 0, 90), (0, 90, 200)]
     assert case.ops.select("rank", "start_ns", "duration_ns").rows() == [
         (0, 0, 40),
         (0, 30, 30),
@@ -142,10 +142,10 @@ def test_case_covers_the_slowest_rank_in_its_steps() -> None:
     found = case.kinds.sort("type").select("type", "count", "duration_ns").rows()
     assert found == [("Add", 3, 160), ("Mul", 1, 30)]
     (add, mul) = (case.kinds.filter(type=kind) for kind in ("Add", "Mul"))
-    assert case.of(add)["start_ns"].to_list() == [0, 100, 130]
-    assert case.of(mul)["start_ns"].to_list() == [30]
-    assert case.computes.rows() == [(0, 0, 60), (0, 100, 200)]
-    assert case.together.rows() == [(0, 30, 40), (0, 130, 150)]
+    assert case.ops_of(add)["start_ns"].to_list() == [0, 100, 130]
+    assert case.ops_of(mul)["start_ns"].to_list() == [30]
+    assert case.computing.rows() == [(0, 0, 60), (0, 100, 200)]
+    assert case.concurrent.rows() == [(0, 30, 40), (0, 130, 150)]
     assert case.communicating.rows() == [(0, 50, 80)]
     assert case.uncovered.rows() == [(0, 60, 80)]
     assert case.free.rows() == [(0, 80, 100)]
@@ -155,10 +155,10 @@ def test_case_covers_the_slowest_rank_in_its_steps() -> None:
 def test_rows_of_a_case_are_in_its_steps_including_both_ends() -> None:
     case = Case(profile_of(_OPS), Options())
     rows = pl.DataFrame({"rank": [0, None, 0, 0, 1], "start_ns": [0, 200, -1, 201, 50]})
-    assert case.own(rows)["start_ns"].to_list() == [0, 200]
+    assert case.in_scope(rows)["start_ns"].to_list() == [0, 200]
     nothing = Case(profile_of(), Options())
     assert (nothing.rank, nothing.steps, nothing.step_ns) == (0, 1, 0.0)
-    assert nothing.own(rows).is_empty()
+    assert nothing.in_scope(rows).is_empty()
     assert nothing.ops.is_empty()
     alone = Case(profile_of([_op(0, 5, rank=3)]), Options())
     assert (alone.rank, alone.steps) == (3, 1)
@@ -201,7 +201,7 @@ def test_case_excludes_warm_up() -> None:
 def test_overlapping_ops_are_counted_by_moment(ops: list[tuple[int, int]]) -> None:
     case = Case(profile_of([_op(start, length) for start, length in ops]), Options())
     moments = [at for start, length in ops for at in range(start, start + length)]
-    found = [at for _, start, end in case.together.rows() for at in range(start, end)]
+    found = [at for _, start, end in case.concurrent.rows() for at in range(start, end)]
     assert found == sorted({at for at in moments if moments.count(at) > 1})
 
 

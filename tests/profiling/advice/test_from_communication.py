@@ -100,8 +100,8 @@ def test_unrecorded_participating_ranks_are_named() -> None:
     ]
     _, evidence, _ = _claim(_two(0, links=links))
     assert evidence[1:] == [
-        "ranks 3, 5, 7 also take part but are not in this profile; where all its ranks are idle "
-        "at once, the late rank is one of those"
+        "ranks 3, 5, 7 also take part but are not in this profile; while all profiled ranks are "
+        "idle, the late rank is one of the missing ones"
     ]
     alone = [_op(0, 0, 100), _op(0, 100, 50, "COMMUNICATION")]
     one = profile_of(alone, collectives=[_all(0, 100, 50, wait=9)], links=links)

@@ -67,7 +67,7 @@ def _op(rank: int, length: int, step: int = 0, **more: Any) -> dict[str, Any]:
 def test_each_measure_names_what_it_needs() -> None:
     timeless = profile_of([_op(0, 5, type=None, core=None, start_ns=None)])
     bare = {row.name: row.needs for row in gate(timeless, dict.fromkeys(MEASURES, 1.0))}
-    two = "needs at least two ranks; give the folders of all ranks"
+    two = "needs at least two ranks; pass the folders of all ranks"
     assert bare == {
         "step-ms": "needs ops with start times, or steps",
         "aicpu-share": f"needs the core of each op; {LEVEL_1}",

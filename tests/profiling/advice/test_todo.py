@@ -164,18 +164,18 @@ def test_line_has_its_longest_moments_in_order_of_time() -> None:
     gaps = [100 + 7 * number % 22 for number in range(22)]
     (line,) = todo(_gapped(*gaps))
     assert (line.finding.name, line.win_ns, line.step_ns) == ("free", sum(gaps), 1_000_000)
-    assert line.moments == 22
+    assert line.count == 22
     assert line.claim.spans.is_empty()
-    found = [end - start for _, start, end in line.places.rows()]
+    found = [end - start for _, start, end in line.longest.rows()]
     shortest = sorted(gaps)[1]
     assert found == [gap for gap in gaps if gap > shortest]
-    assert line.places["start_ns"].is_sorted()
+    assert line.longest["start_ns"].is_sorted()
     # Of equally long moments the first are taken.
     (line,) = todo(_gapped(*[100] * 22))
-    assert line.places["start_ns"].to_list() == [10 + 110 * number for number in range(20)]
-    assert "places" not in repr(line)
+    assert line.longest["start_ns"].to_list() == [10 + 110 * number for number in range(20)]
+    assert "longest" not in repr(line)
     with pytest.raises(AttributeError):
-        line.moments = 3  # pyright: ignore[reportAttributeAccessIssue]
+        line.count = 3  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_to_do_list_is_cached_per_options() -> None:
@@ -209,7 +209,7 @@ def test_moment_is_claimed_only_if_a_single_op_runs() -> None:
     table = todo_table(profile_of(ops, kind="cuda"))
     assert table.select("key", "win_ms").rows() == [("casts", 0.001)]
     (line,) = todo(profile_of(ops, kind="cuda"))
-    assert (line.win_ns, line.places.rows()) == (600.0, [(0, 0, 1000)])
+    assert (line.win_ns, line.longest.rows()) == (600.0, [(0, 0, 1000)])
 
 
 def test_to_do_list_names_its_rank_and_steps() -> None:

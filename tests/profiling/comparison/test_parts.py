@@ -184,7 +184,7 @@ def test_what_was_left_out_and_contradicts_is_noted_first() -> None:
         "missing: 0.csv: 2 lines left out",
         "missing: 1.json: steps: another clock",
         *(f"missing: {number}.csv: 2 lines left out" for number in (2, 3, 4)),
-        "cut lacks 1 more; all: jumar profile show cut",
+        "cut: 1 more are missing; list them with: jumar profile show cut",
     ]
     assert notes[6].en.startswith("cut: computing is ")
     assert [note.zh for note in notes[4:6]] == [

@@ -113,7 +113,7 @@ def test_keyboard_zooms_pans_and_steps_through_ops(opened: Tab) -> None:
     assert second != first
     opened.press(*"++++++")
     low, high = _shown(opened)
-    found = re.search(r"at ([\d.]+) ms to ([\d.]+) ms", second)
+    found = re.search(r"from ([\d.]+) ms to ([\d.]+) ms", second)
     assert found
     start, end = map(float, found.groups())
     assert low <= (start + end) / 2 <= high

@@ -10,8 +10,8 @@ from jumar.profiling.advice.todo import todo
 from jumar.profiling.page import host_lanes as lanes_module
 from jumar.profiling.page.host_lanes import host_lanes
 from jumar.profiling.page.memory_curve import memory_curves
-from jumar.profiling.page.places import places
 from jumar.profiling.page.time_range import TimeRange, time_range_of
+from jumar.profiling.page.todo_intervals import todo_intervals
 from jumar.profiling.profile import HOST_SCHEMA, Profile
 from jumar.profiling.views import Options
 from tests.profiling.generated import EPOCH_NS, frame, training
@@ -145,18 +145,18 @@ def test_memory_curve_keeps_its_peaks_with_any_number_of_points() -> None:
 def test_to_do_line_links_to_its_longest_moments() -> None:
     profile = training(steps=4, casts=2, loader_ns=5_000_000)
     lines = todo(profile)
-    shown = places(profile, Options(), TimeRange(EPOCH_NS, 70_000_000))
+    shown = todo_intervals(profile, Options(), TimeRange(EPOCH_NS, 70_000_000))
     assert len(shown) == len(lines)
     [stalls] = [
-        place["places"]
+        place["intervals"]
         for place, line in zip(shown, lines, strict=True)
         if line.finding.name == "data-stall"
     ]
     step = 5_000_000 + 10_000_000 + 2 * 200_000
     assert stalls == [[step * number, step * number + 5_000_000] for number in range(4)]
     for line in shown:
-        assert line["places"] == sorted(line["places"])
-        assert line["all"] >= len(line["places"]) > 0
+        assert line["intervals"] == sorted(line["intervals"])
+        assert line["count"] >= len(line["intervals"]) > 0
 
 
 def test_page_has_all_call_data_it_needs() -> None:

@@ -25,7 +25,7 @@ _WHOLE = [
 
 
 def test_short_boxes_are_merged_up_to_a_width_and_the_last_level_is_complete() -> None:
-    coarse, fine = zoom_levels(_boxes(*_ROWS), span=6 * 1024, lanes=3, most_boxes=100)
+    coarse, fine = zoom_levels(_boxes(*_ROWS), span=6 * 1024, lanes=3, max_boxes=100)
     assert coarse == {
         "width": 6,
         "lanes": [
@@ -50,20 +50,20 @@ def test_short_boxes_are_merged_up_to_a_width_and_the_last_level_is_complete() -
     ],
 )
 def test_levels_end_when_complete_or_too_large(span: int, most: int, widths: list[int]) -> None:
-    found = zoom_levels(_boxes(*_ROWS), span=span, lanes=3, most_boxes=most)
+    found = zoom_levels(_boxes(*_ROWS), span=span, lanes=3, max_boxes=most)
     assert [level["width"] for level in found] == widths
 
 
 def test_inseparable_boxes_end_at_nanosecond_width() -> None:
     # Two that begin at one moment and take no time.
     rows = ((0, 5, 5, 1), (0, 5, 5, 2))
-    found = zoom_levels(_boxes(*rows), span=6 * 1024, lanes=1, most_boxes=100)
+    found = zoom_levels(_boxes(*rows), span=6 * 1024, lanes=1, max_boxes=100)
     assert [level["width"] for level in found] == [6, 1]
     assert found[-1]["lanes"] == [[[5], [0], [1], [2], [0], []]]
 
 
 def test_launches_are_listed_where_each_box_is_one_op() -> None:
-    coarse, fine = zoom_levels(_boxes(*_ROWS, launch=True), span=6 * 1024, lanes=3, most_boxes=100)
+    coarse, fine = zoom_levels(_boxes(*_ROWS, launch=True), span=6 * 1024, lanes=3, max_boxes=100)
     assert [lane[5] for lane in coarse["lanes"]] == [[], [], []]
     assert [lane[5] for lane in fine["lanes"]] == [[5] * 4, [], [5]]
 

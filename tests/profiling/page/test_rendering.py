@@ -75,7 +75,7 @@ def test_ops_without_times_have_neither_steps_nor_timeline() -> None:
     assert _data(page(profile_of(ops))) == {"labels": {}, "timeline": None}
     lasting = _data(page(profile_of([ops[0] | {"start_ns": 1}, ops[0]])))
     assert lasting["labels"]["count"] == [1]
-    assert set(lasting) == {"labels", "timeline", "places", "texts"}
+    assert set(lasting) == {"labels", "timeline", "todo", "texts"}
 
 
 def test_comparison_is_shown_with_conclusion_notes_and_edits() -> None:

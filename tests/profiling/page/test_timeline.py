@@ -7,9 +7,9 @@ import pytest
 from jumar.profiling.advice.todo import todo
 from jumar.profiling.page import timeline as module
 from jumar.profiling.page.op_groups import group_ops
-from jumar.profiling.page.places import places
 from jumar.profiling.page.time_range import TimeRange, time_range_of
 from jumar.profiling.page.timeline import timeline
+from jumar.profiling.page.todo_intervals import todo_intervals
 from jumar.profiling.profile import Profile
 from jumar.profiling.views import Options
 from tests.profiling.generated import profile_of
@@ -146,14 +146,16 @@ def test_moments_of_a_line_are_clipped_to_the_shown_range() -> None:
     ops = [_op(0, 1000), _op(1500, 1000), _op(3000, 1000)]
     profile = profile_of(ops, kind="cuda")
     assert [line.finding.name for line in todo(profile)] == ["free"]
-    assert places(profile, Options(), TimeRange(1000, 4000)) == [
-        {"places": [[1000, 1500], [2500, 3000]], "all": 2}
+    assert todo_intervals(profile, Options(), TimeRange(1000, 4000)) == [
+        {"intervals": [[1000, 1500], [2500, 3000]], "count": 2}
     ]
-    assert places(profile, Options(), TimeRange(2200, 1400)) == [
-        {"places": [[0, 300], [1300, 1400]], "all": 2}
+    assert todo_intervals(profile, Options(), TimeRange(2200, 1400)) == [
+        {"intervals": [[0, 300], [1300, 1400]], "count": 2}
     ]
-    assert places(profile, Options(), TimeRange(2500, 1000)) == [{"places": [], "all": 2}]
-    assert places(profile_of(), Options(), TimeRange(0, 1)) == []
+    assert todo_intervals(profile, Options(), TimeRange(2500, 1000)) == [
+        {"intervals": [], "count": 2}
+    ]
+    assert todo_intervals(profile_of(), Options(), TimeRange(0, 1)) == []
 
 
 def test_lane_names_have_at_most_forty_characters() -> None:

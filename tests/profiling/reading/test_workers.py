@@ -32,7 +32,7 @@ def files(captures: dict[str, list[FileContent]]) -> dict[str, list[tuple[str, i
 
 def older(file: str, newer: str) -> FileContent:
     what = (
-        f"not read: {newer} is a newer capture of the same worker; to see this one, give it alone"
+        f"not read: {newer} is a newer capture of the same worker; to see this one, pass it alone"
     )
     return FileContent(file=file, kind="", missing=(Missing(file=file, what=what),))
 
@@ -67,7 +67,7 @@ def test_copy_of_a_recording_is_no_rank() -> None:
     assert list(kept) == ["a"]
     assert [one.file for one in kept["a"]] == ["a", "b", "c"]
     assert [gap.what for one in kept["a"] for gap in one.missing] == [
-        "not read: a copy of a, with the same ops; to see this one, give it alone"
+        "not read: a copy of a, with the same ops; to see this one, pass it alone"
     ] * 2
 
 
@@ -196,7 +196,7 @@ def test_captures_of_another_time_are_named_instead_of_read_as_ranks() -> None:
 
     def unread(file: str, hours: str) -> FileContent:
         what = f"not read: c/x was recorded {hours} h later, so they are not ranks of one job"
-        gap = Missing(file=file, what=f"{what}; to see this one, give it alone")
+        gap = Missing(file=file, what=f"{what}; to see this one, pass it alone")
         return FileContent(file=file, kind="", missing=(gap,))
 
     kept = newest_of_each_worker(captures)

@@ -43,7 +43,7 @@ def test_each_kind_of_op_has_its_reason_and_its_replacement() -> None:
     kernel = "no AI Core kernel for this op with these dtypes and shapes"
     unknown = "unknown: the profile has no dtypes"
     smaller = "use FLOAT16 or FLOAT input and a smaller k"
-    wanted = "create the tensor with the dtype needed, so that it is not cast"
+    wanted = "create the tensor with the required dtype, so that no cast is needed"
     assert table.rows() == [
         ("TopK", "DOUBLE", "INT64", 2, 0.4, 0.3, _WIDE, "use FLOAT or FLOAT16"),
         ("Frob", None, None, 1, 0.07, 0.07, unknown, _ELSEWHERE),

@@ -76,7 +76,7 @@ WHOLE = (
 
 
 def test_every_view_has_a_position() -> None:
-    assert {view.name: view.place for view in VIEWS.values()} == {
+    assert {view.name: view.order for view in VIEWS.values()} == {
         name: place for name, (_, place) in PLACES.items()
     }
     assert list(VIEWS) == list(PLACES)
@@ -114,10 +114,10 @@ def test_one_view_is_advice_and_one_is_slow() -> None:
 def test_third_party_view_is_last_as_an_optional_ranking() -> None:
     text = VIEWS["ops"].title
     own = View(name="own", title=text, question=text, columns=(), compute=VIEWS["ops"].compute)
-    assert (own.place, own.usual, own.ranking) == (1000, False, True)
+    assert (own.order, own.usual, own.ranking) == (1000, False, True)
     assert (own.uses_rates, own.slow, own.advice) == (False, False, False)
     with pytest.raises(AttributeError):
-        own.place = 3  # pyright: ignore[reportAttributeAccessIssue]
+        own.order = 3  # pyright: ignore[reportAttributeAccessIssue]
     # Thousands of letters of a view's function and columns are nothing to read.
     assert "columns" not in repr(own)
     assert "compute" not in repr(own)

@@ -128,7 +128,7 @@ def test_host_device_queue_is_reported_per_rank() -> None:
 
 
 def test_ops_without_launch_or_start_have_no_queue() -> None:
-    needs = "needs when each op was launched (flows of the trace)"
+    needs = "needs the launch time of each op (flows of the trace)"
     for ops, said in (
         ([], f"{needs}; {_HOW}"),
         ([_op(0, 1)], f"{needs} (column launch_ns); {_HOW}"),

@@ -107,7 +107,7 @@ def test_touching_intervals_are_joined_and_others_stay_separate() -> None:
 
 def test_interval_edges_are_sorted_by_time_per_rank() -> None:
     one = swept([table([(4, 0, 5)]), table([(4, 2, 1)])])
-    columns = ("rank", "start_ns", "end_ns", "which", "delta")
+    columns = ("rank", "start_ns", "end_ns", "set", "delta")
     assert one.select(columns).rows() == [
         (4, 0, 2, 0, 1),
         (4, 2, 3, 1, 1),

@@ -322,7 +322,7 @@ _LITTLE = {
 @pytest.mark.parametrize("what", sorted(_LITTLE))
 @pytest.mark.parametrize(
     ("name", "needs"),
-    [("ranks", "start times|two ranks"), ("host", "ops with start"), ("launches", "launched")],
+    [("ranks", "start times|two ranks"), ("host", "ops with start"), ("launches", "launch time")],
 )
 def test_insufficient_data_for_a_view_is_reported_without_a_crash(
     what: str, name: str, needs: str

@@ -427,7 +427,7 @@ def test_unknown_chip_is_requested() -> None:
         profile = profile_of([_row("Add", 1, "8")], kind="cuda", chip=chip)
         with pytest.raises(Impossible) as told:
             require_chip(profile, Options())
-        assert str(told.value) == f"needs peak rates of {said}; give them with --chip FILE"
+        assert str(told.value) == f"needs peak rates of {said}; pass them with --chip FILE"
 
 
 def test_ops_without_shapes_have_no_limits(rates: Options) -> None:

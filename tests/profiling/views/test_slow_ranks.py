@@ -69,7 +69,7 @@ def test_single_rank_is_neither_slow_nor_fast() -> None:
     for ops in ([_op(0, 0, 0, 7)], [_op(None, 0, 0, 7), _op(0, 0, 8, 7)]):
         with pytest.raises(Impossible) as told:
             rank_times(profile_of(ops))
-        assert str(told.value) == ("needs at least two ranks; give the folders of all ranks")
+        assert str(told.value) == ("needs at least two ranks; pass the folders of all ranks")
     with pytest.raises(Impossible) as told:
         rank_times(profile_of([_op(rank, 0, 0, 7, start_ns=None) for rank in (0, 1)]))
     assert str(told.value) == (

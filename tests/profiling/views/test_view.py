@@ -54,7 +54,7 @@ def test_rankings_are_truncated_and_give_their_length() -> None:
         {"top": 2, "lasted_ms": 2.0},
     ]
     assert found.tables["whole"]["lasted_ms"].to_list() == [3.0, 2.0, 1.5]
-    assert found.whole == {"cut": 3}
+    assert found.row_counts == {"cut": 3}
     assert found.impossible == {"none": "needs a number; count something"}
 
 
@@ -62,7 +62,7 @@ def test_rankings_are_truncated_and_give_their_length() -> None:
 def test_short_ranking_is_complete(top: int) -> None:
     found = _asked(top)
     assert found.tables["cut"].height == 3
-    assert found.whole == {}
+    assert found.row_counts == {}
 
 
 def test_single_row_may_be_requested() -> None:
@@ -76,7 +76,7 @@ def test_defaults_are_ten_rows_in_english_with_built_in_chips() -> None:
     with pytest.raises(TypeError):
         Options(3, Path())  # pyright: ignore[reportCallIssue]
     with pytest.raises(AttributeError):
-        _asked(1).whole = {}  # pyright: ignore[reportAttributeAccessIssue]
+        _asked(1).row_counts = {}  # pyright: ignore[reportAttributeAccessIssue]
     with pytest.raises(TypeError):
         Answers({}, {})  # pyright: ignore[reportCallIssue]
 

@@ -1,4 +1,4 @@
-"""Findings, their registry, and the view of a profile that they search."""
+"""Findings, their registry, and `Case`, the part of a profile that they search."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -40,9 +40,9 @@ class Claim:
 
     Args:
         values: Values for the placeholders in the finding's texts.
-        spans: The time intervals that would be saved; `carved` if only a share would.
-        evidence: Lines that show it.
-        host_ns: How long it blocked the host, over all steps; long blocking is always reported.
+        spans: The time intervals that would be saved; `carved` if only a share would be.
+        evidence: Lines of text that support the claim.
+        host_ns: How long the host was blocked, over all steps; long blocking is always reported.
     """
 
     values: Mapping[str, object]
@@ -56,14 +56,14 @@ class Finding:
     """A kind of lost time that the to-do list reports.
 
     Args:
-        name: Its name, for scripts.
-        what: What costs time, in one line; placeholders are filled from the claim's values.
-        change: What to try, with placeholders likewise.
-        search: Finds instances in a profile.
-        place: Order in which findings claim time: specific before general ones.
-        setting: The recipe field that makes the change; empty if there is none.
+        name: The identifier for scripts.
+        what: One line on what costs time; placeholders are filled from the claim's values.
+        change: What to try; may contain the same placeholders.
+        search: Function that finds instances in a profile.
+        order: Order in which findings claim time: specific before general ones.
+        setting: The recipe field that implements the change; empty if there is none.
         view: The view with the details.
-        of_ops: Whether it claims ops, whose time is saved only where no other op computes.
+        of_ops: Whether it claims the time of ops, which is saved only while no other op computes.
         certain: False if the saving is an estimate or upper limit.
     """
 
@@ -71,7 +71,7 @@ class Finding:
     what: Text
     change: Text
     search: Callable[["Case"], Iterable[Claim]] = field(repr=False)
-    place: int = 1000
+    order: int = 1000
     setting: str = ""
     view: str = ""
     of_ops: bool = False
@@ -83,7 +83,7 @@ FINDINGS: Final = Registry[Finding]("jumar.profiling.advice")
 
 
 def types_by_time(ops: pl.DataFrame) -> list[str | None]:
-    """The types of ops, by total time."""
+    """The op types, sorted by total time, longest first."""
     sums = ops.group_by("type").agg(pl.col("duration_ns").sum())
     return sums.sort("duration_ns", "type", descending=[True, False])["type"].to_list()
 
@@ -98,12 +98,12 @@ def carved(table: pl.DataFrame, share: pl.Expr | float) -> pl.DataFrame:
 
 
 def ms(nanoseconds: float) -> str:
-    """Nanoseconds as text, in milliseconds."""
+    """Format nanoseconds as milliseconds."""
     return f"{nanoseconds / 1e6:.3f} ms"
 
 
-def alike(line: str) -> Text:
-    """A text that is the same in both languages."""
+def untranslated(line: str) -> Text:
+    """Return a `Text` that is the same in both languages."""
     return Text(en=line, zh=line)
 
 
@@ -117,7 +117,7 @@ class Blame(NamedTuple):
     """How long its calls overlap uncovered communication."""
 
 
-_EQUAL = 0.98
+_LOCKSTEP_SHARE = 0.98
 """Ranks in lockstep have step times within this share of each other."""
 
 
@@ -125,7 +125,9 @@ def _slowest_rank(profile: Profile, averages: pl.DataFrame) -> int:
     """The rank to report on, from a table of average step times."""
     if averages.height < 2:
         return int(averages["rank"][0]) if averages.height else 0
-    longest = averages.filter(pl.col("mean") >= _EQUAL * pl.col("mean").max())["rank"].to_list()
+    longest = averages.filter(pl.col("mean") >= _LOCKSTEP_SHARE * pl.col("mean").max())[
+        "rank"
+    ].to_list()
     uncovered = difference(communication_spans(profile), computing_union(profile))
     size = pl.col("end_ns") - pl.col("start_ns")
     waits = dict(uncovered.group_by("rank").agg(size.sum()).iter_rows())
@@ -160,13 +162,13 @@ class Case:
         """Average step time, including the time before the first op."""
         return float((self.windows["end_ns"] - self.windows["begin_ns"]).sum()) / self.steps
 
-    def own(self, table: pl.DataFrame) -> pl.DataFrame:
+    def in_scope(self, table: pl.DataFrame) -> pl.DataFrame:
         """The rows of this rank in the steady steps."""
         if self.windows.is_empty():
             return table.clear()
-        return table.filter(self._is_own())
+        return table.filter(self._is_in_scope())
 
-    def _is_own(self) -> pl.Expr:
+    def _is_in_scope(self) -> pl.Expr:
         first, last = self.windows["begin_ns"].min(), self.windows["end_ns"].max()
         of_rank = pl.col("rank").fill_null(0) == self.rank
         return of_rank & pl.col("start_ns").is_between(first, last)
@@ -176,7 +178,7 @@ class Case:
         """The computing ops of this rank: `rank`, `start_ns`, `duration_ns`, `kind`."""
         is_selected = pl.lit(False) if self.windows.is_empty() else computes(self.profile.ops)
         if not self.windows.is_empty():
-            is_selected &= self._is_own()
+            is_selected &= self._is_in_scope()
         return (
             self.profile.ops.lazy()
             .with_columns(kinds(self.profile).of_op)
@@ -187,32 +189,32 @@ class Case:
 
     @cached_property
     def kinds(self) -> pl.DataFrame:
-        """The kinds of these ops, with their `count` and total `duration_ns`."""
+        """The kinds of `ops`, with their `count` and total `duration_ns`."""
         sums = self.ops.group_by("kind").agg(pl.len().alias("count"), pl.col("duration_ns").sum())
         return kinds(self.profile).table.drop("count", "total_ns").join(sums, on="kind")
 
-    def of(self, chosen: pl.DataFrame) -> pl.DataFrame:
+    def ops_of(self, chosen: pl.DataFrame) -> pl.DataFrame:
         """The ops of the chosen kinds."""
         return self.ops.join(chosen.select("kind"), on="kind", how="semi")
 
     @cached_property
-    def inside(self) -> pl.DataFrame:
+    def step_spans(self) -> pl.DataFrame:
         """The steady steps as intervals."""
         return as_spans(self.windows, start="begin_ns")
 
     @cached_property
     def communicating(self) -> pl.DataFrame:
-        """When this rank communicates."""
+        """The intervals in which this rank communicates."""
         return communication_spans(self.profile).filter(pl.col("rank") == self.rank)
 
     @cached_property
-    def computes(self) -> pl.DataFrame:
-        """When any op computes."""
+    def computing(self) -> pl.DataFrame:
+        """The intervals in which any op computes."""
         return union(spans(self.ops))
 
     @cached_property
-    def together(self) -> pl.DataFrame:
-        """When several ops compute at once; there, saving one op saves no time."""
+    def concurrent(self) -> pl.DataFrame:
+        """When several ops compute at once; removing one of them would save no time."""
         # Most ops run alone and need no sweep.
         ops = spans(self.ops).sort("start_ns")
         ends_so_far = ops["end_ns"].cum_max()
@@ -228,13 +230,13 @@ class Case:
 
     @cached_property
     def uncovered(self) -> pl.DataFrame:
-        """When this rank communicates and does not compute."""
-        return difference(self.communicating, self.computes)
+        """The intervals in which this rank communicates and does not compute."""
+        return difference(self.communicating, self.computing)
 
     @cached_property
     def free(self) -> pl.DataFrame:
         """When this rank neither computes nor communicates in the steady steps."""
-        return difference(self.inside, pl.concat([self.computes, self.communicating]))
+        return difference(self.step_spans, pl.concat([self.computing, self.communicating]))
 
     @cached_property
     def queued(self) -> pl.DataFrame:
@@ -243,12 +245,12 @@ class Case:
 
     @cached_property
     def copying(self) -> pl.DataFrame:
-        """When this rank copies memory."""
+        """The intervals in which this rank copies memory."""
         return copying_union(self.profile).filter(pl.col("rank") == self.rank)
 
     @cached_property
     def augmenting(self) -> pl.DataFrame:
-        """When steps wait for data, by `Data Aug Bound` of graph mode."""
+        """When steps wait for data, according to graph mode's `Data Aug Bound`."""
         recorded = self.profile.steps.filter(
             (pl.col("rank").fill_null(0) == self.rank) & (pl.col("data_ns") > 0)
         ).unique("step", keep="first", maintain_order=True)
@@ -268,9 +270,9 @@ class Case:
         if self.profile.kind == "cpu":
             # On a CPU nothing is idle while the loader works; its calls count as waiting.
             loading = [cause for cause in self.causes if cause.kind == "data"]
-            hosts = [intersection(cause.host, self.inside) for cause in loading]
+            hosts = [intersection(cause.host, self.step_spans) for cause in loading]
             pairs = zip(loading, hosts, strict=True)
-            return [Blame(cause, host, host, 0) for cause, host in pairs], self.inside.clear()
+            return [Blame(cause, host, host, 0) for cause, host in pairs], self.step_spans.clear()
         left = self.free
         if not self.augmenting.is_empty():
             left = difference(left, self.augmenting)
@@ -278,7 +280,7 @@ class Case:
         left = difference(left, kept) if kept.height else left
         blames: list[Blame] = []
         for cause in self.causes:
-            host = intersection(cause.host, self.inside)
+            host = intersection(cause.host, self.step_spans)
             free = intersection(left, cause.alone)
             left = difference(left, cause.alone)
             blames.append(Blame(cause, host, free, length(intersection(host, self.uncovered))))

@@ -16,9 +16,9 @@ _LATE_NS: Final = 50_000
 
 
 def waiting(case: Case) -> Iterator[Claim]:
-    """Uncovered time in collectives without transfers."""
+    """Claim the uncovered time in which collectives transfer nothing."""
     try:
-        rows = case.own(collective_rows(case.profile, uncovered=False))
+        rows = case.in_scope(collective_rows(case.profile, uncovered=False))
     except Impossible:
         return
     untransferred = pl.col("wait_ns").fill_null(0) + pl.col("idle_ns").fill_null(0)
@@ -81,7 +81,7 @@ def _spent(row: dict[str, object]) -> Text:
 
 
 def _late(case: Case) -> Iterator[Text]:
-    """The late rank of the longest collective, and ranks that the profile lacks."""
+    """Lines on the late rank of the longest collective, and on ranks missing from the profile."""
     if len(case.profile.ranks) < 2:
         return
     table = collectives(case.profile, case.options)
@@ -99,15 +99,15 @@ def _late(case: Case) -> Iterator[Text]:
     if absent:
         ranks = ", ".join(map(str, absent))
         yield Text(
-            en=f"ranks {ranks} also take part but are not in this profile; where all its ranks are "
-            "idle at once, the late rank is one of those",
+            en=f"ranks {ranks} also take part but are not in this profile; while all profiled "
+            "ranks are idle, the late rank is one of the missing ones",
             zh=f"卡 {ranks} 也参与通信，但不在此性能数据中；若这里的所有卡同时空闲，"
             "迟到的卡就在其中",
         )
 
 
 def _meanwhile(case: Case) -> list[Text]:
-    """What the host did during uncovered communication."""
+    """Lines on what the host did during uncovered communication."""
     lines: list[Text] = []
     for cause in case.causes:
         overlap_ns = length(intersection(cause.alone, case.uncovered))
@@ -123,11 +123,11 @@ def _meanwhile(case: Case) -> list[Text]:
 
 
 def transfers(case: Case) -> Iterator[Claim]:
-    """Uncovered communication of any kind."""
+    """Claim all uncovered communication."""
     if case.uncovered.is_empty():
         return
-    uncovered = ms(length(intersection(case.uncovered, case.inside)) / case.steps)
-    total = ms(length(intersection(case.communicating, case.inside)) / case.steps)
+    uncovered = ms(length(intersection(case.uncovered, case.step_spans)) / case.steps)
+    total = ms(length(intersection(case.communicating, case.step_spans)) / case.steps)
     yield Claim(
         values={"bare": uncovered},
         spans=case.uncovered,
@@ -157,7 +157,7 @@ FINDINGS.add(
             "跟得上，集合通信之前不要让某一张卡单独做事（保存、写日志）。",
         ),
         search=waiting,
-        place=10,
+        order=10,
         view="collectives",
     )
 )
@@ -175,7 +175,7 @@ FINDINGS.add(
             "将其掩盖。",
         ),
         search=transfers,
-        place=90,
+        order=90,
         view="steps",
     )
 )

@@ -11,25 +11,25 @@ from jumar.profiling.advice.finding import (
     Case,
     Claim,
     Finding,
-    alike,
     carved,
     ms,
     types_by_time,
+    untranslated,
 )
 from jumar.profiling.showing import shown
 from jumar.profiling.views.alike import pipes_of
 
 _BUSY: Final = 0.8
-"""A pipe busy for at least this share of the time limits an op, as in Ascend's own tools."""
+"""A pipe that is busy for at least this share of the time limits an op, as in Ascend's tools."""
 _SHORTEST_NS: Final = 10_000
-"""In shorter ops the scalar unit is busy mainly with start-up, whatever their code."""
+"""In shorter ops, the scalar unit is busy mainly with start-up, whatever the code."""
 _CORES: Final = ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV")
-_SHOWN: Final = 3
-_USED: Final = ("rank", "type", "core", "start_ns", "duration_ns", "input_shapes")
+_MAX_SHOWN: Final = 3
+_COLUMNS: Final = ("rank", "type", "core", "start_ns", "duration_ns", "input_shapes")
 
 
 def scalar_bound(case: Case) -> Iterator[Claim]:
-    """Ops whose scalar unit is busy nearly all the time, and longer than any other pipe.
+    """Claim ops whose scalar unit is busy nearly all the time, and longer than any other pipe.
 
     The possible saving is the time by which the scalar unit is busy longer than the next pipe,
     which would then be the limit.
@@ -39,7 +39,7 @@ def scalar_bound(case: Case) -> Iterator[Claim]:
     others = [name for name in pipes if name not in scalars]
     if not scalars or not others:
         return
-    # A ratio above 1 is a broken counter.
+    # A ratio above 1 comes from a broken counter.
     is_scalar_bound = (
         (pl.col("duration_ns") >= _SHORTEST_NS)
         & pl.col("core").is_in(_CORES)
@@ -48,8 +48,8 @@ def scalar_bound(case: Case) -> Iterator[Claim]:
     )
     busiest = (pl.max_horizontal(scalars), pl.max_horizontal(others))
     columns = (busiest[0].alias("scalar"), busiest[1].alias("next"))
-    ops = case.own(
-        case.profile.ops.lazy().select(*_USED, *columns).filter(is_scalar_bound).collect()
+    ops = case.in_scope(
+        case.profile.ops.lazy().select(*_COLUMNS, *columns).filter(is_scalar_bound).collect()
     )
     if ops.is_empty():
         return
@@ -63,14 +63,14 @@ def scalar_bound(case: Case) -> Iterator[Claim]:
 
 
 def _types(ops: pl.DataFrame) -> str:
-    """The types of ops with the most time, as text."""
+    """The op types with the longest total time, as text."""
     types = types_by_time(ops)
-    names = ", ".join(shown(str(kind or "-"), 40) for kind in types[:_SHOWN])
-    return f"{names}, ..." if len(types) > _SHOWN else names
+    names = ", ".join(shown(str(kind or "-"), 40) for kind in types[:_MAX_SHOWN])
+    return f"{names}, ..." if len(types) > _MAX_SHOWN else names
 
 
 def _lines(case: Case, ops: pl.DataFrame) -> Iterator[Text]:
-    """Lines for the largest groups, with how busy both pipes are."""
+    """Lines on the largest groups of ops, with the load of both pipes."""
     total_ns = pl.col("duration_ns").sum()
     shares = [
         # Weighted by time, in integers: sums of floats would depend on the order of threads.
@@ -84,7 +84,7 @@ def _lines(case: Case, ops: pl.DataFrame) -> Iterator[Text]:
         .agg(pl.len().alias("count"), total_ns, *shares)
         .sort("duration_ns", "type", "input_shapes", descending=[True, False, False])
     )
-    for row in groups.head(_SHOWN).iter_rows(named=True):
+    for row in groups.head(_MAX_SHOWN).iter_rows(named=True):
         what = f"{row['count'] / case.steps:g} x {row['type'] or '-'} {row['input_shapes'] or '-'}"
         length = ms(row["duration_ns"] / case.steps)
         yield Text(
@@ -93,8 +93,8 @@ def _lines(case: Case, ops: pl.DataFrame) -> Iterator[Text]:
             zh=f"{what}：每迭代 {length}，标量单元忙碌 {row['scalar']:.0f} %，"
             f"其次的流水 {row['next']:.0f} %",
         )
-    if groups.height > _SHOWN:
-        yield alike("...")
+    if groups.height > _MAX_SHOWN:
+        yield untranslated("...")
 
 
 FINDINGS.add(
@@ -105,7 +105,7 @@ FINDINGS.add(
             zh="标量单元成为瓶颈的算子 {types}：每迭代 {lasts}",
         ),
         change=Text(
-            en="Give the op fewer and larger blocks: contiguous inputs, inner axes that are "
+            en="Let the op process fewer and larger blocks: contiguous inputs, inner axes that are "
             "multiples of 32 bytes, more rows per call. In your own kernels, move index arithmetic "
             "and branches out of the loop and use larger tiles; for CANN's, try another layout, "
             "algorithm or release.",
@@ -114,7 +114,7 @@ FINDINGS.add(
             "可尝试其他数据格式、算法或版本。",
         ),
         search=scalar_bound,
-        place=75,
+        order=75,
         view="roofline",
         of_ops=True,
     )

@@ -14,7 +14,7 @@ _BLOCKING = ("ASCEND_LAUNCH_BLOCKING", "CUDA_LAUNCH_BLOCKING")
 
 
 def blocked_launches(case: Case) -> Iterator[Claim]:
-    """Idle time, except waiting for data, if launches are blocking."""
+    """Claim idle time, except waits for data, if launches were blocking."""
     try:
         rows = recorded(case.profile)
     except Impossible:
@@ -40,12 +40,12 @@ FINDINGS.add(
             zh="{variable} 使 host 等待每个算子执行完：设备每迭代空闲 {free}",
         ),
         change=Text(
-            en="Unset it and record again: with it, the host behaves differently than in a normal "
-            "training.",
+            en="Unset it and record again: while it is set, the host behaves differently than in "
+            "normal training.",
             zh="取消该变量后重新采集：当前采集到的 host 行为与正常训练不同。",
         ),
         search=blocked_launches,
-        place=14,
+        order=14,
         view="environment",
     )
 )

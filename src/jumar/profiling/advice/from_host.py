@@ -11,7 +11,7 @@ from jumar.profiling.views.intervals import difference, intersection, length, sp
 
 
 def _claims(case: Case, kind: str) -> Iterator[Claim]:
-    """Claims for the causes of one kind."""
+    """Claim the idle time of all causes of a kind."""
     for blame in case.blames[0]:
         if blame.cause.kind == kind and (length(blame.free) or blame.beside_ns):
             yield _claim(case, blame)
@@ -50,7 +50,7 @@ def _calls(case: Case, blame: Blame) -> Text:
 
 
 def _gaps(case: Case, free: pl.DataFrame) -> Text:
-    """A line with its time in each gap, which distinguishes a slow host from one long wait."""
+    """A line with the claimed time per gap, which distinguishes a slow host from one long wait."""
     gap = union(case.free)["start_ns"].search_sorted(free["start_ns"], "right")
     size = (pl.col("end_ns") - pl.col("start_ns")).sum()
     shares = free.with_columns(gap.alias("gap")).group_by("gap").agg(size.alias("part"))["part"]
@@ -63,7 +63,7 @@ def _gaps(case: Case, free: pl.DataFrame) -> Text:
 
 
 def data_stalls(case: Case) -> Iterator[Claim]:
-    """Waiting for the next batch, by `Data Aug Bound` or by the loader's calls."""
+    """Claim waits for the next batch, from `Data Aug Bound` and from the loader's calls."""
     claimed = intersection(case.augmenting, case.free)
     if case.profile.kind != "cpu" and claimed.height:
         bound = ms(length(case.augmenting) / case.steps)
@@ -81,35 +81,35 @@ def data_stalls(case: Case) -> Iterator[Claim]:
 
 
 def blocking_calls(case: Case) -> Iterator[Claim]:
-    """Claims for calls in which the host waits for the device."""
+    """Claim idle time during calls in which the host waits for the device."""
     return _claims(case, "blocking")
 
 
 def pageable_copies(case: Case) -> Iterator[Claim]:
-    """Claims for copies from and to memory that is not pinned."""
+    """Claim idle time during copies from and to memory that is not pinned."""
     return _claims(case, "copy")
 
 
 def host_work(case: Case) -> Iterator[Claim]:
-    """Claims for calls that overlap idle time and neither wait nor launch."""
+    """Claim idle time during calls that neither wait nor launch."""
     return _claims(case, "covering")
 
 
 def garbage_collection(case: Case) -> Iterator[Claim]:
-    """Claims for Python's garbage collector."""
+    """Claim idle time during Python's garbage collection."""
     return _claims(case, "collector")
 
 
 def slow_launches(case: Case) -> Iterator[Claim]:
-    """Claims for idle time in which the device waits for launches."""
+    """Claim idle time in which the device waits for launches."""
     return _claims(case, "launching")
 
 
 def memory_copies(case: Case) -> Iterator[Claim]:
-    """Uncovered memory copies that no host call explains."""
+    """Claim uncovered memory copies that no host call explains."""
     left = intersection(case.blames[1], case.copying)
     if length(left):
-        total = ms(length(intersection(case.copying, case.inside)) / case.steps)
+        total = ms(length(intersection(case.copying, case.step_spans)) / case.steps)
         uncovered = ms(length(left) / case.steps)
         line = Text(
             en=f"{total} of memory copies per step, of which {uncovered} with the device otherwise "
@@ -120,7 +120,7 @@ def memory_copies(case: Case) -> Iterator[Claim]:
 
 
 def waiting_ops(case: Case) -> Iterator[Claim]:
-    """Idle time in which the next op, launched long before, waits on the device."""
+    """Claim idle time in which the next op, launched long before, waits on the device."""
     waits = intersection(difference(case.blames[1], case.copying), case.queued)
     if not length(waits):
         return
@@ -140,7 +140,7 @@ def waiting_ops(case: Case) -> Iterator[Claim]:
 
 
 def unexplained(case: Case) -> Iterator[Claim]:
-    """Idle time that no cause explains."""
+    """Claim idle time that no cause explains."""
     left = difference(difference(case.blames[1], case.copying), case.queued)
     if length(left):
         yield Claim(
@@ -168,16 +168,16 @@ def _not_recorded(case: Case) -> Text:
 
 
 def _host_activity(case: Case, left: pl.DataFrame) -> Text:
-    """A line with what the host did meanwhile, if recorded."""
+    """A line on what the host did meanwhile, if recorded."""
     host = case.profile.host.filter(
         (pl.col("rank").fill_null(0) == case.rank) & ~pl.col("name").str.contains(STEP_MARK)
     )
     covered = length(intersection(union(spans(host)), left))
     if covered:
-        lies = ms(covered / case.steps)
+        overlap = ms(covered / case.steps)
         return Text(
-            en=f"host calls cover {lies} of it, but each runs mostly at other times",
-            zh=f"其中 {lies} 有 host 侧调用，但各调用的大部分时间在别处",
+            en=f"host calls cover {overlap} of it, but each runs mostly at other times",
+            zh=f"其中 {overlap} 有 host 侧调用，但各调用的大部分时间在别处",
         )
     if host.is_empty():
         return Text(en="the profile has no host calls", zh="性能数据中没有 host 侧调用")
@@ -206,7 +206,7 @@ FINDINGS.add(
             zh="用更多进程提前准备数据，或降低其开销：在磁盘上存放更小的图片，在设备上解码和做数据增强。",
         ),
         search=data_stalls,
-        place=20,
+        order=20,
         setting="data.workers",
         view="data",
         certain=True,
@@ -227,7 +227,7 @@ FINDINGS.add(
             "取决于数值的算子。",
         ),
         search=blocking_calls,
-        place=21,
+        order=21,
         setting="training.log_every",
         view="host",
     )
@@ -246,7 +246,7 @@ FINDINGS.add(
             ".to(device, non_blocking=True)；小张量直接在设备上创建，不要由列表生成。",
         ),
         search=pageable_copies,
-        place=21,
+        order=21,
         view="host",
     )
 )
@@ -263,7 +263,7 @@ FINDINGS.add(
             zh="将这部分工作移出迭代：在其他进程中提前准备，或放到设备上计算。",
         ),
         search=host_work,
-        place=24,
+        order=24,
         view="host",
     )
 )
@@ -279,7 +279,7 @@ FINDINGS.add(
             zh="让 Python 垃圾回收只在 epoch 之间运行（gc.freeze、gc.disable）。",
         ),
         search=garbage_collection,
-        place=22,
+        order=22,
         view="host",
     )
 )
@@ -292,7 +292,7 @@ FINDINGS.add(
         ),
         change=_LAUNCH_LESS,
         search=slow_launches,
-        place=23,
+        order=23,
         setting="training.compile",
         view="launches",
     )
@@ -311,7 +311,7 @@ FINDINGS.add(
             "减少拷贝量，使用更小的数据类型。",
         ),
         search=memory_copies,
-        place=24,
+        order=24,
         view="steps",
     )
 )
@@ -325,14 +325,14 @@ FINDINGS.add(
         change=Text(
             en="Find what these ops wait for: an event of another stream, a copy or a collective "
             "(the ops that end just before they start), or another program on the card "
-            "(nvidia-smi, npu-smi info). If nothing ends there, it is the device's own scheduling: "
-            "fewer and larger ops have fewer such gaps.",
+            "(nvidia-smi, npu-smi info). If nothing ends there, the cause is the device's own "
+            "scheduling: fewer and larger ops leave fewer such gaps.",
             zh="找出这些算子在等待什么：其他流的事件、拷贝或集合通信（在其开始前刚结束的算子），"
             "或卡上的其他程序（nvidia-smi、npu-smi info）。若没有，则为设备自身的调度："
             "算子更少、更大，间隙也更少。",
         ),
         search=waiting_ops,
-        place=24,
+        order=24,
         view="host",
     )
 )
@@ -345,7 +345,7 @@ FINDINGS.add(
         ),
         change=Text(en=f"{{record}}{_LAUNCH_LESS.en}", zh=f"{{record}}{_LAUNCH_LESS.zh}"),
         search=unexplained,
-        place=25,
+        order=25,
         setting="training.compile",
         view="launches",
     )

@@ -16,28 +16,28 @@ from jumar.profiling.views.roofline import limits, require_chip
 from jumar.profiling.views.shapes import shapes_of
 from jumar.profiling.views.view import Impossible
 
-_SHOWN: Final = 3
+_MAX_SHOWN: Final = 3
 _REACHABLE: Final = 0.7
-"""Share of the chip's peak that a good kernel reaches; savings are counted up to it."""
+"""Share of the chip's peak that a good kernel reaches, and up to which savings are counted."""
 
-_TYPES: Final = 5
+_MAX_TYPES: Final = 5
 _WITH_LIMITS: Final = ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV", "CUDA")
 """Cores to which the chip table's rates apply; random number generators have others."""
 
 
 def _share(case: Case, kinds: pl.DataFrame) -> str:
-    """The kinds' percentage of compute time."""
+    """The percentage of compute time spent in some kinds of ops."""
     total = max(float(case.kinds["duration_ns"].sum()), 1.0)
     return f"{100 * float(kinds['duration_ns'].sum()) / total:.1f}"
 
 
 def _largest(case: Case, kinds: pl.DataFrame, *columns: str) -> tuple[Text, ...]:
-    """Lines for the largest groups of ops."""
+    """Lines on the largest groups of ops."""
     table = (
         kinds.group_by(*columns)
         .agg(pl.col("count").sum(), pl.col("duration_ns").sum())
         .sort("duration_ns", *columns, descending=[True] + [False] * len(columns))
-        .head(_SHOWN)
+        .head(_MAX_SHOWN)
     )
     lines: list[Text] = []
     for row in table.iter_rows(named=True):
@@ -53,7 +53,7 @@ def _largest(case: Case, kinds: pl.DataFrame, *columns: str) -> tuple[Text, ...]
 
 
 def ai_cpu_ops(case: Case) -> Iterator[Claim]:
-    """Ops on the AI CPU, which would take a fraction of the time on the AI Core."""
+    """Claim ops on the AI CPU, which would take a fraction of the time on the AI Core."""
     kinds = case.kinds.filter(pl.col("core") == "AI_CPU")
     if kinds.is_empty():
         return
@@ -61,7 +61,7 @@ def ai_cpu_ops(case: Case) -> Iterator[Claim]:
         table = ai_cpu(case.profile, case.options)
     except Impossible:
         return
-    for op_type in types_by_time(kinds)[:_TYPES]:
+    for op_type in types_by_time(kinds)[:_MAX_TYPES]:
         type_kinds = kinds.filter(pl.col("type").eq_missing(op_type))
         row = table.filter(pl.col("type").eq_missing(op_type)).row(0, named=True)
         instead = row["use_instead"]
@@ -71,13 +71,13 @@ def ai_cpu_ops(case: Case) -> Iterator[Claim]:
                 "reason": row["reason"],
                 "instead": instead[0].upper() + instead[1:],
             },
-            spans=spans(case.of(type_kinds)),
+            spans=spans(case.ops_of(type_kinds)),
             evidence=_largest(case, type_kinds, "type", "input_types", "input_shapes"),
         )
 
 
 def format_changes(case: Case) -> Iterator[Claim]:
-    """TransData, Transpose and similar ops."""
+    """Claim TransData, Transpose and similar ops."""
     kinds = case.kinds.filter(is_format_change(case.kinds))
     if kinds.is_empty():
         return
@@ -88,13 +88,13 @@ def format_changes(case: Case) -> Iterator[Claim]:
             "take": "take" if types.height > 1 else "takes",
             "share": _share(case, kinds),
         },
-        spans=spans(case.of(kinds)),
+        spans=spans(case.ops_of(kinds)),
         evidence=_largest(case, kinds, "type", "input_formats", "output_formats"),
     )
 
 
 def casts(case: Case) -> Iterator[Claim]:
-    """Ops that only change the dtype."""
+    """Claim ops that only change the dtype."""
     kinds = case.kinds.filter(is_cast(case.kinds))
     if kinds.is_empty():
         return
@@ -104,13 +104,13 @@ def casts(case: Case) -> Iterator[Claim]:
             "casts": Text(en=counted(count, "cast"), zh=f"{count:g} 次类型转换"),
             "share": _share(case, kinds),
         },
-        spans=spans(case.of(kinds)),
+        spans=spans(case.ops_of(kinds)),
         evidence=_largest(case, kinds, "input_types", "output_types", "input_shapes"),
     )
 
 
 def wide_types(case: Case) -> Iterator[Claim]:
-    """Matrix products and convolutions in 32 bits, on chips whose matrix unit is built for 16."""
+    """Claim half of 32-bit matrix products and convolutions, except on CPUs."""
     if case.profile.kind == "cpu":
         return
     heavy = [kind for kind in case.kinds["type"].drop_nulls().unique() if family(str(kind))]
@@ -124,7 +124,7 @@ def wide_types(case: Case) -> Iterator[Claim]:
     if kinds.height:
         yield Claim(
             values={"share": _share(case, kinds)},
-            spans=carved(spans(case.of(kinds)), 0.5),
+            spans=carved(spans(case.ops_of(kinds)), 0.5),
             evidence=_largest(case, kinds, "type", "input_types", "input_shapes"),
         )
 
@@ -134,7 +134,7 @@ def _is_single(types: list[str]) -> bool:
 
 
 def low_clock(case: Case) -> Iterator[Claim]:
-    """Ops that ran at a low clock."""
+    """Claim the time lost by ops that ran at a low clock."""
     try:
         readings = clocks(case.profile).filter(pl.col("rank") == case.rank)
     except Impossible:
@@ -142,7 +142,7 @@ def low_clock(case: Case) -> Iterator[Claim]:
     full = readings["mhz"].quantile(0.95)
     if full is None or case.ops.is_empty():
         return
-    # A reading holds until the next one; before the first, the clock counts as full.
+    # A reading is valid until the next one; before the first, the clock counts as full.
     ops = (
         spans(case.ops)
         .sort("start_ns")
@@ -170,14 +170,14 @@ def low_clock(case: Case) -> Iterator[Claim]:
 
 
 def head_room(case: Case) -> Iterator[Claim]:
-    """Op types that are far from the chip's peak."""
+    """Claim the time of ops beyond what a good kernel needs."""
     try:
         chip = require_chip(case.profile, case.options)
         limit = limits(case.profile, chip)
     except Impossible:
         return
-    least = (pl.col("least_ns") / _REACHABLE).round().cast(pl.Int64)
-    limit = limit.select("same", "bound", least.alias("least_ns")).drop_nulls("least_ns")
+    shortest_ns = (pl.col("least_ns") / _REACHABLE).round().cast(pl.Int64)
+    limit = limit.select("same", "bound", shortest_ns.alias("least_ns")).drop_nulls("least_ns")
     kinds = case.kinds.join(limit, on="same")
     changes = is_cast(kinds) | is_format_change(kinds)
     kinds = kinds.filter(~changes & pl.col("core").is_in(_WITH_LIMITS))
@@ -192,7 +192,7 @@ def head_room(case: Case) -> Iterator[Claim]:
     )
     kinds = kinds.drop("count", "duration_ns").join(sums, on="kind")
     by_type = kinds.group_by("type").agg(pl.col("room_ns").sum(), pl.col("duration_ns").sum())
-    largest = by_type.sort("room_ns", "type", descending=[True, False]).head(_TYPES)
+    largest = by_type.sort("room_ns", "type", descending=[True, False]).head(_MAX_TYPES)
     for kind, room_ns, total_ns in largest.iter_rows():
         type_kinds = kinds.filter(pl.col("type") == kind)
         bounds = (
@@ -219,26 +219,26 @@ def head_room(case: Case) -> Iterator[Claim]:
 
 
 _UNMASKED: Final = Text(
-    en="counted without a mask, except Ascend's compressed causal one: if half is masked, it needs "
-    "half the time",
+    en="counted without a mask, except for Ascend's compressed causal one: with half of the scores "
+    "masked, it needs half the time",
     zh="未计掩码（昇腾压缩因果掩码除外）：若一半被掩盖，所需时间减半",
 )
 
 
 def _change(kinds: pl.DataFrame, bound: str) -> Text:
-    """Advice for the kinds of a type, by the bottleneck of the slowest one."""
+    """Advice for the kinds of a type, based on the bottleneck of the slowest one."""
     row = kinds.sort("duration_ns", "kind").row(-1, named=True)
     if family(str(row["type"])) == "attention":
         return _FOR_ATTENTION
     if bound == "memory" and _is_wide(dtypes_of(row["input_types"])):
         return _NARROWER
     shapes = [shape for shape in shapes_of(row["input_shapes"]) if len(shape) > 1][:2]
-    if bound == "cube" and any(size % _FILLS for shape in shapes for size in shape[-2:]):
+    if bound == "cube" and any(size % _BLOCK_SIZE for shape in shapes for size in shape[-2:]):
         return _FILLING
     return _BY_BOUND[bound]
 
 
-_FILLS: Final = 16
+_BLOCK_SIZE: Final = 16
 """Size of the blocks that matrix units multiply."""
 
 
@@ -247,8 +247,8 @@ def _is_wide(types: list[str]) -> bool:
 
 
 _FOR_ATTENTION: Final = Text(
-    en="Check layout, head size and mask: pass a causal mask as a flag instead of a tensor, use no "
-    "dropout in it, heads of 64 or 128, and the vendor's newest kernels.",
+    en="Check layout, head size and mask: pass a causal mask as a flag instead of a tensor, avoid "
+    "dropout in attention, and use head sizes of 64 or 128 and the vendor's newest kernels.",
     zh="检查其布局、head 大小和掩码：用标志表示因果掩码而不是传入掩码张量，其中不做 dropout，"
     "head 大小取 64 或 128，并使用厂商最新的 kernel。",
 )
@@ -291,7 +291,7 @@ FINDINGS.add(
         ),
         change=Text(en="{instead}.", zh="{instead}。"),
         search=ai_cpu_ops,
-        place=30,
+        order=30,
         view="aicpu",
         of_ops=True,
     )
@@ -311,7 +311,7 @@ FINDINGS.add(
             "将权重转换一次。",
         ),
         search=format_changes,
-        place=40,
+        order=40,
         setting="training.channels_last",
         view="casts",
         of_ops=True,
@@ -332,7 +332,7 @@ FINDINGS.add(
             "（`jumar profile compare` 会给出修改建议），并直接按网络的计算类型准备输入。",
         ),
         search=casts,
-        place=50,
+        order=50,
         setting="precision.modify_mixlist",
         view="casts",
         of_ops=True,
@@ -352,7 +352,7 @@ FINDINGS.add(
             "以及所设的限制。",
         ),
         search=low_clock,
-        place=60,
+        order=60,
         view="frequency",
         of_ops=True,
     )
@@ -372,7 +372,7 @@ FINDINGS.add(
             "至少减半；按其耗时的一半估算，未计新增的类型转换。",
         ),
         search=wide_types,
-        place=70,
+        order=70,
         setting="precision.mode",
         view="by-dtype",
         of_ops=True,
@@ -387,7 +387,7 @@ FINDINGS.add(
         ),
         change=Text(en="{change}", zh="{change}"),
         search=head_room,
-        place=80,
+        order=80,
         view="roofline",
         of_ops=True,
     )

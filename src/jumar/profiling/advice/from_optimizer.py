@@ -12,7 +12,7 @@ from jumar.profiling.views.intervals import intersection, length, spans, union
 from jumar.profiling.views.windows import computes
 
 _MARK = r"^Optimizer\.step#"
-"""Names of the ranges in which torch's optimizers run their step."""
+"""Names of the host ranges in which torch's optimizers update parameters."""
 _FUSED = r"(?i)foreach|multi_?tensor|fused|^apply"
 """Ops that update many parameters at once, or a parameter in a single pass."""
 _MIN_OPS = 20
@@ -24,16 +24,16 @@ _SAVED_SHARE = 0.5
 and writes about 24 tensors per parameter, a fused one 7; one half allows for slower kernels."""
 
 
-_USED = ("rank", "name", "type", "core", "start_ns", "duration_ns", "launch_ns")
-"""The columns used; filtering all fifty of a million ops would take a third of a gigabyte."""
+_COLUMNS = ("rank", "name", "type", "core", "start_ns", "duration_ns", "launch_ns")
+"""The columns in use; filtering all fifty, for a million ops, would take a third of a gigabyte."""
 
 
 def unfused_updates(case: Case) -> Iterator[Claim]:
-    """Updates that launch several ops per parameter."""
-    marks = case.own(case.profile.host.filter(pl.col("name").str.contains(_MARK)))
+    """Claim updates that launch several ops per parameter."""
+    marks = case.in_scope(case.profile.host.filter(pl.col("name").str.contains(_MARK)))
     if marks.is_empty():
         return
-    ops = case.own(case.profile.ops.select(_USED).filter(computes(case.profile.ops)))
+    ops = case.in_scope(case.profile.ops.select(_COLUMNS).filter(computes(case.profile.ops)))
     ops = ops.filter(pl.col("launch_ns").is_not_null()).sort("launch_ns")
     if ops.is_empty():
         return
@@ -97,7 +97,7 @@ FINDINGS.add(
             "foreach=True，昇腾上使用 torch_npu.optim.NpuFusedAdamW、NpuFusedSGD 等融合优化器。",
         ),
         search=unfused_updates,
-        place=15,
+        order=15,
         setting="optimizer.fused",
         view="launches",
         of_ops=True,

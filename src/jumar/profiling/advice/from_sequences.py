@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import polars as pl
 
 from jumar.ground.text import Text, counted
-from jumar.profiling.advice.finding import FINDINGS, Case, Claim, Finding, alike, ms
+from jumar.profiling.advice.finding import FINDINGS, Case, Claim, Finding, ms, untranslated
 from jumar.profiling.showing import shown
 from jumar.profiling.views.intervals import spans
 from jumar.profiling.views.shapes import Shape, shapes_of, volume
@@ -37,7 +37,7 @@ _LETTERS: Final = {
 
 _LETTER_OF: Final = {kind: letter for letter, kinds in _LETTERS.items() for kind in kinds}
 _MAX_LINES: Final = 3
-_USED: Final = (
+_COLUMNS: Final = (
     *("rank", "stream", "type", "start_ns", "duration_ns"),
     *("input_shapes", "output_shapes"),
 )
@@ -52,7 +52,7 @@ class _Op(NamedTuple):
 
     @property
     def largest(self) -> Shape:
-        """Its largest input."""
+        """The largest input."""
         return max(self.inputs, key=volume, default=())
 
 
@@ -63,7 +63,7 @@ class _Fused(NamedTuple):
     api: str
     letters: re.Pattern[str]
     """The pattern of the sequence, with one letter per op."""
-    certain: Callable[[Sequence[_Op]], bool]
+    confirms: Callable[[Sequence[_Op]], bool]
     """Whether the shapes confirm the match."""
     kept: str = ""
     """Letters of ops in the sequence that are not replaced."""
@@ -129,7 +129,7 @@ def _is_rotary(ops: Sequence[_Op]) -> bool:
 
 
 def _is_attention(ops: Sequence[_Op]) -> bool:
-    """The last product takes the scores of the first one, with only scaling and softmax between."""
+    """The last product uses the scores of the first, with only scaling and softmax in between."""
     scores = next(op.largest for op in ops if op.letter == "x")
     first, last = ops[0], ops[-1]
     return (
@@ -176,11 +176,11 @@ _ANCHORS: Final = {kind for letter in "rqwnxtg" for kind in _LETTERS[letter]}
 
 
 def fusible_sequences(case: Case) -> Iterator[Claim]:
-    """Consecutive ops of a stream that a fused op of torch_npu can replace."""
+    """Claim consecutive ops of a stream that a fused op of torch_npu can replace."""
     types = case.kinds["type"].unique().str.to_lowercase()
     if case.profile.kind != "npu" or not _ANCHORS & set(types):
         return
-    ops = case.own(case.profile.ops.select(_USED)).sort(
+    ops = case.in_scope(case.profile.ops.select(_COLUMNS)).sort(
         "rank", "stream", "start_ns", maintain_order=True
     )
     letters = (
@@ -205,11 +205,11 @@ def _streams(ops: pl.DataFrame) -> Iterator[tuple[int, int]]:
 
 
 def _matches(fused: _Fused, ops: pl.DataFrame, line: str) -> Iterator[range]:
-    """The rows of each sequence with matching types and shapes; the longest match that fits."""
+    """The rows of each sequence whose types and shapes match; the longest match at each start."""
     candidates = [
         range(*match.span())
-        for begin, end in _streams(ops)
-        for match in fused.letters.finditer(line, begin, end)
+        for start, end in _streams(ops)
+        for match in fused.letters.finditer(line, start, end)
     ]
     shapes = ops.select("input_shapes", "output_shapes")
     for rows in candidates:
@@ -221,7 +221,7 @@ def _matches(fused: _Fused, ops: pl.DataFrame, line: str) -> Iterator[range]:
         ]
         for stop in range(rows.stop, rows.start, -1):
             fits = fused.letters.fullmatch(line, rows.start, stop)
-            if fits and fused.certain(parts[: stop - rows.start]):
+            if fits and fused.confirms(parts[: stop - rows.start]):
                 yield range(rows.start, stop)
                 break
 
@@ -232,7 +232,7 @@ def _small(fused: _Fused, line: str, rows: range) -> list[int]:
 
 
 def _claim(case: Case, fused: _Fused, ops: pl.DataFrame, sequences: Sequence[list[int]]) -> Claim:
-    """The claim for all sequences of a kind; the longest op of each estimates the fused one."""
+    """The claim for all sequences of a kind; the fused op is estimated by each one's longest op."""
     durations = ops["duration_ns"]
     rows = [row for sequence in sequences for row in sequence]
     longest = {max(sequence, key=lambda row: int(durations[row] or 0)) for sequence in sequences}
@@ -254,7 +254,7 @@ def _claim(case: Case, fused: _Fused, ops: pl.DataFrame, sequences: Sequence[lis
         },
         spans=spans(ops[[row for row in rows if row not in longest]]),
         evidence=tuple(
-            alike(f"{number / case.steps:g} x {shown(what, 120)}: {shown(shapes, 80)}")
+            untranslated(f"{number / case.steps:g} x {shown(what, 120)}: {shown(shapes, 80)}")
             for (what, shapes), number in kinds.most_common(_MAX_LINES)
         ),
     )
@@ -268,13 +268,13 @@ FINDINGS.add(
             zh="{name} 由多个小算子拼成：每迭代 {times}，耗时 {lasts}",
         ),
         change=Text(
-            en="Call {api}, which needs one op forward and one backward; the time of the fused op "
-            "is estimated by the longest small one, and backward is not counted.",
+            en="Call {api}, which needs one op forward and one backward; the fused op is estimated "
+            "to take as long as the longest small one, and backward is not counted.",
             zh="改用 {api}，前向、反向各为一个算子；融合算子的耗时按其中最长的小算子估算，"
             "反向的收益未计入。",
         ),
         search=fusible_sequences,
-        place=37,
+        order=37,
         view="fusion",
         of_ops=True,
     )

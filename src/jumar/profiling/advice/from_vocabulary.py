@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import polars as pl
 
 from jumar.ground.text import Text
-from jumar.profiling.advice.finding import FINDINGS, Case, Claim, Finding, alike, carved, ms
+from jumar.profiling.advice.finding import FINDINGS, Case, Claim, Finding, carved, ms, untranslated
 from jumar.profiling.views.intervals import spans
 from jumar.profiling.views.op_costs import family
 from jumar.profiling.views.roofline import require_chip
@@ -19,24 +19,24 @@ _MIN_VOCABULARY: Final = 8192
 
 _LOSSES: Final = re.compile(r"(?i)nll_?loss|cross_?entropy")
 _SOFTMAX: Final = re.compile(r"(?i)softmax|logsumexp|^(aten::)?exp$")
-"""Ops of a loss that is computed by single ops, as with a vocabulary split over ranks."""
+"""Ops of a loss that is computed step by step, as with a vocabulary split over ranks."""
 
 _PASSES: Final = 2
 """A fused loss reads the logits once and writes their gradient once."""
 _REACHABLE: Final = 0.7
 _MAX_LINES: Final = 5
-_USED: Final = ("kind", "type", "input_shapes", "output_shapes")
+_COLUMNS: Final = ("kind", "type", "input_shapes", "output_shapes")
 _MIN_SHARE: Final = 0.01
 """Op types below this share of the time are ignored."""
 
 
 class _Logits(NamedTuple):
-    """Logits: the vocabulary size, and `rows`, the numbers of tokens processed at once."""
+    """The vocabulary size of logits, and their possible numbers of rows (tokens)."""
 
     rows: frozenset[int]
     vocabulary: int
 
-    def holds(self, shape: Shape) -> bool:
+    def matches(self, shape: Shape) -> bool:
         """Whether a tensor has this many elements, with the vocabulary as one axis."""
         rows = volume(shape) // self.vocabulary
         return len(shape) > 1 and self.vocabulary in shape and rows in self.rows
@@ -48,7 +48,7 @@ def _shapes(row: Mapping[str, object]) -> list[Shape]:
 
 
 def _shapes_by_type(kinds: pl.DataFrame, types: list[str]) -> Iterator[dict[str, object]]:
-    """The distinct shapes of ops of some types; all kinds may be a million."""
+    """The distinct shapes of ops of some types; there may be a million kinds."""
     selected = kinds.filter(pl.col("type").is_in(types))
     return selected.select("type", "input_shapes", "output_shapes").unique().iter_rows(named=True)
 
@@ -56,8 +56,7 @@ def _shapes_by_type(kinds: pl.DataFrame, types: list[str]) -> Iterator[dict[str,
 def _logits_of(kinds: pl.DataFrame) -> list[_Logits]:
     """The logits over which losses are computed.
 
-    A softmax may also be that of attention, so it counts only if a two-dimensional weight has its
-    length.
+    A softmax may belong to attention, so it counts only if a two-dimensional weight has its width.
     """
     types = [str(kind) for kind in kinds["type"].drop_nulls().unique()]
     products = [kind for kind in types if family(kind) == "matrix"]
@@ -81,7 +80,7 @@ def _logits_of(kinds: pl.DataFrame) -> list[_Logits]:
 
 
 def whole_logits(case: Case) -> Iterator[Claim]:
-    """Ops between the projection to the vocabulary and its gradient, which a fused loss avoids."""
+    """Claim ops between the vocabulary projection and its gradient, which a fused loss avoids."""
     for logits in _logits_of(case.kinds):
         all_shapes = pl.concat_str(
             "input_shapes", "output_shapes", separator=";", ignore_nulls=True
@@ -91,9 +90,9 @@ def whole_logits(case: Case) -> Iterator[Claim]:
         )
         logit_kinds = [
             row["kind"]
-            for row in candidates.select(_USED).iter_rows(named=True)
+            for row in candidates.select(_COLUMNS).iter_rows(named=True)
             if family(str(row["type"])) not in ("matrix", "attention")
-            and any(logits.holds(shape) for shape in _shapes(row))
+            and any(logits.matches(shape) for shape in _shapes(row))
         ]
         kinds = case.kinds.filter(pl.col("kind").is_in(logit_kinds))
         total_ns = int(kinds["duration_ns"].sum())
@@ -113,10 +112,10 @@ def whole_logits(case: Case) -> Iterator[Claim]:
                 "vocabulary": logits.vocabulary,
                 "types": by_type.height,
             },
-            spans=carved(spans(case.of(kinds)), 1 - remaining),
+            spans=carved(spans(case.ops_of(kinds)), 1 - remaining),
             evidence=(
                 *(
-                    alike(f"{count / case.steps:g} x {kind}: {ms(size / case.steps)}")
+                    untranslated(f"{count / case.steps:g} x {kind}: {ms(size / case.steps)}")
                     for kind, size, count in by_type.head(_MAX_LINES).iter_rows()
                 ),
                 _assumption(remaining),
@@ -130,8 +129,8 @@ def _remaining_ns(case: Case, logits: _Logits) -> float:
         chip = require_chip(case.profile, case.options)
     except Impossible:
         return 0.0
-    numbers = float(max(logits.rows)) * logits.vocabulary
-    return case.steps * _PASSES * 2 * numbers / (_REACHABLE * chip.hbm_gb_s)
+    elements = float(max(logits.rows)) * logits.vocabulary
+    return case.steps * _PASSES * 2 * elements / (_REACHABLE * chip.hbm_gb_s)
 
 
 def _assumption(remaining: float) -> Text:
@@ -166,7 +165,7 @@ FINDINGS.add(
             "torch_npu.npu_cross_entropy_loss），中间不转换为 FLOAT；投影前去掉不计损失的位置。",
         ),
         search=whole_logits,
-        place=35,
+        order=35,
         view="by-shape",
         of_ops=True,
     )

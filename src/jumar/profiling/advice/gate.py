@@ -17,14 +17,14 @@ from jumar.profiling.views.windows import computing, steady, step_windows
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """A limit and the measured value.
+    """The result of a check: a limit and the measured value.
 
     Args:
-        name: The name in the option.
+        name: The measure, as in the option `--max-NAME`.
         unit: `ms` or `%`.
         limit: The largest allowed value.
         value: The measured value; None if the profile lacks the data.
-        needs: The missing data in that case.
+        needs: The data missing in that case.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Measured:
 
 
 _TIMED: Final = ("kernel_details", "op_summary", "task_time", "kineto", "trace", "hccl_trace")
-"""Kinds of files that contain ops or step marks."""
+"""Kinds of files with ops or step marks."""
 _WITHOUT_BREAK: Final = "the end: the last line has no line break"
 """Not a sign of truncation: files saved by an editor may lack the last line break too."""
 
@@ -121,7 +121,7 @@ def uncovered_share(profile: Profile) -> float:
 
 
 def rank_spread(profile: Profile) -> float:
-    """By how many percent the slowest rank computes longer than the median rank."""
+    """The percentage by which the slowest rank computes longer than the median rank."""
     return float(str(rank_times(profile)["computes_longer_%"].max()))
 
 

@@ -20,8 +20,8 @@ _BLOCKING_SHARE = 0.1
 """Calls that block the host for at least this share of a step are always reported."""
 
 
-_MAX_PLACES = 20
-"""Most intervals per entry that the page steps through."""
+_MAX_INTERVALS = 20
+"""Maximum number of intervals per entry that the page steps through."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,19 +30,19 @@ class Advice:
 
     Args:
         finding: The finding.
-        claim: Its instance in this profile.
+        claim: The instance in this profile.
         win_ns: The maximum saving per step of the slowest rank, in nanoseconds.
-        step_ns: The average time of these steps.
-        places: The longest of its time intervals, sorted by time.
-        moments: The number of its intervals.
+        step_ns: The average time of the steps that the list covers.
+        longest: The longest time intervals of the claim, sorted by time.
+        count: The number of all intervals of the claim.
     """
 
     finding: Finding
     claim: Claim
     win_ns: float
     step_ns: float
-    places: pl.DataFrame = field(repr=False)
-    moments: int
+    longest: pl.DataFrame = field(repr=False)
+    count: int
 
 
 def todo(profile: Profile, options: Options | None = None) -> list[Advice]:
@@ -72,8 +72,8 @@ def _ranked(profile: Profile, options: Options) -> list[Advice]:
             claim=replace(claim, spans=claim.spans.clear()),
             win_ns=win / case.steps,
             step_ns=case.step_ns,
-            places=_longest(claim.spans.filter(pl.col("rank") == case.rank)),
-            moments=claim.spans.height,
+            longest=_longest(claim.spans.filter(pl.col("rank") == case.rank)),
+            count=claim.spans.height,
         )
         for (finding, claim), win in zip(claimed, savings, strict=True)
         if win / case.steps >= MIN_SHARE * case.step_ns
@@ -85,34 +85,36 @@ def _ranked(profile: Profile, options: Options) -> list[Advice]:
 def _longest(spans: pl.DataFrame) -> pl.DataFrame:
     length = pl.col("end_ns") - pl.col("start_ns")
     longest = spans.select(list(SPAN)).top_k(
-        _MAX_PLACES, by=[length, pl.col("start_ns")], reverse=[False, True]
+        _MAX_INTERVALS, by=[length, pl.col("start_ns")], reverse=[False, True]
     )
     return longest.sort("start_ns")
 
 
 def _unique_savings(case: Case, claimed: Sequence[tuple[Finding, Claim]]) -> list[int]:
-    """The time of each claim not covered by earlier claims, in nanoseconds over all steps."""
+    """The time of each claim that no earlier claim covers, in nanoseconds over all steps."""
     savings = [0] * len(claimed)
     if not claimed:
         return savings
     is_rank = pl.col("rank") == case.rank
     claims = [claim.spans.filter(is_rank).select(list(SPAN)) for _, claim in claimed]
-    edges = swept([case.inside, case.together, *claims])
+    edges = swept([case.step_spans, case.concurrent, *claims])
     state = edges.select(
         (pl.col("end_ns") - pl.col("start_ns")).alias("size"),
-        (count_of(0) > 0).alias("inside"),
-        (count_of(1) <= 0).alias("one"),
+        (count_of(0) > 0).alias("is_inside"),
+        (count_of(1) <= 0).alias("is_alone"),
         pl.lit(None, dtype=pl.Int16).alias("owner"),
     )
     # One claim at a time: the counts of twenty at once would take more memory than the profile.
     for index, (finding, _) in enumerate(claimed):
-        is_claimed = edges.select((count_of(index + 2) > 0).alias("held"))["held"]
-        free = state["owner"].is_null() & is_claimed & (state["one"] if finding.of_ops else True)
+        is_claimed = edges.select((count_of(index + 2) > 0).alias("claimed"))["claimed"]
+        free = (
+            state["owner"].is_null() & is_claimed & (state["is_alone"] if finding.of_ops else True)
+        )
         state = state.with_columns(
             pl.when(free).then(pl.lit(index, dtype=pl.Int16)).otherwise("owner").alias("owner")
         )
     owned_segments = state.filter(
-        pl.col("inside") & pl.col("owner").is_not_null() & (pl.col("size") > 0)
+        pl.col("is_inside") & pl.col("owner").is_not_null() & (pl.col("size") > 0)
     )
     for index, length in owned_segments.group_by("owner").agg(pl.col("size").sum()).iter_rows():
         savings[int(index)] = int(length)
@@ -200,7 +202,7 @@ VIEWS.add(
             column("estimate", "是否估算"),
         ),
         compute=todo_table,
-        place=0,
+        order=0,
         usual=True,
         ranking=False,
         uses_rates=True,

@@ -11,7 +11,7 @@ _Integers = NDArray[np.int64]
 
 
 class Key(NamedTuple):
-    """What identifies an op on both sides, without dtypes, which may have changed.
+    """The identity of an op on both sides, without dtypes, which may have changed.
 
     `kind` is the type, `base` the type without its version.
     """
@@ -56,11 +56,7 @@ def longest_increasing(values: Sequence[int]) -> list[int]:
     end_positions: list[int] = []
     predecessors: list[int] = []
     for position, value in enumerate(values):
-        length = (
-            len(smallest_ends)
-            if not smallest_ends or value > smallest_ends[-1]
-            else bisect_left(smallest_ends, value)
-        )
+        length = bisect_left(smallest_ends, value)
         predecessors.append(end_positions[length - 1] if length else -1)
         if length == len(smallest_ends):
             smallest_ends.append(value)
@@ -97,10 +93,10 @@ def token_columns(
 def align_rows(before: Tokens, after: Tokens) -> Aligned:
     """Pair the ops of each step with those of the same step on the other side.
 
-    The n-th op of a type, shapes and module is paired with the n-th one on the other side, and the
-    longest series of pairs that is in order on both sides is kept. Between these, the remaining ops
-    are paired by type and module, then by type. Finally equal ops are paired wherever they are,
-    since an op that moved is still the same op.
+    The n-th op with the same type, shapes and module is paired with the n-th one on the other side,
+    and the longest series of pairs that is in order on both sides is kept. In the gaps between
+    these pairs, the remaining ops are paired by type and module, then by type. Finally, equal ops
+    are paired at any position, since an op that moved is still the same op.
     """
     stride = 1 + max(
         (int(column.max()) for tokens in (before, after) for column in tokens if len(column)),
@@ -143,7 +139,7 @@ def align_rows(before: Tokens, after: Tokens) -> Aligned:
 
 
 def _gap_numbers(anchors: _Integers, step: _Integers) -> _Integers:
-    """The number of the gap between anchors that each row is in.
+    """The number of each row's gap between anchors.
 
     Adding the step separates the end of a step from the beginning of the next one.
     """
@@ -155,7 +151,7 @@ def _gap_numbers(anchors: _Integers, step: _Integers) -> _Integers:
 def _longest_in_order(values: _Integers) -> _Integers:
     """The positions of a longest increasing subsequence.
 
-    Splits the values where all before are smaller than all after, and solves each part on its own;
+    Splits the values where all before are smaller than all after, and solves each part separately;
     for similar profiles, nearly all parts are single values.
     """
     if not len(values):
@@ -188,7 +184,7 @@ def _equal_pairs(before: _Integers, after: _Integers) -> tuple[_Integers, _Integ
 
 
 def _token_runs(tokens: _Integers) -> tuple[_Integers, _Integers, _Integers, _Integers]:
-    """The order by token; and of each token the start in that order, the count, and the token."""
+    """The order by token, and each distinct token's first index in it, its count, and itself."""
     order = np.argsort(tokens, kind="stable")
     ordered = tokens[order]
     first = np.flatnonzero(

@@ -19,15 +19,15 @@ CHAINS = {
     "count": pl.Int64(),
     "saved_ns": pl.Int64(),
 }
-"""Chains of ops that end with the original tensor, and the time saved without them: all of it, or
-only that of the last op if an intermediate result is used."""
+"""Chains of ops that end with the original tensor, and the time saved without them: that of all
+ops, or only of the last one if an intermediate result is used."""
 
 MAX_OPS_BETWEEN = 400
-"""After more ops than this, a tensor of the same shape and dtype is considered another one."""
+"""After more ops than this, a tensor of the same shape and dtype counts as a different one."""
 
 
 class Tensor(NamedTuple):
-    """What identifies a tensor from one op to the next."""
+    """The identity of a tensor from one op to the next."""
 
     shape: str
     dtype: str

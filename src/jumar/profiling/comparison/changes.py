@@ -120,21 +120,21 @@ def changes_of(before: PreparedProfile, after: PreparedProfile) -> pl.DataFrame:
 
 
 def _rows(profile: PreparedProfile) -> _Rows:
-    nothing = [np.zeros(0, np.int64)]
+    empty = [np.zeros(0, np.int64)]
     counts = np.array([len(step.op_numbers) for step in profile.steps], np.int64)
     return _Rows(
         profile.ops,
         np.repeat(np.arange(len(counts)), counts),
-        np.concatenate(nothing + [step.op_numbers for step in profile.steps]),
-        np.concatenate(nothing + [step.own_ns for step in profile.steps]),
+        np.concatenate(empty + [step.op_numbers for step in profile.steps]),
+        np.concatenate(empty + [step.own_ns for step in profile.steps]),
     )
 
 
 def _summed(tokens: Integers, durations: Integers) -> list[tuple[int, int, int]]:
     """Each token with its count and total duration."""
-    token, place, count = np.unique(tokens, return_inverse=True, return_counts=True)
+    token, index, count = np.unique(tokens, return_inverse=True, return_counts=True)
     sums = np.zeros(len(token), np.int64)
-    np.add.at(sums, place, durations)
+    np.add.at(sums, index, durations)
     return list(zip(token.tolist(), count.tolist(), sums.tolist(), strict=True))
 
 
@@ -146,12 +146,12 @@ def _add_waits(profile: PreparedProfile, side_index: int, groups: _Groups) -> No
 
 
 def _add_non_compute(rows: _Rows, side_index: int, groups: _Groups) -> None:
-    for which, count, length in _summed(rows.op_numbers, rows.own_ns):
-        groups.add(_non_compute_group(rows.ops[which]), side_index, count, length)
+    for op_number, count, length in _summed(rows.op_numbers, rows.own_ns):
+        groups.add(_non_compute_group(rows.ops[op_number]), side_index, count, length)
 
 
 def _non_compute_group(op: Op) -> _Group:
-    """The group of an op that does not compute; that of a cast names both dtypes."""
+    """The group of an op that does not compute; a cast's group includes both dtypes."""
     if op.kind == "cast":
         source, target = conversion(op.type, op.input_types, op.output_types)
         what = f"{op.type} {source} to {target}" if target else f"{op.type} of {source}"
@@ -167,9 +167,9 @@ def _add_pairs(before: _Rows, after: _Rows, groups: _Groups) -> None:
     count = len(after.ops)
     tokens = before.op_numbers * count + after.op_numbers
     for side_index, rows in enumerate((before, after)):
-        for token, times, length in _summed(tokens, rows.own_ns):
+        for token, size, length in _summed(tokens, rows.own_ns):
             left, right = divmod(token, count)
-            groups.add(_pair_group(before.ops[left], after.ops[right]), side_index, times, length)
+            groups.add(_pair_group(before.ops[left], after.ops[right]), side_index, size, length)
 
 
 def _pair_group(before: Op, after: Op) -> _Group:
@@ -200,8 +200,8 @@ def _add_unpaired(before: _Rows, after: _Rows, aligned: Aligned, groups: _Groups
     sides = before.select(aligned.removed), after.select(aligned.added)
     for side_index, (rows, gap) in enumerate(zip(sides, gaps, strict=True)):
         unreplaced = rows.select(np.flatnonzero(~np.isin(gap, shared_gaps)))
-        for which, count, length in _summed(unreplaced.op_numbers, unreplaced.own_ns):
-            op = rows.ops[which]
+        for op_number, count, length in _summed(unreplaced.op_numbers, unreplaced.own_ns):
+            op = rows.ops[op_number]
             before_dtypes, after_dtypes = (op.dtypes, "") if side_index == 0 else ("", op.dtypes)
             groups.add(
                 ("count", op.type, op.module, op.input_shapes, before_dtypes, after_dtypes),
@@ -218,9 +218,9 @@ def _add_unpaired(before: _Rows, after: _Rows, aligned: Aligned, groups: _Groups
 
 
 def _types_by_gap(rows: _Rows, gap: Integers, gaps: Integers) -> list[tuple[tuple[str, ...], int]]:
-    """For each of some gaps, the types of its rows, and their total own time."""
+    """The types of the rows in each of some gaps, and their total own time."""
     selected = np.flatnonzero(np.isin(gap, gaps))
-    types = [rows.ops[which].type for which in rows.op_numbers[selected].tolist()]
+    types = [rows.ops[op_number].type for op_number in rows.op_numbers[selected].tolist()]
     time_before = np.concatenate([[0], np.cumsum(rows.own_ns[selected])]).tolist()
     edges = np.append(np.searchsorted(gap[selected], gaps), len(selected)).tolist()
     return [

@@ -4,6 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -47,7 +48,7 @@ class Edit:
         return self.own_ns + self.casts_ns
 
     def reason(self, steps: int) -> Text:
-        """The reason, with its numbers per step."""
+        """The reason, with times per step."""
         own_ms, casts_ms = (
             f"{abs(length) / steps / 1e6:.3f}" for length in (self.own_ns, self.casts_ns)
         )
@@ -83,7 +84,7 @@ def propose(
     white list if its inputs are upcast and its result is downcast again. No cast is counted twice.
 
     Args:
-        comparison: The pair of profiles; the list is that of the second.
+        comparison: The pair of profiles; the edits apply to the second one's list.
         name_of: Returns the name under which an op type can be listed (that of its forward op), or
             an empty string.
         min_gain: The smallest gain, as a share of a step; smaller ones are measurement noise.
@@ -95,7 +96,7 @@ def propose(
         name = name_of(_type_after(str(row["type"])))
         if name and is_32_bit(str(row["before"])) and has_16_bit(str(row["after"])):
             delta_by_name[name] += int(row["delta_ns"])
-    names = sorted({edit for cast in casts for edit in (cast.producer, cast.consumer) if edit})
+    names = sorted({name for cast in casts for name in (cast.producer, cast.consumer) if name})
     edits: list[Edit] = []
     while True:
         candidates = [
@@ -104,7 +105,9 @@ def propose(
         candidates += [_white_list_edit(name, casts) for name in names if name not in delta_by_name]
         edited = {edit.name for edit in edits}
         best = max(
-            (edit for edit in candidates if edit.name not in edited), key=_gain, default=None
+            (edit for edit in candidates if edit.name not in edited),
+            key=attrgetter("gain_ns"),
+            default=None,
         )
         if best is None or best.gain_ns < min_gain_ns:
             return tuple(edits)
@@ -112,10 +115,6 @@ def propose(
         casts = {
             cast: own_ns for cast, own_ns in casts.items() if not _would_be_removed(cast, best)
         }
-
-
-def _gain(edit: Edit) -> int:
-    return edit.gain_ns
 
 
 def _type_after(kind: str) -> str:
@@ -179,11 +178,10 @@ def _tensor_uses(ops: Sequence[Op], name_of: Callable[[str], str]) -> list[_Tens
     conversions: list[tuple[Tensor, Tensor] | None] = []
     for op in ops:
         ends = input_and_output(op) if op.kind == "cast" else None
-        source, result = ends or (None, None)
-        dtypes = {source.dtype, result.dtype} if source and result else set[str]()
-        if source and result and dtypes & DTYPES_16_BIT and dtypes & DTYPES_32_BIT:
+        dtypes = {tensor.dtype for tensor in ends or ()}
+        if ends and dtypes & DTYPES_16_BIT and dtypes & DTYPES_32_BIT:
             # Not all profiles have layouts; shape and dtype suffice between neighbouring ops.
-            conversions.append((source._replace(layout=""), result._replace(layout="")))
+            conversions.append((ends[0]._replace(layout=""), ends[1]._replace(layout="")))
         else:
             conversions.append(None)
     cast_tensors = {tensor for ends in conversions if ends for tensor in ends}

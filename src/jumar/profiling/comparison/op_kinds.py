@@ -6,13 +6,12 @@ from typing import Final, Literal
 
 from jumar.profiling.profile import COMMUNICATION
 from jumar.profiling.views.casts import CASTS, FORMATS
+from jumar.profiling.views.windows import COLLECTIVE_PREFIXES
 
 OpKind = Literal["compute", "cast", "format", "communication", "copy"]
 
 _COPY_CORES: Final = ("CUDA_MEMCPY", "CUDA_MEMSET")
 _COPY_TYPES: Final = ("copy_", "clone", "contiguous", "copy")
-COLLECTIVE_PREFIXES: Final = ("hcom_", "nccl", "gloo:", "c10d::")
-"""Prefixes of the names of collectives, in lower case."""
 
 DTYPES_16_BIT: Final = frozenset({"FLOAT16", "BF16", "BFLOAT16", "HALF"})
 _OTHER_FLOATS: Final = ("BF16", "HALF", "DOUBLE", "HIF8")
@@ -41,8 +40,8 @@ def op_kind(
 ) -> OpKind:
     """The class of an op.
 
-    A copy on the device is a cast if it changes the dtype, and otherwise a format change, which is
-    what torch copies for.
+    A copy on the device is a cast if it changes the dtype, and otherwise a format change, since
+    that is why torch copies.
     """
     bare_type = _bare_type(kind or "")
     if core == COMMUNICATION or (core is None and name.lower().startswith(COLLECTIVE_PREFIXES)):
@@ -75,7 +74,7 @@ def base_type(kind: str) -> str:
 
 @lru_cache(maxsize=65536)
 def type_or_name(kind: str | None, name: str) -> str:
-    """The type; without one (Level 0), the name without its number."""
+    """The type; if missing (Level 0), the name without its number."""
     return kind or re.sub(r"[_\d]+$", "", name) or name
 
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from jumar.ground.text import Text
 from jumar.profiling.advice.finding import Case
-from jumar.profiling.comparison.op_kinds import COLLECTIVE_PREFIXES, OpKind, op_kind
+from jumar.profiling.comparison.op_kinds import OpKind, op_kind
 from jumar.profiling.profile import Profile
 from jumar.profiling.showing import shown
 from jumar.profiling.views.step_split import contradictions
 from jumar.profiling.views.view import Impossible, Options
-from jumar.profiling.views.windows import is_communication
+from jumar.profiling.views.windows import COLLECTIVE_PREFIXES, is_communication
 
 Integers = NDArray[np.int64]
 """Arrays of times in nanoseconds, or of indices."""
@@ -26,11 +26,11 @@ _PRECEDENCE: tuple[tuple[OpKind, ...], ...] = (
     ("communication",),
     ("copy",),
 )
-"""Which of concurrent ops gets the time: communication only gets what no computation covers."""
+"""Precedence of concurrent ops: communication only gets the time that no computation covers."""
 
 
 class Op(NamedTuple):
-    """What ops have in common that differ only in their times."""
+    """The common properties of ops that differ only in their times."""
 
     kind: OpKind
     type: str
@@ -56,8 +56,8 @@ class Step:
         duration_ns: Time from the end of the previous step to the end of this one.
         ops: The distinct ops of the profile.
         op_numbers: The index of each row in `ops`.
-        own_ns: The own time of each row; these and `waits` add up to `duration_ns`.
-        waits: The idle time before ops, by their type.
+        own_ns: The own time of each row; own times and `waits` add up to `duration_ns`.
+        waits: The idle time before ops, by op type.
     """
 
     duration_ns: int
@@ -116,7 +116,7 @@ def prepare(profile: Profile, *, steps: int | None = None) -> PreparedProfile:
 
     Args:
         profile: The profile.
-        steps: Number of steps to take; all if None.
+        steps: Maximum number of steps; None for all.
 
     Raises:
         Impossible: No op has a start and a duration.
@@ -165,11 +165,11 @@ def prepare(profile: Profile, *, steps: int | None = None) -> PreparedProfile:
 
 
 _MAX_NOTES: Final = 5
-"""Most gaps to list; a broken capture may have one for each file."""
+"""Maximum number of gaps to list; a broken capture may have one for each file."""
 
 
 def _notes(profile: Profile) -> Iterator[Text]:
-    """Missing data and contradictions, which may cause differences that the training did not.
+    """Missing data and contradictions, which may explain differences better than the training.
 
     Data that only certain views need is not listed.
     """
@@ -180,7 +180,7 @@ def _notes(profile: Profile) -> Iterator[Text]:
     if len(gaps) > _MAX_NOTES:
         more, name = len(gaps) - _MAX_NOTES, shown(profile.source, 200)
         yield Text(
-            en=f"{name} lacks {more} more; all: jumar profile show {name}",
+            en=f"{name}: {more} more are missing; list them with: jumar profile show {name}",
             zh=f"{name} 另缺 {more} 项，全部见：jumar profile show {name}",
         )
     for line in contradictions(profile):
@@ -273,8 +273,8 @@ def _own_times(
         owned_by_group.append((op, window, own_ns))
         busy = _union(busy, (low, high))
     if not owned_by_group:
-        nothing = np.zeros(0, np.int64)
-        return nothing, nothing, nothing, busy
+        empty = np.zeros(0, np.int64)
+        return empty, empty, empty, busy
     op, window, own_ns = (np.concatenate(parts) for parts in zip(*owned_by_group, strict=True))
     order = np.lexsort((op, window))
     return op[order], window[order], own_ns[order], busy
@@ -300,7 +300,7 @@ def _split_at_steps(
 
 
 def _covered_before(busy: tuple[Integers, Integers], moments: Integers) -> Integers:
-    """How much of the time before each moment the given disjoint intervals cover."""
+    """The part of the time before each moment that the disjoint intervals cover."""
     low, high = busy
     if not len(low):
         return np.zeros(len(moments), np.int64)
@@ -342,18 +342,18 @@ def _waits(
     low, high = low[order], high[order]
     busy_until = np.concatenate([step_starts[:1], np.maximum.accumulate(high)[:-1]])
     gaps = np.flatnonzero(low > busy_until)
-    begin, end = busy_until[gaps], low[gaps]
+    start, end = busy_until[gaps], low[gaps]
     op = np.searchsorted(starts, end, side="left")
-    window = np.maximum(np.searchsorted(step_starts, begin, side="right") - 1, 0)
+    window = np.maximum(np.searchsorted(step_starts, start, side="right") - 1, 0)
     has_next_op = np.append(starts, -1)[op] == end
-    types, which = typed_ops
-    names = {name: place for place, name in enumerate(dict.fromkeys(["", *types]))}
+    types, op_numbers = typed_ops
+    names = {name: index for index, name in enumerate(dict.fromkeys(["", *types]))}
     name_of = np.array([names[name] for name in types], np.int64)
     ending_type = np.zeros(len(op), np.int64)
-    ending_type[has_next_op] = name_of[which[op[has_next_op]]]
-    token, place = np.unique(window * len(names) + ending_type, return_inverse=True)
+    ending_type[has_next_op] = name_of[op_numbers[op[has_next_op]]]
+    token, index = np.unique(window * len(names) + ending_type, return_inverse=True)
     sums = np.zeros(len(token), np.int64)
-    np.add.at(sums, place, end - begin)
+    np.add.at(sums, index, end - start)
     kinds = list(names)
     waits: list[dict[str, int]] = [{} for _ in range(len(step_starts))]
     for token_of_wait, length in zip(token.tolist(), sums.tolist(), strict=True):

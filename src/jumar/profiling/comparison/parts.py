@@ -30,8 +30,8 @@ PART_TITLES: Final[dict[PartName, Text]] = {
 class ChangePart:
     """One part of the difference, in nanoseconds over all compared steps.
 
-    `faster_ns` is the sum over its groups of ops that got faster, and negative; `slower_ns` that
-    over the others.
+    `faster_ns` is the sum over the groups of ops that got faster, and negative; `slower_ns` is the
+    sum over the other groups.
     """
 
     name: PartName
@@ -52,7 +52,7 @@ class Comparison:
 
     Args:
         before: The first profile, with only the compared steps.
-        after: The second one, likewise.
+        after: The second profile, likewise.
         parts: The parts of the difference; their changes add up exactly to `delta_ns`.
         changes: The groups of ops (`CHANGES`), largest change first; they add up as well.
         notes: Limitations of the comparison.
@@ -66,7 +66,7 @@ class Comparison:
 
     @property
     def steps(self) -> int:
-        """How many steps of each profile are compared."""
+        """Number of compared steps of each profile."""
         return len(self.before.steps)
 
     @property
@@ -81,7 +81,7 @@ class Comparison:
 
     @property
     def delta_ns(self) -> int:
-        """How much longer the steps of the second profile take in total."""
+        """How much longer the compared steps of the second profile take in total."""
         return self.after_ns - self.before_ns
 
     @property

@@ -1,4 +1,4 @@
-"""The tables of a comparison, for terminal and page."""
+"""The tables of a comparison, for the terminal and the page."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -86,7 +86,7 @@ _DISPLAY_NAMES: Final = {
     "before_count": "count before",
     "after_count": "count after",
 }
-"""Names of columns when displayed per step, instead of summed over all compared steps."""
+"""Names of columns that are displayed per step, not summed over all compared steps."""
 
 
 def _per_step(table: pl.DataFrame, steps: int) -> pl.DataFrame:

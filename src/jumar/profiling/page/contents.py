@@ -1,4 +1,4 @@
-"""The parts of the page other than timeline and op table: facts, steps, advice, comparison."""
+"""Parts of the page other than the timeline and op table: facts, steps, advice, comparison."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ PART_COLUMNS: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class StepBar:
-    """One step; its segments are name, start and width in percent of the longest step, and ms."""
+    """One step; a segment is a name, start and width in percent of the longest step, and ms."""
 
     name: str
     total: str
@@ -39,7 +39,7 @@ class StepBar:
 
 @dataclass(frozen=True, kw_only=True)
 class PartBar:
-    """A part of a comparison as a bar from the middle: to the left faster, to the right slower."""
+    """A part of a comparison as a bar from the middle: to the left if faster, else to the right."""
 
     title: str
     before: str

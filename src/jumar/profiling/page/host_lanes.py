@@ -13,20 +13,20 @@ from jumar.profiling.showing import shown
 from jumar.profiling.texts import texts_in
 
 MAX_CALLS: Final = 300_000
-"""Most calls on a page; of more, the longest are kept."""
+"""Maximum number of calls on a page; beyond it, only the longest are kept."""
 MAX_THREADS: Final = 8
 MAX_LEVELS: Final = 16
-"""Most lanes per thread; deeper calls are only in the call tree."""
+"""Maximum number of lanes per thread; deeper calls are only in the call tree."""
 _MAX_BOXES: Final = 50_000
 _MAX_IN_DETAIL: Final = 20_000
 _MAX_NAMES: Final = 3000
-"""Most call names on a page; the others are replaced by `…`."""
+"""Maximum number of call names on a page; the others are replaced by `…`."""
 
 
 def host_lanes(
     profile: Profile, time_range: TimeRange, detail: tuple[int, int] | None, language: Language
 ) -> dict[str, Any] | None:
-    """The lanes with their boxes, and the call tree, as data for the page; None if no calls.
+    """The lanes with their boxes, and the call tree, as data for the page; None without calls.
 
     Args:
         profile: The profile with the host calls.
@@ -55,7 +55,7 @@ def host_lanes(
         (pl.col("end") - pl.col("start")).alias("busy"),
         "label",
     )
-    levels = zoom_levels(boxes, span=time_range.span, lanes=lanes.height, most_boxes=_MAX_BOXES)
+    levels = zoom_levels(boxes, span=time_range.span, lanes=lanes.height, max_boxes=_MAX_BOXES)
     return {
         "lanes": [
             titles[thread] if depth == 0 else ""
@@ -91,9 +91,12 @@ def _with_labels(calls: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         calls.group_by("layer", "name")
         .agg((pl.col("end") - pl.col("start")).sum().alias("total"), pl.len().alias("count"))
         .sort("total", "layer", "name", descending=[True, False, False])
-        .with_row_index("place")
+        .with_row_index("position")
         .with_columns(
-            pl.when(pl.col("place") < _MAX_NAMES).then("name").otherwise(pl.lit("…")).alias("kept")
+            pl.when(pl.col("position") < _MAX_NAMES)
+            .then("name")
+            .otherwise(pl.lit("…"))
+            .alias("kept")
         )
     )
     kept_names = names.group_by("layer", "kept", maintain_order=True).agg(pl.col("count").sum())

@@ -66,23 +66,23 @@ def _merged(boxes: pl.DataFrame, width: int) -> pl.DataFrame:
 
 
 def zoom_levels(
-    boxes: pl.DataFrame, *, span: int, lanes: int, most_boxes: int
+    boxes: pl.DataFrame, *, span: int, lanes: int, max_boxes: int
 ) -> list[dict[str, Any]]:
     """Increasingly fine levels, until one has every box or there would be too many boxes.
 
     Args:
-        boxes: `lane`, `label`, `start`, `end` and `busy` (ns), and optionally `launch`, how long
-            before its start a box was launched (ns).
+        boxes: `lane`, `label`, `start`, `end` and `busy` (ns); optionally `launch`, how long
+            before its start each box was launched (ns).
         span: Length of the timeline (ns).
         lanes: Number of lanes, including empty ones.
-        most_boxes: Most boxes on all levels together; the coarsest level is always included.
+        max_boxes: Maximum number of boxes on all levels; the coarsest level is always included.
     """
     levels: list[dict[str, Any]] = []
     width, total = max(span // _COARSEST_BOXES, 1), 0
     while True:
         level = _merged(boxes, width)
         total += level.height
-        if levels and total > most_boxes:
+        if levels and total > max_boxes:
             return levels
         is_exact = level.height == boxes.height
         levels.append(pack_level(level, width=0 if is_exact else width, lanes=lanes))

@@ -1,4 +1,4 @@
-"""The curves of memory below the timeline, thinned out without losing peaks."""
+"""The memory curves below the timeline, thinned out without losing peaks."""
 
 from typing import Any, Final
 
@@ -62,7 +62,7 @@ def _curve_name(key: dict[str, Any], profile: Profile, language: Language) -> st
 
 
 def _thin_out(rows: pl.DataFrame, span: int) -> dict[str, list[int]]:
-    """The last point of each interval, and the one with the most memory allocated."""
+    """The last point of each interval, and the point with the most allocated memory."""
     interval = max(2 * span // _MAX_POINTS, 1)
     numbered = rows.with_row_index("row").with_columns((pl.col("at") // interval).alias("interval"))
     kept_rows = pl.concat(

@@ -7,7 +7,7 @@ from typing import Any, Final
 import polars as pl
 
 MAX_NODES: Final = 4000
-"""Most nodes of the call trees on a page."""
+"""Maximum number of nodes of all call trees on a page."""
 
 
 def with_depths(calls: pl.DataFrame) -> pl.DataFrame:
@@ -50,8 +50,8 @@ def call_tree(calls: pl.DataFrame, threads: Sequence[str]) -> list[list[Any]]:
         threads: The name of each `thread_id`.
 
     Returns:
-        A node for each thread, `[name, nanoseconds, calls, children]`, the longest first. The name
-        of a thread is text, that of a call its label. Nodes too short to be drawn are left out.
+        A node for each thread, `[name, nanoseconds, calls, children]`, the longest first. A
+        thread's name is a string, a call's is its label. Nodes too short to be drawn are omitted.
     """
     roots = [_Node(-1) for _ in threads]
     path: list[_Node] = []
@@ -89,7 +89,7 @@ def _as_lists(root: _Node, shortest: int) -> list[Any]:
     pending = [(root, root_row)]
     while pending:
         node, row = pending.pop()
-        for child in sorted(node.children.values(), key=lambda one: -one.total):
+        for child in sorted(node.children.values(), key=lambda node: -node.total):
             if child.total >= max(shortest, 1):
                 row[3].append([child.name, child.total, child.count, []])
                 pending.append((child, row[3][-1]))

@@ -9,7 +9,7 @@ from jumar.profiling.comparison.op_kinds import op_kind, type_or_name
 from jumar.profiling.showing import short_types, shown
 
 MAX_GROUPS: Final = 4000
-"""Most groups on a page; the smallest ones are merged by type."""
+"""Maximum number of groups on a page; the smallest ones are merged by type."""
 
 _GROUP_COLUMNS: Final = (
     "type",
@@ -30,7 +30,7 @@ class OpGroups:
         rows: The groups as columns type, core, dtypes, shapes, module, kind, count, total, min and
             max (ns).
         group_of_op: The group number of each op, in the order of the op table.
-        merged_count: How many groups were merged by type because there were too many.
+        merged_count: Number of groups that were merged by type because there were too many.
     """
 
     rows: dict[str, list[Any]]
@@ -51,9 +51,9 @@ def group_ops(ops: pl.DataFrame) -> OpGroups:
         keyed_ops.group_by(_GROUP_COLUMNS)
         .agg(pl.col("duration_ns").sum().alias("total"))
         .sort("total", *_GROUP_COLUMNS, descending=[True, *[False] * len(_GROUP_COLUMNS)])
-        .with_row_index("place")
+        .with_row_index("position")
     )
-    is_merged = pl.col("place") >= MAX_GROUPS
+    is_merged = pl.col("position") >= MAX_GROUPS
     kept_columns = [
         pl.when(is_merged).then(None).otherwise(pl.col(name)).alias(f"kept_{name}")
         for name in _GROUP_COLUMNS

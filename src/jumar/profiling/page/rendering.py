@@ -11,9 +11,9 @@ from jumar.ground.text import Language, counted
 from jumar.profiling.comparison import Comparison, Edit
 from jumar.profiling.page import contents
 from jumar.profiling.page.op_groups import OpGroups, group_ops
-from jumar.profiling.page.places import places
 from jumar.profiling.page.time_range import time_range_of
 from jumar.profiling.page.timeline import timeline
+from jumar.profiling.page.todo_intervals import todo_intervals
 from jumar.profiling.profile import Profile
 from jumar.profiling.showing import json_for_script, shown
 from jumar.profiling.texts import missing_lines, texts_in
@@ -24,7 +24,7 @@ from jumar.profiling.views.step_split import contradictions
 _PACKAGE: Final = "jumar.profiling.page"
 _MAX_NOTICES: Final = 30
 MAX_ROWS: Final = 500
-"""Most rows of a table; one with a row for each step or collective may have tens of thousands."""
+"""Maximum number of rows per table; a table of steps or collectives may have tens of thousands."""
 LONG_PROFILE: Final = 300_000
 """Pages of profiles with more ops than this omit views that take seconds for a million ops."""
 
@@ -47,12 +47,12 @@ def page(
     """An HTML page: header, steps, to-do list, comparison, timeline, ops, and all other views.
 
     It needs no network, and its content security policy allows only its own script to run. All
-    texts of the profile are escaped. The numbers of boxes and groups are bounded by the levels of
-    the timeline and by merging small groups of the op table.
+    texts of the profile are escaped. The number of boxes is bounded by the levels of the timeline,
+    and the number of rows in the op table by merging small groups.
 
     Args:
         profile: The profile to show.
-        comparison: Its comparison with an earlier profile, in which it is the second.
+        comparison: A comparison in which this profile is the second one.
         edits: Proposed edits of modify_mixlist.
         options: Number of rows in rankings, chip table and language.
     """
@@ -146,7 +146,7 @@ def _timeline_data(profile: Profile, options: Options) -> tuple[OpGroups | None,
     return op_groups, {
         "labels": op_groups.rows,
         "timeline": timeline(ops, op_groups, profile, time_range, options.language),
-        "places": places(profile, options, time_range),
+        "todo": todo_intervals(profile, options, time_range),
         "texts": texts_in(options.language),
     }
 

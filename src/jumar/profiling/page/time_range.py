@@ -13,24 +13,24 @@ class TimeRange(NamedTuple):
 
 
 def time_range_of(ops: pl.DataFrame, host: pl.DataFrame) -> TimeRange:
-    """The time range of all ops, and of host calls before and after for at most as long.
+    """The time range of all ops, extended to host calls on each side by at most its length.
 
     Args:
         ops: Ops with start and duration; at least one.
         host: Host calls.
     """
-    begin, end = _extent(ops)
-    origin, limit = begin, end
+    start, end = _extent(ops)
+    origin, limit = start, end
     if not host.is_empty():
         first, last = _extent(host)
-        length = end - begin
-        origin, limit = max(min(begin, first), begin - length), min(max(end, last), end + length)
+        length = end - start
+        origin, limit = max(min(start, first), start - length), min(max(end, last), end + length)
     return TimeRange(origin, max(limit - origin, 1))
 
 
 def _extent(table: pl.DataFrame) -> tuple[int, int]:
     bounds = table.select(
-        pl.col("start_ns").min().alias("begin"),
+        pl.col("start_ns").min().alias("start"),
         (pl.col("start_ns") + pl.col("duration_ns")).max().alias("end"),
     ).row(0)
     return int(bounds[0]), int(bounds[1])

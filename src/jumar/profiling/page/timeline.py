@@ -16,9 +16,9 @@ from jumar.profiling.texts import texts_in
 from jumar.profiling.views.windows import steady, step_windows
 
 MAX_BOXES: Final = 110_000
-"""Most boxes on all levels together, except the level of the detailed step."""
+"""Maximum number of boxes on all levels together, except the level of the detailed step."""
 MAX_IN_DETAIL: Final = 40_000
-"""Most boxes of the detailed step; a longer one is cut."""
+"""Maximum number of boxes of the detailed step; a longer step is cut."""
 MAX_LANES: Final = 24
 
 
@@ -49,7 +49,7 @@ def timeline(
         "duration_ns",
         (pl.col("start_ns") - pl.col("launch_ns")).alias("launch"),
     ).with_columns(op_groups.group_of_op.alias("label"))
-    all_lanes = lane_ops.select("rank", "use", "stream").n_unique()
+    lane_count = lane_ops.select("rank", "use", "stream").n_unique()
     lanes = _lanes(lane_ops)
     names = [_lane_name(row, profile, language) for row in lanes.sort("lane").iter_rows(named=True)]
     lane_ops = lane_ops.join(
@@ -66,13 +66,13 @@ def timeline(
     )
     windows = step_windows(profile)
     detail = _detail_level(boxes, windows, time_range.origin, lanes)
-    levels = zoom_levels(boxes, span=time_range.span, lanes=lanes.height, most_boxes=MAX_BOXES)
+    levels = zoom_levels(boxes, span=time_range.span, lanes=lanes.height, max_boxes=MAX_BOXES)
     in_detail = (int(detail[0]["from"]), int(detail[0]["to"])) if detail else None
     return {
         "span": time_range.span,
         "lanes": names,
         "ranks": lanes.sort("lane")["rank"].to_list(),
-        "left_out": all_lanes - lanes.height,
+        "left_out": lane_count - lanes.height,
         "levels": levels + detail,
         "steps": [
             [int(row["rank"]), int(row["step"])]
@@ -112,7 +112,7 @@ def _lane_name(row: dict[str, Any], profile: Profile, language: Language) -> str
 def _detail_level(
     boxes: pl.DataFrame, windows: pl.DataFrame, origin: int, lanes: pl.DataFrame
 ) -> list[dict[str, Any]]:
-    """A level with every op of a steady step, unless other levels have all; `boxes` are sorted."""
+    """A level with every op of a steady step, if the others lack some; `boxes` must be sorted."""
     steps = steady(windows)
     if boxes.height <= MAX_BOXES // 3 or steps.is_empty():
         return []

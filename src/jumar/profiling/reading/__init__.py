@@ -68,14 +68,13 @@ def read(path: str | Path | Sequence[str | Path]) -> Profile:
 
 def _unexported_folders(paths: Sequence[str | Path]) -> list[Missing]:
     """Folders of raw data that was never exported, next to exported tables."""
-    folders = [
-        folder for path in paths if Path(path).is_dir() for folder in raw_folders(Path(path))
-    ]
     return [
         Missing(
             file=str(folder), what=f"not read: raw data, never exported; {export_command(folder)}"
         )
-        for folder in folders
+        for path in paths
+        if Path(path).is_dir()
+        for folder in raw_folders(Path(path))
     ]
 
 
@@ -84,10 +83,10 @@ _TABLES_WITHOUT_TIMES: Final = ("environment", "device", "framework")
 
 
 def _is_empty(profile: Profile) -> bool:
-    """Whether the profile says nothing about where the time goes.
+    """Whether the profile does not show where the time goes.
 
-    Host calls and step marks alone say nothing about it, however many there are; neither do tables
-    without times next to empty or broken ones.
+    Host calls and step marks alone do not show it, however many there are; nor do tables without
+    times next to empty or broken ones.
     """
     ignored = _TABLES_WITHOUT_TIMES if profile.missing else ()
     informative = [table for name, table in profile.statistics.items() if name not in ignored]
@@ -107,7 +106,7 @@ def _nothing_to_read(profile: Profile, paths: Sequence[str | Path]) -> UserError
     recognised = any(kind for _, kind in profile.files)
     return UserError(
         "; ".join(reasons)
-        or ("contains neither ops nor statistics of them" if recognised else "contains no profile"),
+        or ("contains neither ops nor op statistics" if recognised else "contains no profile"),
         where=profile.source,
         todo="jumar reads op_summary, kernel_details and related tables (CSV), "
         "trace_view.json, traces of torch.profiler (.json, .json.gz), databases of msprof and "

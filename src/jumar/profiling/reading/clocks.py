@@ -56,7 +56,11 @@ def on_one_clock(
             return joined, [Missing(file=content.file, what=shifted)]
     unknown_bounds = unbounded.with_columns(pl.lit(None, pl.Int64).alias(name) for name in _BOUNDS)
     file = next(
-        (p.file for p in contents if p.steps is not None and _on_different_clocks(ops, p.steps)),
+        (
+            content.file
+            for content in contents
+            if content.steps is not None and _on_different_clocks(ops, content.steps)
+        ),
         "steps",
     )
     what = f"{what}; all ops are treated as one step"
@@ -73,7 +77,7 @@ def clock_lag(before: pl.DataFrame, after: pl.DataFrame) -> int:
 
 
 def on_ops_clock(table: pl.DataFrame, ops: pl.DataFrame, lag_ns: int) -> pl.DataFrame:
-    """Host calls or collectives shifted to the clock of the ops, if they use that of the marks."""
+    """Host calls or collectives on the clock of the ops, shifted if they use that of the marks."""
     if not lag_ns or "start_ns" not in table.columns:
         return table
     moved = table.with_columns(pl.col("start_ns") - lag_ns)
@@ -87,7 +91,7 @@ def _starts_within(table: pl.DataFrame, ops: pl.DataFrame) -> bool:
 
 
 _SAME_NS = 1_000
-"""Largest rounding difference between the times of one op in two files."""
+"""Maximum rounding difference between the times of an op in two files."""
 
 
 def _clock_offset(ops: pl.DataFrame, content: FileContent) -> int | None:
@@ -128,12 +132,12 @@ def _extents(ops: pl.DataFrame, steps: pl.DataFrame) -> tuple[int, int, int, int
 
 
 def _on_different_clocks(ops: pl.DataFrame, steps: pl.DataFrame) -> bool:
-    """Whether ops and steps are further apart than the sum of their extents."""
+    """Whether the gap between ops and steps exceeds the sum of their extents."""
     extents = _extents(ops, steps)
     if extents is None:
         return False
-    begin, end, first, last = extents
-    return max(first - end, begin - last) > (end - begin) + (last - first)
+    start, end, first, last = extents
+    return max(first - end, start - last) > (end - start) + (last - first)
 
 
 def _overlap(ops: pl.DataFrame, steps: pl.DataFrame) -> bool:

@@ -24,7 +24,7 @@ Keys = tuple[str, ...]
 
 
 def read_communication(path: Path, display_name: str, kind: str) -> FileContent:
-    """`communication.json`: how the time of each collective is spent."""
+    """Read `communication.json`: how the time of each collective is spent."""
     unreadable = Unreadable(display_name)
     rows: list[dict[str, Any]] = []
     links: list[dict[str, Any]] = []
@@ -63,8 +63,8 @@ def read_communication(path: Path, display_name: str, kind: str) -> FileContent:
         file=display_name,
         kind=kind,
         producer="torch_npu",
-        collectives=pl.DataFrame(rows, schema=_schema(COLLECTIVES_SCHEMA)),
-        links=pl.DataFrame(links, schema=_schema(LINKS_SCHEMA)),
+        collectives=pl.DataFrame(rows, schema=dict(COLLECTIVES_SCHEMA)),
+        links=pl.DataFrame(links, schema=dict(LINKS_SCHEMA)),
         missing=missing,
     )
 
@@ -85,28 +85,28 @@ def _with_transfer_time(
 
 
 def read_matrix(path: Path, display_name: str, kind: str) -> FileContent:
-    """`communication_matrix.json`: the links between ranks.
+    """Read `communication_matrix.json`: the links between ranks.
 
-    Its names stand for one op out of a group: `allreduce-top1`, `allreduce-middle`.
+    Each name represents one op of a group: `allreduce-top1`, `allreduce-middle`.
     """
     unreadable = Unreadable(display_name)
     links: list[dict[str, Any]] = []
     for keys, entry in _entries(load_object(path), "Transport Type", ()):
-        ends = _LINK.match(keys[-1]) if keys else None
+        link = _LINK.match(keys[-1]) if keys else None
         identity = _identity(keys[:-1])
-        if ends:
+        if link:
             links.append(
                 {
                     "rank": identity["rank"],
                     "step": identity["step"],
                     "name": identity["name"],
                     "transport": str(entry.get("Transport Type")),
-                    "source": int(ends.group(1)),
-                    "destination": int(ends.group(2)),
+                    "source": int(link.group(1)),
+                    "destination": int(link.group(2)),
                     **_transfer(entry, identity["name"], unreadable),
                 }
             )
-    table = pl.DataFrame(links, schema=_schema(LINKS_SCHEMA))
+    table = pl.DataFrame(links, schema=dict(LINKS_SCHEMA))
     missing = unreadable.missing()
     return FileContent(
         file=display_name, kind=kind, producer="torch_npu", links=table, missing=missing
@@ -114,7 +114,7 @@ def read_matrix(path: Path, display_name: str, kind: str) -> FileContent:
 
 
 def read_profiler_info(path: Path, display_name: str, kind: str) -> FileContent:
-    """`profiler_info_<rank>.json`: the rank and the profiler level."""
+    """Read `profiler_info_<rank>.json`: the rank and the profiler level."""
     tree = load_object(path)
     level = _nested(tree, "config", "experimental_config", "_profiler_level")
     rank = tree.get("rank_id")
@@ -128,7 +128,7 @@ def read_profiler_info(path: Path, display_name: str, kind: str) -> FileContent:
 
 
 def read_msprof_info(path: Path, display_name: str, kind: str) -> FileContent:
-    """`info.json.<device>` of msprof: number and clock of the device's cores."""
+    """Read msprof's `info.json.<device>`: number and clock of the device's cores."""
     devices = load_object(path).get("DeviceInfo")
     rows = [
         {
@@ -151,7 +151,7 @@ def read_msprof_info(path: Path, display_name: str, kind: str) -> FileContent:
 
 
 def read_nothing(path: Path, display_name: str, kind: str) -> FileContent:
-    """A file that belongs to a profile but adds nothing to it."""
+    """Accept a file that belongs to a profile but adds nothing to it."""
     del path
     return FileContent(file=display_name, kind=kind)
 
@@ -224,7 +224,3 @@ def _nested(tree: Any, *keys: str) -> Any:
     for key in keys:
         tree = tree.get(key) if isinstance(tree, dict) else None
     return tree
-
-
-def _schema(schema: Any) -> dict[str, pl.DataType]:
-    return dict(schema)

@@ -9,7 +9,7 @@ from jumar.profiling.reading.file_content import FileContent
 
 
 def read_metadata(path: Path, display_name: str, kind: str) -> FileContent:
-    """`profiler_metadata.json` of torch_npu; entries added by users are ignored."""
+    """Read torch_npu's `profiler_metadata.json`; entries added by users are ignored."""
     table = variables(load_object(path).get("ENV_VARIABLES"))
     return FileContent(
         file=display_name, kind=kind, statistics={"environment": table} if table.height else {}
@@ -17,7 +17,7 @@ def read_metadata(path: Path, display_name: str, kind: str) -> FileContent:
 
 
 def variables(recorded: object) -> pl.DataFrame:
-    """A table of `variable` and `value`; a variable that was not set has an empty value.
+    """A table of `variable` and `value`; an unset variable has an empty value.
 
     Args:
         recorded: The JSON object of variables; anything else yields no rows.

@@ -1,7 +1,7 @@
 """Reads Chrome trace events from a JSON file one at a time, in bounded memory.
 
 The standard library's scanner parses one event after another from a window of text. Numbers with
-a decimal point stay text (`parse_float=str`), so times keep all of their digits.
+a decimal point remain text (`parse_float=str`), so times keep all of their digits.
 """
 
 import codecs
@@ -16,7 +16,7 @@ from jumar.profiling.reading.files.opening import HEAD, encoding_of, opened
 
 CHUNK: Final = 1 << 20
 LARGEST_VALUE: Final = 32 << 20
-"""Most characters of one event or other value; real events with stacks have some 10,000."""
+"""Maximum characters of an event or other value; real events with stacks have some 10,000."""
 
 _LONE_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _SEPARATORS: Final = re.compile(r"[\s,]*")
@@ -28,7 +28,7 @@ class BrokenJson(ValueError):
 
 
 class _Window:
-    """A text file of which only the part around the reading position is in memory."""
+    """A text file; only the part around the reading position is in memory."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -143,7 +143,7 @@ class EventReader:
 
 
 def load_json(path: Path, largest: int = LARGEST_VALUE) -> Any:
-    """The value of a JSON file of limited size, with decimal numbers as text."""
+    """The value of a JSON file of limited size; decimal numbers remain text."""
     with opened(path) as file:
         content = file.read(4 * largest + 1)
     if len(content) > 4 * largest:

@@ -1,7 +1,7 @@
 """Converts decimal text to integer nanoseconds, without an intermediate float.
 
-A start time such as `1736408883704643.212` microseconds has 19 digits. A float64 holds only 15 to
-17, with which ops 0.2 us apart would overlap.
+A start time such as `1736408883704643.212` microseconds has 19 digits. A float64 has only 15 to
+17, so ops 0.2 us apart would overlap.
 """
 
 from typing import Final
@@ -9,10 +9,10 @@ from typing import Final
 import polars as pl
 
 DIGITS: Final = {"ns": 0, "us": 3, "ms": 6, "s": 9}
-"""How many decimal places a unit of time has down to the nanosecond."""
+"""Number of decimal places in each time unit, down to the nanosecond."""
 
 NO_VALUE: Final = ("", "N/A", "NA", "n/a", "-", "null", "None")
-"""What producers write for a missing value."""
+"""Texts that producers write for missing values."""
 
 _MAX_INT64: Final = 9_223_372_036_854_775_807
 

@@ -1,4 +1,4 @@
-"""The content of one file of a profile; `gathering.py` combines several."""
+"""The content of one file of a profile; `gathering.py` combines the files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,8 +16,8 @@ class FileContent:
     Args:
         file: The file, for messages.
         kind: Its recognised kind.
-        producer: The tool that wrote it; empty if the file does not say.
-        device: The kind of device the ops ran on; None if the file does not say.
+        producer: The tool that wrote it; empty if unknown.
+        device: The kind of device the ops ran on; None if unknown.
         ops: Rows of the op table; missing columns are filled with nulls.
         steps: Rows of the step table.
         host: Host calls.
@@ -50,7 +50,7 @@ class Source:
 
     Args:
         path: Its path.
-        display_name: Its name in messages: its path as the user gave it.
+        display_name: Its name in messages: the path as the user wrote it.
         capture: The capture it belongs to; files of one capture describe the same steps.
         kind: Its kind, recognised by its content.
     """

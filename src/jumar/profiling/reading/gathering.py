@@ -1,4 +1,4 @@
-"""Combines the contents of files: one source per table, one rank per capture, no row twice."""
+"""Combines the contents of files: one source per table, one rank per capture, no duplicates."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -59,16 +59,16 @@ def combined(source: str, captures: Mapping[str, Sequence[FileContent]]) -> Prof
     """Combine several captures, one per rank, into a profile.
 
     Args:
-        source: The path as the user gave it.
+        source: The path as the user wrote it.
         captures: The contents of its files, by capture.
     """
     tables: dict[str, list[pl.DataFrame]] = {name: [] for name in _TABLES}
     statistics: dict[str, list[pl.DataFrame]] = {}
     all_contents = [content for contents in captures.values() for content in contents]
-    doubts: list[Missing] = []
+    notes: list[Missing] = []
     for rank, contents in _with_ranks(captures):
-        capture_tables, capture_doubts = _capture_tables(contents)
-        doubts += capture_doubts
+        capture_tables, capture_notes = _capture_tables(contents)
+        notes += capture_notes
         for name, table in capture_tables.items():
             tables[name].append(_with_rank(table, rank))
         for name, table in _statistics(contents):
@@ -90,7 +90,7 @@ def combined(source: str, captures: Mapping[str, Sequence[FileContent]]) -> Prof
                     for content in contents
                     for gap in _gaps(content, contents)
                 ]
-                + doubts
+                + notes
             )
         ),
         chip=next((content.chip for content in all_contents if content.chip), ""),
@@ -98,7 +98,7 @@ def combined(source: str, captures: Mapping[str, Sequence[FileContent]]) -> Prof
 
 
 def _gaps(content: FileContent, contents: Sequence[FileContent]) -> Sequence[Missing]:
-    """What a file lacks, unless another file of its capture makes up for it."""
+    """The data that a file lacks, unless another file of its capture provides it."""
     if content.kind == "kineto" and any(other.producer == "jumar" for other in contents):
         # Our own tables next to the trace contain its memory events.
         return [gap for gap in content.missing if not gap.what.startswith(NOT_READ)]
@@ -112,11 +112,11 @@ _DEVICE_INFO: Final = "msprof_info"
 def _with_ranks(
     captures: Mapping[str, Sequence[FileContent]],
 ) -> list[tuple[int, Sequence[FileContent]]]:
-    """Each capture with its rank: the stated one, else its device, else the next unused number."""
+    """Each capture with its rank: as recorded, else its device, else the next unused number."""
     ranks: dict[str, int] = {}
     for name, contents in captures.items():
-        stated_ranks = [content.rank for content in contents if content.rank is not None]
-        ranks[name] = stated_ranks[0] if stated_ranks else _only_device(contents)
+        recorded_ranks = [content.rank for content in contents if content.rank is not None]
+        ranks[name] = recorded_ranks[0] if recorded_ranks else _only_device(contents)
     used: set[int] = set()
     result: list[tuple[int, Sequence[FileContent]]] = []
     for name, contents in captures.items():
@@ -145,9 +145,9 @@ def _only_device(contents: Iterable[FileContent]) -> int:
 
 
 def _with_rank(table: pl.DataFrame, rank: int) -> pl.DataFrame:
-    """The table with a rank in each row; rows that state their own keep it.
+    """The table with a rank in each row; rows that already have one keep it.
 
-    msprof's captures may cover several devices: each of these is a rank.
+    Captures of msprof may cover several devices; each device is a rank.
     """
     if "rank" in table.columns:
         return table.with_columns(pl.col("rank").cast(pl.Int32).fill_null(rank))
@@ -221,7 +221,7 @@ def _capture_tables(
 
 
 def _with_steps(ops: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
-    """The ops with their steps, from the marks of other files if their own file has none."""
+    """The ops with their steps, from the marks of other files if the op table has none."""
     bounds = {"step", "start_ns", "end_ns"}
     if not bounds <= set(steps.columns) or "start_ns" not in ops.columns:
         return ops
@@ -229,10 +229,10 @@ def _with_steps(ops: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     marks = steps.drop_nulls(list(bounds))
     if not recorded.is_null().any() or not marks.height:
         return ops
-    moments = ops["start_ns"]
+    times = ops["start_ns"]
     if "launch_ns" in ops.columns:
-        moments = ops["launch_ns"].zip_with(ops["launch_ns"].is_not_null(), moments)
-    step = step_at(moments, marks)
+        times = ops["launch_ns"].zip_with(ops["launch_ns"].is_not_null(), times)
+    step = step_at(times, marks)
     if {"device", "stream", "launch_ns"} <= set(ops.columns):
         step = step.set(launched_before_recording(ops), None)
     return ops.with_columns(
@@ -258,7 +258,7 @@ def _best_source(
 
 
 def _without_repeats(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """The op rows of all tables without repeats: files of one iteration contain rows of others."""
+    """The op rows of all tables without duplicates, since files of iterations share rows."""
     if len(tables) == 1:
         return tables[0]
     rows = pl.concat(tables, how="diagonal_relaxed")
@@ -266,15 +266,15 @@ def _without_repeats(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 def _with_shapes(ops: pl.DataFrame, contents: Sequence[FileContent]) -> pl.DataFrame:
-    """MindSpore ops with their shapes and types, which are in another file, by op name."""
-    facts = [
+    """MindSpore ops with shapes and types from another file, matched by op name."""
+    frameworks = [
         content.statistics["framework"] for content in contents if "framework" in content.statistics
     ]
-    if not facts:
+    if not frameworks:
         return ops
-    missing_columns = [name for name in facts[0].columns if name not in ops.columns]
+    missing_columns = [name for name in frameworks[0].columns if name not in ops.columns]
     return ops.join(
-        facts[0].select("name", *missing_columns).unique("name", keep="first"),
+        frameworks[0].select("name", *missing_columns).unique("name", keep="first"),
         on="name",
         how="left",
         maintain_order="left",
@@ -284,7 +284,7 @@ def _with_shapes(ops: pl.DataFrame, contents: Sequence[FileContent]) -> pl.DataF
 def _with_launches(
     ops: pl.DataFrame, contents: Sequence[FileContent], lag_ns: int = 0
 ) -> pl.DataFrame:
-    """The ops with launching calls and layers, which only a trace next to the table has.
+    """The ops with launching calls and layers from a trace next to the table.
 
     The trace's times are shifted by the lag of its clock. Table and trace round independently, so
     ops are matched by start time within 2 ns.
@@ -307,7 +307,7 @@ def _with_launches(
         .sort("start_ns", maintain_order=True)
         .unique("start_ns", keep="first", maintain_order=True)
     )
-    bare_ops = ops.drop([name for name in ("correlation",) if name in ops.columns])
+    bare_ops = ops.drop("correlation", strict=False)
     started = bare_ops.filter(pl.col("start_ns").is_not_null()).sort(
         "start_ns", maintain_order=True
     )
@@ -367,17 +367,14 @@ def _in_schema(tables: Sequence[pl.DataFrame], schema: Mapping[str, pl.DataType]
 
 def _device_kind(contents: Sequence[FileContent]) -> DeviceKind:
     """The kind of device the ops ran on."""
-    for content in contents:
-        if content.device is not None:
-            return content.device
-    return "npu"
+    return next((content.device for content in contents if content.device is not None), "npu")
 
 
 def _producer(contents: Sequence[FileContent]) -> str:
     """The tool that made the profile, with torch_npu's profiler level if known."""
     producers = [content.producer for content in contents if content.producer]
     if "jumar" in producers:
-        # Our own tables lie next to the trace that they were made from.
+        # Our own tables are next to the trace from which they were made.
         return "jumar"
     # The longest is the most specific: `msprof`, `torch_npu`, `torch_npu level 1`.
     return max(producers, key=len, default="unknown")

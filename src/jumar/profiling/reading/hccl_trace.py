@@ -1,10 +1,11 @@
-"""`hccl_*.json` of graph mode: collectives and the tasks they consist of.
+"""Reads graph mode's `hccl_*.json`: collectives and the tasks they consist of.
 
 One thread has the collectives (`Communication Kernel`), the others the tasks of their planes:
 copies, with bytes and ranks, and `Notify_Wait`, in which a plane waits for another rank.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,15 +27,11 @@ Span = tuple[int, int]
 
 
 def read_hccl_trace(path: Path, display_name: str, kind: str) -> FileContent:
-    """The collectives, how their time is spent, and the traffic on each link."""
+    """Read the collectives, how their time is spent, and the traffic on each link."""
     del kind
     with opened(path) as file:
         reader = EventReader(file)
-        events: list[Mapping[str, Any]] = []
-        for event in reader:
-            if len(events) >= _MAX_EVENTS:
-                break
-            events.append(event)
+        events = list(islice(reader, _MAX_EVENTS))
     collective_lanes = {
         _lane(event)
         for event in events
@@ -55,9 +52,9 @@ def read_hccl_trace(path: Path, display_name: str, kind: str) -> FileContent:
         last = first
         while last < len(tasks) and tasks[last][1][0] < span[1]:
             last += 1
-        own_tasks = tasks[first:last]
-        rows.append({"name": name, **_spent_times(own_tasks, span)})
-        links += [{"name": name, **link} for link in _links(own_tasks)]
+        kernel_tasks = tasks[first:last]
+        rows.append({"name": name, **_spent_times(kernel_tasks, span)})
+        links += [{"name": name, **link} for link in _links(kernel_tasks)]
     collectives = pl.DataFrame(rows, schema=dict(COLLECTIVES_SCHEMA))
     unreadable.note_end(
         reader.problem
@@ -110,7 +107,7 @@ def _spent_times(tasks: Sequence[tuple[Mapping[str, Any], Span]], span: Span) ->
 
 
 def _covered_ns(spans: Sequence[Span], within: Span) -> int:
-    """How many nanoseconds of a range the spans cover."""
+    """The total time within a range that the spans cover."""
     total, until = 0, within[0]
     for start, end in sorted(spans):
         start, end = max(start, until), min(end, within[1])

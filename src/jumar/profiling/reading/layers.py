@@ -19,17 +19,17 @@ AUTOGRAD_NODE: Final = "^autograd::engine::evaluate_function: "
 """Names of calls that evaluate an autograd node."""
 
 _MAX_CHARACTERS: Final = 1000
-"""Most characters of a layer's path, which recursive modules would make arbitrarily long."""
+"""Maximum length of a layer's path, which recursive modules would make arbitrarily long."""
 
 _Change = tuple[int | str, int, str | None]
 """A thread, a time, and the layer that runs on the thread from then on."""
 
 
 class Backward(NamedTuple):
-    """Autograd nodes, and for each the op of the forward pass whose gradient it computes.
+    """Autograd nodes, each with the op of the forward pass whose gradient it computes.
 
-    `nodes` has `thread`, `start_ns` and `duration_ns`; `forward`, with as many rows, `thread` and
-    `start_ns` of the ops.
+    `nodes` has `thread`, `start_ns` and `duration_ns`; `forward` has the same number of rows, with
+    `thread` and `start_ns` of the ops.
     """
 
     nodes: pl.DataFrame
@@ -37,7 +37,7 @@ class Backward(NamedTuple):
 
 
 class LayersOverTime:
-    """Which layer runs on each thread at any time.
+    """The layer that runs on each thread at any time.
 
     Args:
         modules: Module calls: `thread`, `start_ns`, `duration_ns`, and the recorded `name`.
@@ -65,7 +65,7 @@ class LayersOverTime:
         self._changes = self._changes_by_time(pl.concat([calls, nodes.drop_nulls()]))
 
     def _changes_by_time(self, calls: pl.DataFrame) -> pl.DataFrame:
-        """When the layer of a thread changes: `thread`, `at_ns` and the new `module`, by time."""
+        """The changes of each thread's layer: `thread`, `at_ns` and the new `module`, by time."""
         schema = {"thread": calls.schema["thread"], "at_ns": pl.Int64(), "module": pl.String()}
         return (
             pl.DataFrame(list(_changes(calls, self._path_of)), schema=schema, orient="row")
@@ -113,13 +113,13 @@ def nodes_around(nodes: pl.DataFrame, moments: pl.DataFrame) -> pl.Series:
 
 
 def _changes(calls: pl.DataFrame, path_of: Mapping[str, str]) -> Iterator[_Change]:
-    """When the layer of a thread changes, one thread after the other.
+    """The changes of each thread's layer, one thread after the other.
 
     Args:
         calls: `thread`, `start_ns`, `end_ns`, and `name`: the layer of an autograd node, or after a
             tab the name of a module.
-        path_of: Paths for modules called outside all others, by name: what a checkpoint recomputes
-            runs in an autograd node.
+        path_of: Paths by name for modules called outside all others, such as those that a
+            checkpoint recomputes in an autograd node.
     """
     ordered = calls.drop_nulls().sort(
         "thread", "start_ns", "end_ns", descending=[False, False, True], maintain_order=True

@@ -41,7 +41,7 @@ def _without_negative_durations(
 
 
 def _without_negative_times(steps: pl.DataFrame | None) -> tuple[pl.DataFrame | None, int]:
-    """The steps without impossible ones, and the number of those."""
+    """The steps without impossible ones, and the number of dropped steps."""
     if steps is None:
         return None, 0
     times = [
@@ -49,10 +49,12 @@ def _without_negative_times(steps: pl.DataFrame | None) -> tuple[pl.DataFrame | 
         for name in steps.columns
         if name.endswith("_ns") and name not in ("start_ns", "end_ns")
     ]
-    is_wrong = [pl.col(name) < 0 for name in times]
+    is_negative = [pl.col(name) < 0 for name in times]
     if {"start_ns", "end_ns"} <= set(steps.columns):
-        is_wrong.append(pl.col("end_ns") < pl.col("start_ns"))
-    if not is_wrong or not steps.height:
+        is_negative.append(pl.col("end_ns") < pl.col("start_ns"))
+    if not is_negative or not steps.height:
         return steps, 0
-    negative = steps.select(pl.any_horizontal(is_wrong).fill_null(False).alias("wrong"))["wrong"]
+    negative = steps.select(pl.any_horizontal(is_negative).fill_null(False).alias("negative"))[
+        "negative"
+    ]
     return (steps.filter(~negative), int(negative.sum())) if negative.any() else (steps, 0)

@@ -1,4 +1,4 @@
-"""Detects op tables of one capture that cannot be of one device."""
+"""Detects op tables of one capture that cannot belong to one device."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -13,14 +13,14 @@ SAME_OP: Final = ("device", "stream", "task", "name", "start_ns", "duration_ns")
 
 _OP_TABLES: Final = ("kernel_details", "op_summary")
 _CONCURRENT_SHARE: Final = 0.05
-"""If at least this share of a table's ops start while an op of another table runs, the two are of
+"""If at least this share of a table's ops start while an op of another table runs, they belong to
 different devices: tables of one device cover consecutive time slices."""
 _MAX_COMPARED: Final = 20
-"""Number of tables that are compared; a capture of many iterations has hundreds."""
+"""Maximum number of tables to compare; a capture of many iterations has hundreds."""
 
 
 def notes_on_overlap(contents: Sequence[FileContent]) -> list[Missing]:
-    """Notes on op tables of one capture that cannot be of one device, because their ops overlap."""
+    """Notes on op tables of a capture that overlap, so that they cannot belong to one device."""
     tables = [
         (content.file, content.ops)
         for content in contents

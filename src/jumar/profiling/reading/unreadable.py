@@ -1,4 +1,4 @@
-"""Counts what could not be read from a file, and lists the first few with location and text."""
+"""Counts unreadable parts of a file, and lists the first few with location and text."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -8,11 +8,11 @@ from jumar.profiling.profile import Missing
 from jumar.profiling.reading.exact import NO_VALUE, nanoseconds_of
 
 _MAX_LISTED: Final = 3
-_LONGEST: Final = 40
+_MAX_CHARACTERS: Final = 40
 
 
 class Unreadable:
-    """Counts fields that should hold a number but do not, and dropped lines.
+    """Counts fields that should contain a number but do not, and dropped lines.
 
     Args:
         display_name: The file, for messages.
@@ -26,22 +26,22 @@ class Unreadable:
         self._count_lines = 0
         self._end = ""
 
-    def count_number(self, place: Callable[[], str], text: object) -> None:
-        """Count a field that should hold a number but does not.
+    def count_number(self, location: Callable[[], str], text: object) -> None:
+        """Count a field that should contain a number but does not.
 
         Args:
-            place: Returns the location, such as line and column; called for the first few only.
+            location: Returns the location, such as line and column; called for the first few only.
             text: The text of the field.
         """
         self._count_numbers += 1
         if len(self._numbers) < _MAX_LISTED:
-            self._numbers.append(f"{place()}: {str(text)[:_LONGEST]!r}")
+            self._numbers.append(f"{location()}: {str(text)[:_MAX_CHARACTERS]!r}")
 
-    def nanoseconds(self, value: object, unit: str, place: Callable[[], str]) -> int | None:
+    def nanoseconds(self, value: object, unit: str, location: Callable[[], str]) -> int | None:
         """`nanoseconds_of`, which also counts values that are not numbers."""
         time = nanoseconds_of(value, unit)
         if time is None and value is not None and str(value).strip() not in NO_VALUE:
-            self.count_number(place, value)
+            self.count_number(location, value)
         return time
 
     def count_line(self, number: int, reason: str) -> None:
@@ -87,7 +87,7 @@ def span_of(
     if start is not None and duration is not None and duration >= 0:
         return start, duration
     field = "ts" if start is None else "dur"
-    name = str(event.get("name", ""))[:_LONGEST]
+    name = str(event.get("name", ""))[:_MAX_CHARACTERS]
     unreadable.count_number(lambda: f"event '{name}', {field}", event.get(field))
     return None
 

@@ -1,4 +1,4 @@
-"""Keeps one capture per worker, all of one recording: older captures are not further ranks."""
+"""Keeps one capture per worker, all from the same recording; older ones are not extra ranks."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from jumar.profiling.profile import Missing
 from jumar.profiling.reading.file_content import FileContent
 
 _WORKER: Final = re.compile(r"^(.+?)[._]\d{10,}(?:\.pt\.trace\.json(?:\.gz)?|_ascend_(?:pt|ms))$")
-"""Names given by torch's and torch_npu's trace handlers: the worker, then the recording time."""
+"""Names written by the trace handlers of torch and torch_npu: worker, then recording time."""
 
 
 _MINDSPORE_DEVICE: Final = re.compile(r"_(\d{1,5})(?:_[a-z_]+)?\.[a-z]+$")
@@ -49,7 +49,7 @@ def newest_of_each_worker(
 def _without_copies(captures: Mapping[str, list[FileContent]]) -> dict[str, list[FileContent]]:
     """Each recording once: a capture with the same ops at the same times is a copy, not a rank.
 
-    Captures that state their rank are kept.
+    Captures with a recorded rank are kept.
     """
     result: dict[str, list[FileContent]] = {}
     originals: dict[tuple[int, int, int], str] = {}
@@ -78,7 +78,7 @@ def _fingerprint(contents: Sequence[FileContent]) -> tuple[int, int, int] | None
     ]
     count = sum(table.height for table in tables)
     starts, durations = (
-        # A sum that leaves 64 bits wraps around, in a copy as in its original.
+        # A sum that exceeds 64 bits wraps around, in a copy as in its original.
         sum(int(table[name].sum()) for table in tables)
         for name in ("start_ns", "duration_ns")
     )
@@ -86,7 +86,7 @@ def _fingerprint(contents: Sequence[FileContent]) -> tuple[int, int, int] | None
 
 
 def _not_read(file: str, what: str) -> FileContent:
-    gap = Missing(file=file, what=f"{what}; to see this one, give it alone")
+    gap = Missing(file=file, what=f"{what}; to see this one, pass it alone")
     return FileContent(file=file, kind="", missing=(gap,))
 
 
@@ -97,23 +97,23 @@ def _of_last_recording(captures: Mapping[str, list[FileContent]]) -> dict[str, l
     are not: read as ranks, one would seem to enter the other's collectives days late.
     """
     extents = {name: extent for name, contents in captures.items() if (extent := _extent(contents))}
-    capture_at = {begin: name for name, (begin, _) in reversed(extents.items())}
-    last_begin, end = 0, 0
-    for begin, capture_end in sorted(extents.values()):
-        if begin - end > _MAX_BETWEEN_RANKS_NS:
-            last_begin = begin
+    capture_at = {start: name for name, (start, _) in reversed(extents.items())}
+    last_start, end = 0, 0
+    for start, capture_end in sorted(extents.values()):
+        if start - end > _MAX_BETWEEN_RANKS_NS:
+            last_start = start
         end = max(end, capture_end)
     result: dict[str, list[FileContent]] = {}
     for name, contents in captures.items():
-        if name not in extents or extents[name][0] >= last_begin:
+        if name not in extents or extents[name][0] >= last_start:
             result.setdefault(name, []).extend(contents)
             continue
-        delay = f"{(last_begin - extents[name][1]) / _MAX_BETWEEN_RANKS_NS:.1f} h"
-        what = f"not read: {captures[capture_at[last_begin]][0].file} was recorded {delay} later"
+        delay = f"{(last_start - extents[name][1]) / _MAX_BETWEEN_RANKS_NS:.1f} h"
+        what = f"not read: {captures[capture_at[last_start]][0].file} was recorded {delay} later"
         gap = _not_read(contents[0].file, f"{what}, so they are not ranks of one job")
         # Notes on broken files and on older captures are kept.
         broken = [content for content in contents if not content.kind]
-        result.setdefault(capture_at[last_begin], []).extend([gap, *broken])
+        result.setdefault(capture_at[last_start], []).extend([gap, *broken])
     return result
 
 
@@ -125,11 +125,15 @@ def _separated(captures: Mapping[str, list[FileContent]]) -> dict[str, list[File
         if len(traces) > 1:
             contents = [content for content in contents if content.kind != "kineto"]
             result.update({content.file: [content] for content in traces})
-        devices = {_device(content) for content in contents if _has_rows_of_device(content)} - {
-            None
-        }
+        devices = sorted(
+            {
+                device
+                for content in contents
+                if _has_rows_of_device(content) and (device := _device(content)) is not None
+            }
+        )
         if len(devices) > 1:
-            for device in sorted(device for device in devices if device is not None):
+            for device in devices:
                 device_contents = [content for content in contents if _device(content) == device]
                 result[f"{name}, device {device}"] = [
                     replace(content, rank=device) for content in device_contents
@@ -139,10 +143,7 @@ def _separated(captures: Mapping[str, list[FileContent]]) -> dict[str, list[File
         if len(ranks) > 1 and len(devices) < 2:
             by_rank, contents = _by_rank(contents, ranks)
             result.update(
-                {
-                    f"{name}, rank {rank}": device_contents
-                    for rank, device_contents in by_rank.items()
-                }
+                {f"{name}, rank {rank}": rank_contents for rank, rank_contents in by_rank.items()}
             )
         if contents:
             result[name] = contents
@@ -157,9 +158,9 @@ def _has_rows_of_device(content: FileContent) -> bool:
 def _by_rank(
     contents: Sequence[FileContent], ranks: Sequence[int]
 ) -> tuple[dict[int, list[FileContent]], list[FileContent]]:
-    """The contents of each rank, if several ranks share a folder; and those of unknown rank.
+    """The contents of each rank in a folder of several ranks, and the contents of unknown rank.
 
-    A file states its rank, or its name ends with it. If only `profiler_info` files do, the rank
+    A file contains its rank, or its name ends with it. If only `profiler_info` files do, the rank
     of the tables is unknown and reported as missing.
     """
     by_rank: dict[int, list[FileContent]] = {rank: [] for rank in ranks}
@@ -175,7 +176,7 @@ def _by_rank(
     info_only = [
         rank
         for rank, rank_contents in by_rank.items()
-        if all(each.kind == _PROFILER_INFO for each in rank_contents)
+        if all(content.kind == _PROFILER_INFO for content in rank_contents)
     ]
     if info_only and unassigned:
         ranks_listed = ", ".join(map(str, info_only))
@@ -201,7 +202,7 @@ def _device(content: FileContent) -> int | None:
 
 
 def _worker(name: str, contents: Sequence[FileContent]) -> str:
-    """Who recorded a capture: its rank, else the worker in its name, else the capture itself."""
+    """The recorder of a capture: its rank, else the worker in its name, else the capture itself."""
     rank = next((content.rank for content in contents if content.rank is not None), None)
     if rank is not None:
         return f"rank {rank}"
@@ -210,15 +211,15 @@ def _worker(name: str, contents: Sequence[FileContent]) -> str:
 
 
 def _first_start(contents: Sequence[FileContent]) -> int:
-    """When a capture starts, by its tables."""
+    """The earliest start in a capture's tables; 0 if unknown."""
     return min((start for start, _ in _starts(contents)), default=0)
 
 
 def _extent(contents: Sequence[FileContent]) -> tuple[int, int] | None:
     """Earliest and latest start in a capture; None if its clock does not count from 1970."""
     starts = _starts(contents)
-    begin = min((first for first, _ in starts), default=0)
-    return (begin, max(last for _, last in starts)) if begin >= _EPOCH_NS else None
+    start = min((first for first, _ in starts), default=0)
+    return (start, max(last for _, last in starts)) if start >= _EPOCH_NS else None
 
 
 def _starts(contents: Sequence[FileContent]) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Ops that run on the AI CPU: why, and what to use instead."""
+"""Ops that run on the AI CPU: the reason, and what to use instead."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -29,7 +29,7 @@ _MASK = Text(
 _PIPELINE = Text(en="move it to the data pipeline on the host", zh="移到 host 侧的数据流水线中")
 INSTEAD: Final[Mapping[str, Text]] = {
     "Cast": Text(
-        en="create the tensor with the dtype needed, so that it is not cast",
+        en="create the tensor with the required dtype, so that no cast is needed",
         zh="直接按所需类型创建张量，避免类型转换",
     ),
     "NonZero": _MASK,
@@ -48,7 +48,7 @@ INSTEAD: Final[Mapping[str, Text]] = {
     ),
     "Sort": Text(en="use FLOAT16 or FLOAT input", zh="使用 FLOAT16 或 FLOAT 输入"),
     "RandomUniform": Text(
-        en="generate them on the host, or use dropout that generates its own mask",
+        en="generate the numbers on the host, or use dropout that generates its own mask",
         zh="在 host 侧生成随机数，或使用自行生成掩码的 dropout",
     ),
     "RandomStandardNormal": Text(
@@ -104,7 +104,7 @@ def ai_cpu(profile: Profile, options: Options) -> pl.DataFrame:
 
 
 def _advice(language: Language) -> tuple[pl.Expr, pl.Expr]:
-    """Why an op is on the AI CPU, and what to use instead."""
+    """The reason why an op is on the AI CPU, and what to use instead."""
 
     def text(advice: Text) -> pl.Expr:
         return pl.lit(advice.in_language(language))
@@ -151,6 +151,6 @@ VIEWS.add(
             column("use_instead", "替代方法"),
         ),
         compute=ai_cpu,
-        place=50,
+        order=50,
     )
 )

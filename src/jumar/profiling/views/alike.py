@@ -86,11 +86,11 @@ def counters(profile: Profile, same_values: pl.Series) -> pl.DataFrame:
 
     Returns:
         A row for each `same`, with the sum of each pipe's ratios in units of 1 / `PARTS`, and as
-        `..._count` the number of ops that have it.
+        `..._count` the number of ops with that ratio.
     """
     pipes = pipes_of(profile.ops)
     profile_kinds = kinds(profile)
-    wanted_kinds = (
+    selected_kinds = (
         profile_kinds.table.lazy()
         .select("kind", "same")
         .filter(pl.col("same").is_in(same_values.implode()))
@@ -98,7 +98,7 @@ def counters(profile: Profile, same_values: pl.Series) -> pl.DataFrame:
     return (
         profile.ops.lazy()
         .select(*pipes, profile_kinds.of_op)
-        .join(wanted_kinds, on="kind")
+        .join(selected_kinds, on="kind")
         .group_by("same")
         .agg(
             # Sums of floats would depend on the order in which threads add them.

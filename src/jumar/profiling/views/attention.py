@@ -11,13 +11,13 @@ NAMES = (
 """Parts of the type names of fused attention, in lower case."""
 
 _CACHED = ("infer", "incre", "prompt", "paged", "decode")
-"""Ops that read a cache, of which shapes do not show how much is filled."""
+"""Ops that read a cache; shapes do not show how much of it is filled."""
 
 _FORWARD = 4.0
 """Operations per element of the queries and per key: scores, and weighted sum of values."""
 
 _BACKWARD = 10.0
-"""The same backward: the scores again, and the gradients of both factors of both products."""
+"""The same in the backward pass: the scores again, and the gradients of all four factors."""
 
 _COMPRESSED = (2048, 2048)
 """Shape of the mask in Ascend's causal modes, for any sequence length."""
@@ -42,7 +42,7 @@ def attention(kind: str, inputs: list[Shape], outputs: list[Shape]) -> float | N
         share = 1.0
     else:
         keys = _keys_of_ascend(inputs, [*outputs, *inputs[3:]])
-        # The compressed mask means that attention is causal.
+        # The compressed mask implies causal attention.
         share = 0.5 if _COMPRESSED in inputs and (keys or 0) > _COMPRESSED[0] else 1.0
     if keys is None:
         return None
@@ -57,10 +57,10 @@ def _keys_of_torch(bare_type: str, inputs: list[Shape]) -> int | None:
 
 
 def _keys_of_ascend(inputs: list[Shape], others: list[Shape]) -> int | None:
-    """The number of keys, on the axis that holds the queries' length in the softmax sums.
+    """The number of keys, on the axis with the queries' length in the softmax sums.
 
     `FlashAttentionScore` accepts any layout (BSH, SBH, BNSD, BSND) without recording it, but its
-    softmax sums are (batch, head, length, 8). If these leave a choice, the longer axis is used:
+    softmax sums are (batch, head, length, 8). If several axes are possible, the longer one is used:
     overestimated work means less headroom, not a false finding.
     """
     if len(inputs) < 2 or len(inputs[0]) not in (3, 4) or len(inputs[1]) != len(inputs[0]):

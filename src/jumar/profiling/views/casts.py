@@ -108,6 +108,6 @@ VIEWS.add(
             SHARE,
         ),
         compute=cast_share,
-        place=70,
+        order=70,
     )
 )

@@ -1,4 +1,4 @@
-"""Casts and format changes that cancel out, in a few steps."""
+"""Casts and format changes that cancel out, over a few steps."""
 
 from typing import Final
 
@@ -47,6 +47,6 @@ VIEWS.add(
         ),
         columns=CHAIN_COLUMNS,
         compute=chains,
-        place=71,
+        order=71,
     )
 )

@@ -14,12 +14,12 @@ from jumar.profiling.profile import Profile
 from jumar.profiling.views.view import VIEWS, Options
 
 _TABLE = Path(__file__).with_name("chips.json")
-_LARGEST_FILE = 1 << 20
+_MAX_FILE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chip:
-    """One accelerator.
+    """An accelerator and its peak rates.
 
     Args:
         name: The name to display.
@@ -31,7 +31,7 @@ class Chip:
         vector_cores: Number of vector cores.
         launch_us: The minimum time to start an op.
         estimate: Whether the rates were computed rather than taken from a data sheet.
-        source: Where the rates come from.
+        source: The source of the rates.
         unverified: Fields that were not checked against a source: `hbm_gb_s`,
             `cube_tflops.FLOAT`, or `all`.
         assumed: Whether the chip was inferred from the cores used.
@@ -70,10 +70,10 @@ class Chip:
 
 
 def read_chips(path: Path | None = None) -> tuple[Chip, ...]:
-    """The chips of a file; the built-in ones without a file."""
+    """The chips of a file; without a file, the built-in ones."""
     path = path or _TABLE
     with open_to_read(path) as file:
-        text = file.read(_LARGEST_FILE)
+        text = file.read(_MAX_FILE_BYTES)
     return _chips(text, str(path))
 
 
@@ -114,7 +114,7 @@ def _chip(row: Mapping[str, Any]) -> Chip:
 
 
 def _fields(value: object) -> tuple[str, ...]:
-    """Field names; `true` in a file stands for all of them."""
+    """Field names; `true` in a file means all of them."""
     if isinstance(value, bool):
         return ("all",) if value else ()
     if not isinstance(value, list):
@@ -123,21 +123,21 @@ def _fields(value: object) -> tuple[str, ...]:
 
 
 def chip_of(profile: Profile, override: Path | None = None) -> Chip | None:
-    """The chip of a profile: the one that it names, else a guess for NPUs; None if unknown.
+    """The chip of a profile: the one it names, else a guess for NPUs; None if unknown.
 
-    If the user's file has a single chip, that chip is used whatever the capture says, and so are
-    the measured rates of a CPU capture.
+    A single chip in the user's file is used whatever chip the capture names, and so are the
+    measured rates of a CPU capture.
     """
-    given_chips = read_chips(override) if override is not None else _measured(profile)
-    if len(given_chips) == 1:
-        return given_chips[0]
-    chips = (*given_chips, *read_chips())
+    listed_chips = read_chips(override) if override is not None else _measured(profile)
+    if len(listed_chips) == 1:
+        return listed_chips[0]
+    chips = (*listed_chips, *read_chips())
     chip_name = "".join(profile.chip.lower().split())
     for chip in chips:
         if any("".join(part.split()) in chip_name for part in chip.matches if chip_name):
             return chip
-    if given_chips:
-        names = ", ".join(chip.name for chip in given_chips)
+    if listed_chips:
+        names = ", ".join(chip.name for chip in listed_chips)
         raise UserError(
             f"the profile's chip '{profile.chip or 'unknown'}' matches none of: {names}",
             where=str(override),
@@ -185,7 +185,7 @@ def _guess(profile: Profile, chips: tuple[Chip, ...]) -> Chip | None:
     """
     # Filtering all fifty columns of a million ops would take a third of a gigabyte.
     blocks = profile.ops.select("core", "block_num")
-    most = {
+    max_blocks = {
         str(core): int(number or 0)
         for core, number in blocks.filter(pl.col("block_num").fill_null(0) <= _MAX_CORES)
         .group_by("core")
@@ -195,7 +195,15 @@ def _guess(profile: Profile, chips: tuple[Chip, ...]) -> Chip | None:
     cores = {str(core) for core in profile.ops["core"].unique()}
     if not {"AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV"} & cores:
         return None
-    split = most.get("AI_VECTOR_CORE", 0) > 0 or bool({"MIX_AIC", "MIX_AIV"} & cores)
-    few = most.get("AI_CORE", 0) <= 20 and most.get("AI_VECTOR_CORE", 0) <= 40
-    name = ("Ascend 910B3" if few else "Ascend 910B2") if split else "Ascend 910A"
+    has_vector_cores = max_blocks.get("AI_VECTOR_CORE", 0) > 0 or bool(
+        {"MIX_AIC", "MIX_AIV"} & cores
+    )
+    has_fewer_cores = (
+        max_blocks.get("AI_CORE", 0) <= 20 and max_blocks.get("AI_VECTOR_CORE", 0) <= 40
+    )
+    name = (
+        ("Ascend 910B3" if has_fewer_cores else "Ascend 910B2")
+        if has_vector_cores
+        else "Ascend 910A"
+    )
     return next((replace(chip, assumed=True) for chip in chips if chip.name == name), None)

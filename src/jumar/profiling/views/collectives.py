@@ -11,10 +11,10 @@ from jumar.profiling.views.view import VIEWS, Impossible, Options, View
 from jumar.profiling.views.windows import communicating, computing, computing_spans
 
 _KEY = ("step", "group", "name")
-_WAITED = 0.5
+_MIN_WAITED_SHARE = 0.5
 """A delay counts only if the first rank waited for at least this share of it."""
-_ENTERED = 0.8
-"""If a step started late by this share of a delay, that explains the delay."""
+_MIN_STEP_DELAY_SHARE = 0.8
+"""A late start of the step by at least this share of a delay explains the delay."""
 
 
 def collective_rows(profile: Profile, *, uncovered: bool = True) -> pl.DataFrame:
@@ -70,7 +70,7 @@ def _uncovered(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
     pieces = segments({"own": collective_spans, "compute": computing_spans(profile)})
     uncovered = pieces.filter((pl.col("own") > 0) & (pl.col("compute") <= 0)).select(list(SPAN))
     uncovered = uncovered.sort("start_ns")
-    # Running sums give the uncovered time before any moment; a collective's is a difference.
+    # Running sums yield the uncovered time before any moment; a collective's is a difference.
     uncovered = uncovered.with_columns(
         (pl.col("end_ns") - pl.col("start_ns")).cum_sum().over("rank").alias("until")
     )
@@ -112,7 +112,7 @@ def collectives(profile: Profile, options: Options) -> pl.DataFrame:
     left = (pl.col("start_ns") + pl.col("elapse_ns")).min().over(*over)
     by_start = pl.col("elapse_ns").sort_by("start_ns", "rank")
     waited = by_start.first().over(*over) - by_start.last().over(*over)
-    is_certain = (late == 0) | (last <= left) & (waited >= _WAITED * late)
+    is_certain = (late == 0) | (last <= left) & (waited >= _MIN_WAITED_SHARE * late)
     several = (pl.col("rank").n_unique().over(*over) > 1) & is_certain
     table = rows.with_columns(
         pl.when(several & (late > 0)).then(latest).alias("late_rank"),
@@ -132,7 +132,7 @@ def collectives(profile: Profile, options: Options) -> pl.DataFrame:
     return longest.with_columns(pl.Series("late_rank_did", doing, dtype=pl.String))
 
 
-def _entered_late(profile: Profile, step: int | None, rank: int) -> int:
+def _step_delay(profile: Profile, step: int | None, rank: int) -> int:
     """How much later than the first rank a rank started a step, by the step marks."""
     if step is None:
         return 0
@@ -147,16 +147,16 @@ def _doing(
     """What a rank mainly did during its delay, or that its step started late."""
     if rank is None or not late:
         return Text(en="", zh="")
-    entered = _entered_late(profile, step, rank)
-    if entered >= _ENTERED * late:
+    step_delay = _step_delay(profile, step, rank)
+    if step_delay >= _MIN_STEP_DELAY_SHARE * late:
         return Text(
-            en=f"started the step {entered / 1e6:.3f} ms late",
-            zh=f"晚 {entered / 1e6:.3f} ms 进入该迭代",
+            en=f"started the step {step_delay / 1e6:.3f} ms late",
+            zh=f"晚 {step_delay / 1e6:.3f} ms 进入该迭代",
         )
     candidates = _activities_during_delay(profile, rank, start, late)
     if not candidates:
         return Text(en="no ops or calls recorded", zh="没有记录到算子和调用")
-    length, activity = max(candidates, key=lambda one: one[0])
+    length, activity = max(candidates, key=lambda candidate: candidate[0])
     part = f"{length / 1e6:.3f} ms"
     return Text(en=f"{part} of it {activity.en}", zh=f"其中 {part} {activity.zh}")
 
@@ -215,6 +215,6 @@ VIEWS.add(
             column("late_rank_did", "迟到卡当时在做", "what the late rank did"),
         ),
         compute=collectives,
-        place=110,
+        order=110,
     )
 )

@@ -24,7 +24,7 @@ _VECTOR = ("AI_VECTOR_CORE", "MIX_AIV")
 
 
 def core_use(profile: Profile, options: Options) -> pl.DataFrame:
-    """Ops that leave cores unused, by the time this costs.
+    """Ops that leave cores unused, sorted by the time lost.
 
     The number of cores comes from the chip table. For unknown chips it is the largest number of
     blocks of any op, which may exceed the number of cores.
@@ -34,13 +34,13 @@ def core_use(profile: Profile, options: Options) -> pl.DataFrame:
     ops = require(profile.ops, "the number of blocks of each op", "block_num", "core", how=LEVEL_1)
     has_blocks = pl.col("block_num") > 0
     chip = chip_of(profile, options.chip)
-    most = {
+    max_blocks = {
         str(core): int(blocks)
         for core, blocks in ops.group_by("core").agg(pl.col("block_num").max()).iter_rows()
         if core is not None and blocks
     }
     cores: dict[str, int] = {}
-    for core, blocks in most.items():
+    for core, blocks in max_blocks.items():
         chip_cores = 0
         if chip is not None and core in (*_CUBE, "CUDA"):
             chip_cores = chip.cube_cores
@@ -66,7 +66,7 @@ def core_use(profile: Profile, options: Options) -> pl.DataFrame:
 
 
 def dynamic_shapes(profile: Profile, _: Options) -> pl.DataFrame:
-    """Time of ops by type and by whether they were compiled for static shapes.
+    """Time of ops by type and by state: compiled for static shapes or not.
 
     Ops in the state `dynamic` compute their tiling on the host at each launch.
     """
@@ -103,7 +103,7 @@ VIEWS.add(
             SHAPES,
         ),
         compute=core_use,
-        place=80,
+        order=80,
         uses_rates=True,
     )
 )
@@ -125,6 +125,6 @@ VIEWS.add(
             TOTAL,
         ),
         compute=dynamic_shapes,
-        place=81,
+        order=81,
     )
 )

@@ -65,19 +65,19 @@ def _timed_ops(profile: Profile, rank: int) -> pl.DataFrame:
 def _chains(
     starts: np.ndarray, stops: np.ndarray, begins: np.ndarray, ends: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For each step -1 and the ops on its path, from its end backwards; and the step of each."""
+    """For each step, -1 and the ops on its path, from its end backwards; and the step of each."""
     ended = stops[:-1]
     predecessor = (np.searchsorted(ended, starts, side="right") - 1).tolist()
     last_op = (np.searchsorted(ended, ends, side="right") - 1).tolist()
     stopped = ended.tolist()
     chain: list[int] = []
     lengths: list[int] = []
-    for at, begin in zip(last_op, begins.tolist(), strict=True):
+    for op, begin in zip(last_op, begins.tolist(), strict=True):
         start_length = len(chain)
         chain.append(-1)
-        while at >= 0 and stopped[at] > begin:
-            chain.append(at)
-            at = predecessor[at]
+        while op >= 0 and stopped[op] > begin:
+            chain.append(op)
+            op = predecessor[op]
         lengths.append(len(chain) - start_length)
     return np.asarray(chain, np.int64), np.repeat(np.arange(len(lengths)), lengths)
 
@@ -166,6 +166,6 @@ VIEWS.add(
             SHARE,
         ),
         compute=critical_path,
-        place=150,
+        order=150,
     )
 )

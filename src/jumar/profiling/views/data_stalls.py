@@ -1,4 +1,4 @@
-"""Whether training waits for data, judged by whatever the profile has."""
+"""Whether training waits for data, from any evidence in the profile."""
 
 import polars as pl
 
@@ -29,8 +29,8 @@ def data_stalls(profile: Profile, _: Options) -> pl.DataFrame:
         *_loader_calls(profile, windows),
         *_recorded_waits(profile),
         *_get_next_ops(profile, windows),
+        *_queues(profile),
     ]
-    rows += _queues(profile)
     if not rows:
         raise Impossible(
             "calls of the data loader, Preparing, Data Aug Bound, GetNext, or data queues",
@@ -101,11 +101,9 @@ def _recorded_waits(profile: Profile) -> list[dict[str, object]]:
 def _get_next_ops(profile: Profile, windows: pl.DataFrame) -> list[dict[str, object]]:
     ops = profile.ops.filter(pl.col("type").str.contains(_READS))
     steps = _steps(windows)
+    totals = ops.group_by(pl.col("rank").fill_null(0)).agg(pl.col("duration_ns").sum())
     rows: list[dict[str, object]] = []
-    if ops.is_empty():
-        return rows
-    ops = ops.with_columns(pl.col("rank").fill_null(0))
-    for rank, total in ops.group_by("rank").agg(pl.col("duration_ns").sum()).sort("rank").rows():
+    for rank, total in totals.sort("rank").rows():
         count, mean = steps.get(int(rank), (1, 0.0))
         rows.append(_row(int(rank), "GetNext", float(total) / count, mean))
     return rows
@@ -143,7 +141,7 @@ VIEWS.add(
             VERDICT,
         ),
         compute=data_stalls,
-        place=130,
+        order=130,
         ranking=False,
     )
 )

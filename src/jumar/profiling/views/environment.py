@@ -47,11 +47,11 @@ COSTLY: Final = {
         ),
     ),
 }
-"""According to the documentation of torch_npu and CANN."""
+"""Costly values by variable, according to the documentation of torch_npu and CANN."""
 
 
 def recorded(profile: Profile) -> pl.DataFrame:
-    """`rank`, `variable` and `value` as recorded; raises `Impossible` if none were."""
+    """`rank`, `variable` and `value` as recorded; raises `Impossible` if nothing was recorded."""
     table = profile.statistics.get("environment")
     if table is None or table.is_empty():
         raise Impossible(
@@ -73,8 +73,8 @@ def environment(profile: Profile, options: Options) -> pl.DataFrame:
         for name, value in rows.select("variable", "value").iter_rows()
     ]
     table = rows.with_columns(pl.Series("remark", remarks, pl.String))
-    silent = pl.col("remark").is_null()
-    return table.sort(silent, pl.col("value") == "", "variable", "rank")
+    has_no_remark = pl.col("remark").is_null()
+    return table.sort(has_no_remark, pl.col("value") == "", "variable", "rank")
 
 
 VIEWS.add(
@@ -92,7 +92,7 @@ VIEWS.add(
             column("remark", "说明"),
         ),
         compute=environment,
-        place=210,
+        order=210,
         ranking=False,
     )
 )

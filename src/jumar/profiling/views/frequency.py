@@ -15,7 +15,7 @@ _CYCLES = (
     ("AI_CORE", "aic_total_cycles", "aicore_time(us)", 24),
     ("AI_VECTOR_CORE", "aiv_total_cycles", "aiv_time(us)", 48),
 )
-"""Cores, with the columns of their cycles and time, and the most blocks certain to run at once."""
+"""Cores, the columns of their cycles and time, and how many blocks surely run at once."""
 
 _SANE_MHZ = (100, 4000)
 
@@ -43,7 +43,7 @@ def _clocks(profile: Profile) -> pl.DataFrame:
         )
         return counter.drop_nulls().sort("rank", "time_ns", maintain_order=True)
     parts: list[pl.DataFrame] = []
-    for core, cycles, time, most in _CYCLES:
+    for core, cycles, time, max_blocks in _CYCLES:
         if {cycles, time} <= set(profile.ops.columns):
             mhz = pl.col(cycles) / (pl.col(time) * pl.col("block_num"))
             parts.append(
@@ -51,7 +51,7 @@ def _clocks(profile: Profile) -> pl.DataFrame:
                 .filter(
                     (pl.col(time) > 20)
                     & (pl.col("core") == core)
-                    & pl.col("block_num").is_between(1, most)
+                    & pl.col("block_num").is_between(1, max_blocks)
                 )
                 .select(
                     pl.col("rank").fill_null(0),
@@ -73,12 +73,12 @@ def _clocks(profile: Profile) -> pl.DataFrame:
 def frequency(profile: Profile, _: Options) -> pl.DataFrame:
     """One row per rank: the clock, how long it was low, and the cost.
 
-    The full clock is the rank's 95th percentile, so that it does not depend on outliers. The cost
-    of an op is in proportion to how far the clock at its start was below it.
+    The full clock is the rank's 95th percentile, so that it does not depend on outliers. An op's
+    cost is proportional to how far the clock at its start was below the full clock.
     """
     readings = clocks(profile)
     full = readings.group_by("rank").agg(pl.col("mhz").quantile(0.95).alias("full_mhz"))
-    # The counter is recorded only when it changes, so the last value before an op counts.
+    # The counter is recorded only when it changes, so the last value before an op applies.
     ops = (
         computing_spans(profile)
         .select("rank", "start_ns", (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns"))
@@ -131,7 +131,7 @@ VIEWS.add(
             column("mean_mhz", "平均频率", unit="MHz"),
         ),
         compute=frequency,
-        place=90,
+        order=90,
         ranking=False,
     )
 )

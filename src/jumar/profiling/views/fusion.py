@@ -8,13 +8,13 @@ from jumar.profiling.profile import Profile
 from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View, require
 from jumar.profiling.views.windows import computing
 
-_LONGEST = 5
-_USED = (
+_MAX_LENGTH = 5
+_COLUMNS = (
     *("rank", "stream", "name", "type", "core", "start_ns", "duration_ns"),
     *("input_shapes", "output_shapes"),
 )
 _LAUNCH_NS = 10_000
-"""The longest gap that fusion removes; in longer ones the device waits for the host."""
+"""The longest gap that fusion removes; in longer gaps, the device waits for the host."""
 _VECTOR = ("AI_VECTOR_CORE", "MIX_AIV", "CUDA", "CPU")
 _NOT_FUSED = r"(?i)^(hcom|nccl|memcpy|memset|transdata|conv|matmul|batchmatmul|mm$|addmm|bmm)"
 
@@ -45,7 +45,11 @@ def fusion_candidates(profile: Profile, _: Options) -> pl.DataFrame:
     are neither written nor read, and the gaps between the ops.
     """
     ops = require(
-        computing(profile.ops.select(_USED)), "shapes of ops", "input_shapes", "type", how=LEVEL_1
+        computing(profile.ops.select(_COLUMNS)),
+        "shapes of ops",
+        "input_shapes",
+        "type",
+        how=LEVEL_1,
     )
     ops = ops.filter(pl.col("start_ns").is_not_null()).sort(
         "rank", "stream", "start_ns", maintain_order=True
@@ -72,7 +76,7 @@ def fusion_candidates(profile: Profile, _: Options) -> pl.DataFrame:
     chains = (
         chained.with_columns(
             # Chains too long to be fused into one op count as several.
-            (pl.int_range(pl.len()).over("chain") // _LONGEST).alias("part")
+            (pl.int_range(pl.len()).over("chain") // _MAX_LENGTH).alias("part")
         )
         .group_by("chain", "part", maintain_order=True)
         .agg(
@@ -111,7 +115,7 @@ VIEWS.add(
             column("memory_kib", "内存", unit="KiB"),
         ),
         compute=fused,
-        place=170,
+        order=170,
     )
 )
 VIEWS.add(
@@ -135,6 +139,6 @@ VIEWS.add(
         ),
         compute=fusion_candidates,
         slow=True,
-        place=171,
+        order=171,
     )
 )

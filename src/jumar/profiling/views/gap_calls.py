@@ -11,12 +11,12 @@ _Integers = npt.NDArray[np.int64]
 def filling_calls(
     gap_starts: _Integers, gap_ends: _Integers, starts: _Integers, ends: _Integers
 ) -> _Integers:
-    """The call that covers most of each gap; of equal ones the innermost, which starts last.
+    """The call that covers most of each gap; in a tie the innermost, which starts last.
 
     Args:
         gap_starts: Sorted starts of the gaps, which must not overlap.
         gap_ends: Ends of the gaps.
-        starts: Sorted starts of the calls; of equal ones the longer call first.
+        starts: Sorted starts of the calls; if equal, the longer call first.
         ends: Ends of the calls.
 
     Returns:

@@ -56,7 +56,7 @@ def host_bound(profile: Profile, options: Options) -> pl.DataFrame:
 
 
 class _Times(NamedTuple):
-    """When a rank is in steps, idle, in uncovered communication, copying, or has ops queued."""
+    """The times when a rank is in steps, idle, only communicating, copying, or has ops queued."""
 
     windows: pl.DataFrame
     free: pl.DataFrame
@@ -82,12 +82,9 @@ def _of_rank(
         left = difference(left, cause.alone.filter(is_rank))
         rows.append(
             {
-                "rank": rank,
-                "cause": cause.label.in_language(language),
+                **_row(rank, cause.label.in_language(language), explained, total),
                 "calls": cause.calls[rank],
                 "host_ms": length(intersection(host, times.windows)) / 1e6,
-                "free_ms": explained / 1e6,
-                "share_of_free_%": round(explained * 100 / total, 2),
                 "uncovered_communication_ms": length(intersection(host, times.waiting)) / 1e6,
             }
         )
@@ -117,11 +114,11 @@ def _row(rank: int, cause: str, free: int, total: int) -> dict[str, object]:
 def launches(profile: Profile, _: Options) -> pl.DataFrame:
     """One row per rank: how far the host runs ahead of the device, and the gaps between ops.
 
-    The queue depth at the start of an op is the number of ops launched but not yet started; near 0
-    the device waits for the host.
+    The queue depth at the start of an op is the number of ops launched but not yet started; if it
+    is near 0, the device waits for the host.
     """
     ops = require(
-        profile.ops, "when each op was launched (flows of the trace)", "launch_ns", how=_HOW
+        profile.ops, "the launch time of each op (flows of the trace)", "launch_ns", how=_HOW
     )
     ops = require(
         ops.drop_nulls(["launch_ns", "start_ns"]), "start times of launched ops", how=_HOW
@@ -172,7 +169,7 @@ VIEWS.add(
             ms("uncovered_communication", "未掩盖通信"),
         ),
         compute=host_bound,
-        place=120,
+        order=120,
     )
 )
 VIEWS.add(
@@ -195,7 +192,7 @@ VIEWS.add(
             ms("gaps", "间隙总时长", "all gaps"),
         ),
         compute=launches,
-        place=121,
+        order=121,
         ranking=False,
     )
 )

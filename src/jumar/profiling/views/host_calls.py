@@ -58,7 +58,7 @@ _MAX_COVERING = 4
 class Cause(NamedTuple):
     """One reason for idle time of the device.
 
-    `calls` is the number of calls of each rank, not counting calls inside others; `steady_calls`
+    `calls` is the number of calls of each rank, without nested calls; `steady_calls`
     and `longest_ns` are those in its steady steps. `host` is when the calls ran, and `alone` the
     part of it that belongs to no earlier cause.
     """
@@ -86,11 +86,12 @@ def _causes(profile: Profile) -> list[Cause]:
     host_calls = host.filter(pl.col("layer").is_in(["op", "cann", "runtime", "mark"]))
     windows = step_windows(profile)
     steps = steady(windows)
-    kinds = [("data", _name_matches(LOADING), Text(en="waiting for data", zh="等待数据"))]
-    kinds += [
-        ("blocking", _name_matches(pattern), Text(en=name, zh=name)) for name, pattern in BLOCKING
-    ]
-    kinds += [
+    kinds = [
+        ("data", _name_matches(LOADING), Text(en="waiting for data", zh="等待数据")),
+        *(
+            ("blocking", _name_matches(pattern), Text(en=name, zh=name))
+            for name, pattern in BLOCKING
+        ),
         (
             "copy",
             _is_pageable_copy(profile),
@@ -135,28 +136,27 @@ def _causes(profile: Profile) -> list[Cause]:
 
 
 _HOST_OP_NS = 200_000
-"""Ops at least this long that launch nothing compute on the host, such as resizing an image."""
+"""Ops of at least this duration that launch nothing compute on the host, as in resizing images."""
 
 
 def _computes_on_host(profile: Profile, calls: pl.DataFrame) -> pl.Series:
-    """Which calls compute on the host: long ops that launched nothing."""
-    no_calls = pl.Series("own", np.zeros(calls.height, dtype=bool))
+    """Whether each call computes on the host: a long op that launched nothing."""
     launched = profile.ops.select(pl.col("rank").fill_null(0), "launch_ns").drop_nulls()
     if launched.is_empty():
-        return no_calls
+        return pl.Series("computes", np.zeros(calls.height, dtype=bool))
     ranks = calls["rank"].fill_null(0).to_numpy()
     starts = calls["start_ns"].to_numpy()
     durations = calls["duration_ns"].to_numpy()
     launch_counts = np.zeros(calls.height, dtype=np.int64)
-    for rank, moments in launched.group_by("rank"):
-        launch_times = np.sort(moments["launch_ns"].to_numpy())
+    for rank, rank_launches in launched.group_by("rank"):
+        launch_times = np.sort(rank_launches["launch_ns"].to_numpy())
         of_rank = np.flatnonzero(ranks == rank[0])
         ends = starts[of_rank] + durations[of_rank]
         launch_counts[of_rank] = np.searchsorted(launch_times, ends, "right") - np.searchsorted(
             launch_times, starts[of_rank]
         )
     is_op = (calls["layer"] == "op").to_numpy()
-    return pl.Series("own", is_op & (durations >= _HOST_OP_NS) & (launch_counts == 0))
+    return pl.Series("computes", is_op & (durations >= _HOST_OP_NS) & (launch_counts == 0))
 
 
 def _name_matches(pattern: str) -> pl.Expr:
@@ -164,7 +164,7 @@ def _name_matches(pattern: str) -> pl.Expr:
 
 
 def _is_pageable_copy(profile: Profile) -> pl.Expr:
-    """Whether a call copies pageable memory, which blocks it while the driver stages the data."""
+    """Whether a call copies pageable memory, and so blocks until the driver has staged the data."""
     copies = profile.ops.filter(
         pl.col("core").is_in(MEMORY_COPIES)
         & pl.col("kernel").str.contains("(?i)pageable")
@@ -183,9 +183,8 @@ def _covering(
 ) -> list[Cause]:
     """Calls, Python frames and annotations that overlap otherwise unexplained idle time.
 
-    Only calls that consist mostly of such time count, and none as long as a step, since the
-    training loop and the step's own annotation cover everything. Of nested calls, the innermost
-    counts.
+    Only calls that consist mostly of such time count, except calls as long as a step, since the
+    training loop and the step's annotation cover everything. Of nested calls, the innermost counts.
     """
     is_mark = pl.col("name").str.contains(STEP_MARK)
     calls = host.filter((pl.col("duration_ns") < longest) & ~is_mark).with_columns(
@@ -197,10 +196,10 @@ def _covering(
             pl.col("idle_ns") >= _MIN_IDLE_SHARE * pl.col("duration_ns")
         )
         names = calls.group_by("name").agg(pl.col("idle_ns", "duration_ns").sum())
-        most = names.filter(pl.col("idle_ns") >= 0.95 * pl.col("idle_ns").max())
-        if not most["idle_ns"].sum():
+        longest_idle = names.filter(pl.col("idle_ns") >= 0.95 * pl.col("idle_ns").max())
+        if not longest_idle["idle_ns"].sum():
             break
-        name = str(most.sort("duration_ns", "name")["name"][0])
+        name = str(longest_idle.sort("duration_ns", "name")["name"][0])
         rows = calls.filter(pl.col("name") == name)
         result.append(_cause(Text(en=name, zh=name), "covering", rows, steps, before))
         cause_spans = result[-1].host
@@ -215,22 +214,22 @@ def _with_idle(calls: pl.DataFrame, idle: pl.DataFrame) -> pl.DataFrame:
     for (rank,), rank_calls in calls.group_by("rank", maintain_order=True):
         of_rank = idle.filter(pl.col("rank") == rank).sort("start_ns")
         starts = rank_calls["start_ns"].to_numpy()
-        idle_ns = _until(of_rank, starts + rank_calls["duration_ns"].to_numpy()) - _until(
-            of_rank, starts
-        )
+        idle_ns = _length_before(
+            of_rank, starts + rank_calls["duration_ns"].to_numpy()
+        ) - _length_before(of_rank, starts)
         frames.append(rank_calls.with_columns(pl.Series("idle_ns", idle_ns)))
     return pl.concat(frames)
 
 
-def _until(idle: pl.DataFrame, moments: np.ndarray) -> np.ndarray:
-    """How much of the sorted intervals lies before each moment."""
+def _length_before(idle: pl.DataFrame, moments: np.ndarray) -> np.ndarray:
+    """The total length of the sorted intervals before each moment."""
     starts, ends = idle["start_ns"].to_numpy(), idle["end_ns"].to_numpy()
     if not len(starts):
         return np.zeros(len(moments), dtype=np.int64)
     sums = np.concatenate([[0], np.cumsum(ends - starts)])
-    place = np.searchsorted(starts, moments, side="right")
-    beyond = np.where(place > 0, ends[np.maximum(place - 1, 0)] - moments, 0)
-    return sums[place] - np.clip(beyond, 0, None)
+    index = np.searchsorted(starts, moments, side="right")
+    beyond = np.where(index > 0, ends[np.maximum(index - 1, 0)] - moments, 0)
+    return sums[index] - np.clip(beyond, 0, None)
 
 
 def _cause(

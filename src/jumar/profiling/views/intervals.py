@@ -22,9 +22,9 @@ def spans(table: pl.DataFrame, *, duration: str = "duration_ns") -> pl.DataFrame
 
 
 def swept(sets: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """The edges of all sets by time: `rank`, `start_ns`, `which` set, `delta` +1 or -1, `end_ns`.
+    """The edges of all sets by time: `rank`, `start_ns`, `set`, `delta` (+1 or -1), `end_ns`.
 
-    `end_ns` is the next edge. Of several edges at the same time only the last has a length, and
+    `end_ns` is the next edge. Of several edges at the same time, only the last has a length, and
     only there are the counts valid.
     """
     # Cast, since empty sets may have other types.
@@ -32,14 +32,14 @@ def swept(sets: Sequence[pl.DataFrame]) -> pl.DataFrame:
         table.select(pl.col(name).cast(kind) for name, kind in SPAN.items()) for table in sets
     ]
     ranks = pl.concat([table["rank"].unique() for table in tables]).unique()
-    # Most profiles have one rank. Sorting without it is several times as fast, and is where the
-    # views of a long profile need the most memory.
+    # Most profiles have one rank. Sorting without it is several times as fast; no other step of the
+    # views of a long profile needs as much memory.
     order = ["rank", "start_ns"] if ranks.len() > 1 else ["start_ns"]
     edges = [
         table.select(
             *order[:-1],
             pl.col(edge).alias("start_ns"),
-            pl.lit(index, dtype=pl.Int16).alias("which"),
+            pl.lit(index, dtype=pl.Int16).alias("set"),
             pl.lit(delta, dtype=pl.Int8).alias("delta"),
         )
         for index, table in enumerate(tables)
@@ -47,25 +47,22 @@ def swept(sets: Sequence[pl.DataFrame]) -> pl.DataFrame:
     ]
     del tables
     events = pl.concat(edges).sort(order)
-    following = pl.col("start_ns").shift(-1)
+    next_edge = pl.col("start_ns").shift(-1)
     if ranks.len() > 1:
-        return events.with_columns(following.over("rank").alias("end_ns"))
+        return events.with_columns(next_edge.over("rank").alias("end_ns"))
     rank = ranks[0] if ranks.len() else 0
     return events.with_columns(
-        following.alias("end_ns"), pl.lit(rank, dtype=pl.Int32).alias("rank")
+        next_edge.alias("end_ns"), pl.lit(rank, dtype=pl.Int32).alias("rank")
     )
 
 
 def count_of(index: int) -> pl.Expr:
-    """How many intervals of a set cover the time after each edge of `swept`.
+    """The number of intervals of a set that cover the time after each edge of `swept`.
 
     Counts return to 0 at the end of each rank, so one running sum serves all ranks.
     """
     return (
-        pl.when(pl.col("which") == index)
-        .then(pl.col("delta").cast(pl.Int32))
-        .otherwise(0)
-        .cum_sum()
+        pl.when(pl.col("set") == index).then(pl.col("delta").cast(pl.Int32)).otherwise(0).cum_sum()
     )
 
 
@@ -102,10 +99,12 @@ def _union(table: pl.DataFrame) -> pl.DataFrame:
     """The union for one rank: a new interval starts when all earlier ones have ended."""
     if not table["start_ns"].is_sorted():
         table = table.sort("start_ns")
-    reached = table["end_ns"].cum_max()
-    begins = (table["start_ns"] > reached.shift(1)).fill_null(True)
-    ends = begins.shift(-1, fill_value=True)
-    return table.filter(begins).select("rank", "start_ns").with_columns(reached.filter(ends))
+    ends_so_far = table["end_ns"].cum_max()
+    is_start = (table["start_ns"] > ends_so_far.shift(1)).fill_null(True)
+    is_end = is_start.shift(-1, fill_value=True)
+    return (
+        table.filter(is_start).select("rank", "start_ns").with_columns(ends_so_far.filter(is_end))
+    )
 
 
 def merged(cut: pl.DataFrame) -> pl.DataFrame:
@@ -113,9 +112,11 @@ def merged(cut: pl.DataFrame) -> pl.DataFrame:
     is_separate = (cut["start_ns"] != cut["end_ns"].shift(1)) | (
         cut["rank"] != cut["rank"].shift(1)
     )
-    begins = is_separate.fill_null(True)
-    ends = begins.shift(-1, fill_value=True)
-    return cut.filter(begins).select("rank", "start_ns").with_columns(cut.filter(ends)["end_ns"])
+    is_start = is_separate.fill_null(True)
+    is_end = is_start.shift(-1, fill_value=True)
+    return (
+        cut.filter(is_start).select("rank", "start_ns").with_columns(cut.filter(is_end)["end_ns"])
+    )
 
 
 def length(table: pl.DataFrame) -> int:
@@ -135,14 +136,14 @@ def difference(first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
     """The first set of intervals without the second."""
     if pl.concat([first["rank"], second["rank"]]).n_unique() == 1:
         merged_first = union(first)
-        if merged_first.height <= _FEW:
+        if merged_first.height <= _MAX_CLIPPED:
             return _uncovered_parts(merged_first, union(second))
         second = _overlapping(second, merged_first)
     pieces = segments({"a": first, "b": second})
     return pieces.filter((pl.col("a") > 0) & (pl.col("b") <= 0)).select(list(SPAN))
 
 
-_FEW = 4
+_MAX_CLIPPED = 4
 """Up to this many intervals are clipped one by one, which is faster than a sweep."""
 
 
@@ -150,10 +151,10 @@ def _uncovered_parts(first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
     """The parts of `first` not covered by `second`; both are unions of one rank."""
     frames = [first.clear()]
     for rank, start, end in first.iter_rows():
-        begins = pl.concat([pl.Series([start]), second["end_ns"]]).clip(lower_bound=start)
+        starts = pl.concat([pl.Series([start]), second["end_ns"]]).clip(lower_bound=start)
         ends = pl.concat([second["start_ns"], pl.Series([end])]).clip(upper_bound=end)
-        is_gap = ends > begins
-        gaps = pl.DataFrame({"start_ns": begins.filter(is_gap), "end_ns": ends.filter(is_gap)})
+        is_gap = ends > starts
+        gaps = pl.DataFrame({"start_ns": starts.filter(is_gap), "end_ns": ends.filter(is_gap)})
         frames.append(gaps.select(pl.lit(rank, pl.Int32()).alias("rank"), "start_ns", "end_ns"))
     return pl.concat(frames)
 

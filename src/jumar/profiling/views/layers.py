@@ -15,7 +15,7 @@ _HOW: Final = "record with `jumar profile`, or with torch.profiler or torch_npu 
 _NUMBER: Final = re.compile(r"(?<=.)_\d+$")
 """The number in names of repeated layers: `layer_3`, `BertLayer_3`."""
 _MAX_DEPTH: Final = 32
-"""Deeper layers count as part of this one: a hostile path has a million names."""
+"""Layers below this depth count as part of their ancestor; a hostile path has a million names."""
 
 
 def layers(profile: Profile, _: Options) -> pl.DataFrame:
@@ -27,12 +27,14 @@ def layers(profile: Profile, _: Options) -> pl.DataFrame:
         .agg(pl.len().alias("count"), pl.col("duration_ns").sum())
     )
     rows = [
-        (layer, instance, count, duration, duration if is_own else 0)
+        (layer, instance, count, duration, duration if is_innermost else 0)
         for module, count, duration in sums.iter_rows()
-        for layer, instance, is_own in _around(module)
+        for layer, instance, is_innermost in _with_ancestors(module)
     ]
-    schema = {"layer": pl.String, "instance": pl.String}
-    schema |= dict.fromkeys(("count", "total_ns", "own_ns"), pl.Int64)
+    schema = {
+        **dict.fromkeys(("layer", "instance"), pl.String),
+        **dict.fromkeys(("count", "total_ns", "own_ns"), pl.Int64),
+    }
     total = max(int(ops["duration_ns"].sum()), 1)
     return (
         pl.DataFrame(rows, schema=schema, orient="row")
@@ -46,8 +48,8 @@ def layers(profile: Profile, _: Options) -> pl.DataFrame:
     )
 
 
-def _around(module: str) -> Iterator[tuple[str, str, bool]]:
-    """A layer and all around it: name without numbers, full name, whether it is the innermost."""
+def _with_ancestors(module: str) -> Iterator[tuple[str, str, bool]]:
+    """A layer and all enclosing ones: name without numbers, full name, whether it is innermost."""
     separator = "/" if "/" in module else "."
     names = module.split(separator)[:_MAX_DEPTH]
     merged = ["*" if name.isdecimal() else _NUMBER.sub("", name) for name in names]
@@ -74,6 +76,6 @@ VIEWS.add(
             SHARE,
         ),
         compute=layers,
-        place=64,
+        order=64,
     )
 )

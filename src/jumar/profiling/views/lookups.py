@@ -1,4 +1,4 @@
-"""Gathers and scatters: the part of the tensor that they read or write."""
+"""Gathers and scatters: the part of a tensor that they read or write."""
 
 from typing import Final, NamedTuple
 
@@ -30,7 +30,7 @@ class Touched(NamedTuple):
 
 
 def touched(kind: str, inputs: list[Shape], outputs: list[Shape]) -> Touched | None:
-    """What a lookup touches; None if the shapes are insufficient.
+    """The tensors that a lookup touches; None if the shapes are insufficient.
 
     Args:
         kind: The op type in lower case, without `aten::`.

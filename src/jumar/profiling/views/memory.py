@@ -23,8 +23,8 @@ def memory_peak(profile: Profile, _: Options) -> pl.DataFrame:
     by = [name for name in ("rank", "component", "device_type") if name in record.columns]
     allocated, reserved = pl.col("total_allocated_bytes"), pl.col("total_reserved_bytes")
 
-    def mib(of: pl.Expr) -> pl.Expr:
-        return (of / MIB).round(2)
+    def mib(size: pl.Expr) -> pl.Expr:
+        return (size / MIB).round(2)
 
     return (
         record.group_by(by)
@@ -117,7 +117,7 @@ VIEWS.add(
             column("samples", "采样数"),
         ),
         compute=memory_peak,
-        place=180,
+        order=180,
         ranking=False,
     )
 )
@@ -137,6 +137,6 @@ VIEWS.add(
             SHARE,
         ),
         compute=memory_holders,
-        place=181,
+        order=181,
     )
 )

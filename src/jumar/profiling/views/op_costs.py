@@ -47,8 +47,8 @@ _CONVOLUTION = ("conv", "convolution", "depthwiseconv", "deconv")
 class Cost(NamedTuple):
     """The minimum work of an op.
 
-    `flops` is None if the shapes are insufficient, as for a convolution without outputs; `cube`
-    says whether the matrix unit can do the work.
+    `flops` is None if the shapes are insufficient, as for a convolution without outputs; `cube` is
+    true if the matrix unit can do the work.
     """
 
     flops: float | None
@@ -98,8 +98,8 @@ def cost(
     inputs, outputs = shapes_of(input_shapes), shapes_of(output_shapes)
     types = dtypes_of(input_types)
     tensors = [shape for shape in inputs if shape]
-    # What an op of a custom library does with its inputs is unknown: it may read only a few rows of
-    # a large table.
+    # How an op of a custom library uses its inputs is unknown: it may read only a few rows of a
+    # large table.
     is_custom = "::" in (kind or "").removeprefix("aten::")
     if is_custom or (not tensors and not any(outputs)):
         return Cost(None, None, False, types[0])
@@ -109,7 +109,7 @@ def cost(
     group = family(kind or "")
     flops: float | None
     if group == "matrix":
-        has_addend = (kind or "").lower().removeprefix("aten::") in _ADDING and len(tensors) > 2
+        has_addend = bare_type in _ADDING and len(tensors) > 2
         flops = _matrix(tensors[1:] if has_addend else tensors, outputs, dtypes_of(input_formats))
     elif group == "convolution":
         flops = _convolution((kind or "").lower(), tensors, outputs)
@@ -118,7 +118,7 @@ def cost(
     else:
         flops = float(max((volume(shape) for shape in [*tensors, *outputs]), default=0))
     moved = _bytes(inputs, types)
-    # Kineto records no outputs; most ops write as much as their largest input has.
+    # Kineto records no outputs; most ops write as many bytes as their largest input has.
     moved += (
         _bytes(outputs, dtypes_of(output_types))
         if any(outputs)
@@ -128,7 +128,7 @@ def cost(
 
 
 def _lookup(part: Touched | None, types: list[str], output_types: list[str]) -> Cost:
-    """The cost of a gather or scatter: it moves what it touches, with one operation per element."""
+    """The cost of a gather or scatter: moving the touched parts, and one operation per element."""
     if part is None:
         return Cost(None, None, False, types[0])
     written = output_types if output_types != [""] else types[:1]

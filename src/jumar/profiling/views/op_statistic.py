@@ -11,7 +11,7 @@ def op_statistic(profile: Profile) -> pl.DataFrame:
 
     Collectives are excluded, as in msprof; averages are rounded down to the nanosecond.
     """
-    # Lazy, so that only the columns used are filtered.
+    # Lazy, so that only the needed columns are filtered.
     ops = profile.ops.lazy().filter(
         ~communicates(profile.ops) & pl.col("duration_ns").is_not_null()
     )

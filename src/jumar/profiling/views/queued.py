@@ -9,8 +9,8 @@ from jumar.profiling.views.intervals import SPAN
 from jumar.profiling.views.windows import busy_union, computes, is_communication
 
 _AHEAD_NS: Final = 50_000
-"""How long before a gap an op must be launched to count as queued; from the call to the start of an
-op it takes 5 to 20 us."""
+"""An op launched at least this long before a gap was queued; usually, ops start 5 to 20 us after
+their launch."""
 _LAUNCH: Final = "(?:^|@)launch$"
 """Name of the CANN call that enqueues an op on the device, in databases and traces."""
 
@@ -37,7 +37,7 @@ def _queued(profile: Profile) -> pl.DataFrame:
         ops = _launched_by_cann(ops, profile.host)
     starting = (
         ops.group_by(pl.col("rank").fill_null(0).cast(pl.Int32), "start_ns")
-        # If any of them has no known launch, or a late one, the host may be the cause.
+        # If any of these ops has no known launch, or a late one, the host may be the cause.
         .agg(
             pl.when(pl.col("launch_ns").null_count() == 0)
             .then(pl.col("launch_ns").max())

@@ -11,7 +11,7 @@ from jumar.profiling.views.op_costs import cost
 from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View, require
 
 MAX_COMBINATIONS = 20_000
-"""Most combinations to estimate, by total time; the others get no estimate."""
+"""Maximum number of combinations to estimate, by total time; the others get no estimate."""
 
 
 def require_chip(profile: Profile, options: Options) -> Chip:
@@ -19,7 +19,7 @@ def require_chip(profile: Profile, options: Options) -> Chip:
     chip = chip_of(profile, options.chip)
     if chip is None:
         name = profile.chip or "the accelerator"
-        raise Impossible(f"peak rates of {name}", "give them with --chip FILE")
+        raise Impossible(f"peak rates of {name}", "pass them with --chip FILE")
     return chip
 
 
@@ -55,9 +55,9 @@ def _limits(profile: Profile, chip: Chip) -> pl.DataFrame:
             (size or 0.0) / chip.hbm_gb_s,
             chip.launch_us * 1e3,
         )
-        most = max(range(3), key=times.__getitem__)
-        least_ns.append(None if unknown else round(times[most]))
-        bound.append(None if unknown else names[most])
+        bottleneck = max(range(3), key=times.__getitem__)
+        least_ns.append(None if unknown else round(times[bottleneck]))
+        bound.append(None if unknown else names[bottleneck])
         flops.append(work)
         moved.append(size)
     return groups.with_columns(
@@ -79,7 +79,7 @@ def _longest(table: pl.DataFrame) -> pl.DataFrame:
         .filter(pl.col("total_ns") > 0)
         .collect()
     )
-    # Sort only those that may be among the longest, by texts where times are equal.
+    # Sort only kinds that may be among the longest; text columns break ties.
     shortest = sums["total_ns"].top_k(MAX_COMBINATIONS).min()
     sums = sums.filter(pl.col("total_ns") >= shortest)
     texts = table.select(*KEY, "known_flops", "known_bytes")[sums["row"]]
@@ -106,12 +106,12 @@ def _busiest(pipes: list[str]) -> pl.Expr:
     """The busiest pipe by the counters, with its share of the op's time."""
     if not pipes:
         return pl.lit(None, dtype=pl.String)
-    most = pl.max_horizontal(pipes)
+    highest = pl.max_horizontal(pipes)
     name = pl.coalesce(
-        pl.when((pl.col(pipe) == most) & (most > 0)).then(pl.lit(pipe.removesuffix("_ratio")))
+        pl.when((pl.col(pipe) == highest) & (highest > 0)).then(pl.lit(pipe.removesuffix("_ratio")))
         for pipe in pipes
     )
-    return name + " " + (most * 100).round(0).cast(pl.Int64).cast(pl.String) + "%"
+    return name + " " + (highest * 100).round(0).cast(pl.Int64).cast(pl.String) + "%"
 
 
 def roofline(profile: Profile, options: Options) -> pl.DataFrame:
@@ -158,7 +158,7 @@ VIEWS.add(
             SHAPES,
         ),
         compute=roofline,
-        place=140,
+        order=140,
         uses_rates=True,
     )
 )

@@ -4,12 +4,12 @@ import math
 
 Shape = tuple[int, ...]
 
-_LARGEST = 1 << 50
-"""More elements than any device can hold; such shapes come from broken or hostile files."""
+_MAX_ELEMENTS = 1 << 50
+"""More elements than any device can store; such shapes come from broken or hostile files."""
 
 
 def shapes_of(text: str | None) -> list[Shape]:
-    """`2,3;;4` as [(2, 3), (), (4,)]; shapes with anything but numbers are dropped."""
+    """Parse `2,3;;4` as [(2, 3), (), (4,)]; shapes with non-numeric sizes are dropped."""
     if text is None:
         return []
     shapes: list[Shape] = []
@@ -23,7 +23,7 @@ def shapes_of(text: str | None) -> list[Shape]:
 
 def volume(shape: Shape) -> int:
     """Number of elements; 0 if a size is unknown (negative) or impossible."""
-    if not all(0 <= size < _LARGEST for size in shape):
+    if not all(0 <= size < _MAX_ELEMENTS for size in shape):
         return 0
     product = math.prod(shape)
-    return product if product < _LARGEST else 0
+    return product if product < _MAX_ELEMENTS else 0

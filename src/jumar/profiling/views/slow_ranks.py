@@ -30,7 +30,7 @@ _SMALL_PACKET = 0.5
 def rank_times(profile: Profile) -> pl.DataFrame:
     """One row per rank: average times, and how much longer it computes than the median rank."""
     if len(profile.ranks) < 2:
-        raise Impossible("at least two ranks", "give the folders of all ranks")
+        raise Impossible("at least two ranks", "pass the folders of all ranks")
     recorded = profile.steps.filter(pl.col("computing_ns").is_not_null())
     split = recorded if profile.ops.is_empty() else step_split(profile)
     parts = ("computing_ns", "communication_not_overlapped_ns", "free_ns")
@@ -42,11 +42,11 @@ def rank_times(profile: Profile) -> pl.DataFrame:
     )
     if table.is_empty():
         raise Impossible("ops with start times and durations, or the computing time of each step")
-    middle = float(table["computing_ns"].sort()[(table.height - 1) // 2])
-    later = (pl.col("computing_ns") / max(middle, 1.0) - 1) * 100
+    median = float(table["computing_ns"].sort()[(table.height - 1) // 2])
+    excess = (pl.col("computing_ns") / max(median, 1.0) - 1) * 100
     return table.with_columns(
-        later.round(2).alias("computes_longer_%"),
-        pl.when(later > SLOWER * 100).then(pl.lit("slow")).otherwise(pl.lit("")).alias("verdict"),
+        excess.round(2).alias("computes_longer_%"),
+        pl.when(excess > SLOWER * 100).then(pl.lit("slow")).otherwise(pl.lit("")).alias("verdict"),
     )
 
 
@@ -71,13 +71,13 @@ def slow_links(profile: Profile, _: Options) -> pl.DataFrame:
     )
     # Bytes per nanosecond are gigabytes per second.
     table = table.with_columns((pl.col("size_bytes") / pl.col("transit_ns")).alias("gb_s"))
-    middle = pl.col("gb_s").median().over("transport")
-    below = (1 - pl.col("gb_s") / middle) * 100
+    median = pl.col("gb_s").median().over("transport")
+    deficit = (1 - pl.col("gb_s") / median) * 100
     return table.sort("gb_s", "source", "destination", "transport").with_columns(
         (pl.col("size_bytes") / 1e6).round(3).alias("size_mb"),
         pl.col("gb_s").round(3),
-        below.round(1).alias("below_median_%"),
-        pl.when(below > SLOWER * 100).then(pl.lit("slow")).otherwise(pl.lit("")).alias("verdict"),
+        deficit.round(1).alias("below_median_%"),
+        pl.when(deficit > SLOWER * 100).then(pl.lit("slow")).otherwise(pl.lit("")).alias("verdict"),
     )
 
 
@@ -91,12 +91,17 @@ def packets(profile: Profile, _: Options) -> pl.DataFrame:
             "record with profiler_level=Level1 on several devices",
         )
     # HCCS needs packets of 32 MB for full speed; the producer classifies them as large or not.
-    small = (pl.col("large_packet_ratio") < _SMALL_PACKET) & (pl.col("transport") != "SDMA")
+    has_small_packets = (pl.col("large_packet_ratio") < _SMALL_PACKET) & (
+        pl.col("transport") != "SDMA"
+    )
     return links.sort("size_bytes", descending=True, maintain_order=True).with_columns(
         (pl.col("size_bytes") / 1e6).round(3).alias("size_mb"),
         pl.col("bandwidth_gb_s").round(3),
         pl.col("large_packet_ratio").round(3),
-        pl.when(small).then(pl.lit("small packets")).otherwise(pl.lit("")).alias("verdict"),
+        pl.when(has_small_packets)
+        .then(pl.lit("small packets"))
+        .otherwise(pl.lit(""))
+        .alias("verdict"),
     )
 
 
@@ -115,9 +120,9 @@ def alignment(profile: Profile, _: Options) -> pl.DataFrame:
             "SDMA or HCCS transfers (communication.json)",
             "record with profiler_level=Level1 on several devices",
         )
-    even = (pl.col("size_bytes") % 512) == 0
+    is_multiple = (pl.col("size_bytes") % 512) == 0
     return (
-        links.group_by("transport", even.alias("multiple_of_512"))
+        links.group_by("transport", is_multiple.alias("multiple_of_512"))
         .agg(
             pl.len().alias("transfers"),
             (pl.col("size_bytes").sum() / 1e6).round(3).alias("size_mb"),
@@ -146,7 +151,7 @@ VIEWS.add(
             VERDICT,
         ),
         compute=slow_ranks,
-        place=100,
+        order=100,
         ranking=False,
     )
 )
@@ -170,7 +175,7 @@ VIEWS.add(
             VERDICT,
         ),
         compute=slow_links,
-        place=101,
+        order=101,
     )
 )
 VIEWS.add(
@@ -192,7 +197,7 @@ VIEWS.add(
             VERDICT,
         ),
         compute=packets,
-        place=102,
+        order=102,
     )
 )
 VIEWS.add(
@@ -212,7 +217,7 @@ VIEWS.add(
             column("for_example", "示例"),
         ),
         compute=alignment,
-        place=103,
+        order=103,
         ranking=False,
     )
 )

@@ -30,7 +30,7 @@ def step_split(profile: Profile) -> pl.DataFrame:
         within(windows, computing_spans),
         within(windows, communication_times),
     )
-    either = within(windows, busy_union(profile))
+    busy = within(windows, busy_union(profile))
     size = windows["end_ns"] - windows["start_ns"]
     copies, copying = copying_union(profile), pl.lit(None, pl.Int64)
     if copies.height:
@@ -39,10 +39,10 @@ def step_split(profile: Profile) -> pl.DataFrame:
     return (
         windows.with_columns(
             computing.alias("computing_ns"),
-            (either - computing).alias("communication_not_overlapped_ns"),
-            (computing + communication - either).alias("overlapped_ns"),
+            (busy - computing).alias("communication_not_overlapped_ns"),
+            (computing + communication - busy).alias("overlapped_ns"),
             communication.alias("communication_ns"),
-            (size - either - (copying if copies.height else 0)).alias("free_ns"),
+            (size - busy - (copying if copies.height else 0)).alias("free_ns"),
             copying.alias("copying_ns"),
             pl.when(pl.col("begin_ns") < pl.col("start_ns"))
             .then(pl.col("start_ns") - pl.col("begin_ns"))
@@ -54,7 +54,7 @@ def step_split(profile: Profile) -> pl.DataFrame:
 
 
 _TOLERANCE = 0.1
-"""Share of the step time by which computed figures may differ from the capture's own."""
+"""Share of the step time by which computed and recorded figures may differ."""
 
 _MIN_INSIDE = 0.001
 """The steps must contain at least this share of the ops' time; else their clocks differ."""
@@ -67,10 +67,10 @@ _COMPARED = (
 
 
 def contradictions(profile: Profile) -> list[Text]:
-    """Contradictions: steps without ops, and figures that differ from the capture's own."""
+    """Contradictions: steps without ops, and computed figures that differ from recorded ones."""
     if "contradictions" not in profile.memo:
         lines = (
-            [*_steps_without_ops(profile), *_differences_from_own(profile)]
+            [*_steps_without_ops(profile), *_differences_from_recorded(profile)]
             if _timed(profile)
             else []
         )
@@ -95,8 +95,8 @@ def _steps_without_ops(profile: Profile) -> list[Text]:
     ]
 
 
-def _differences_from_own(profile: Profile) -> list[Text]:
-    """Contradictions between the breakdown computed from the ops and the capture's own."""
+def _differences_from_recorded(profile: Profile) -> list[Text]:
+    """Contradictions between the breakdown computed from the ops and the recorded one."""
     if profile.steps["computing_ns"].null_count() == profile.steps.height:
         return []
     table = split_view(profile, Options())
@@ -107,8 +107,8 @@ def _differences_from_own(profile: Profile) -> list[Text]:
         difference = float(compared[f"{name}-file"].sum())
         if abs(difference) <= _TOLERANCE * step_time:
             continue
-        ours = float(compared[f"{name}_ns"].sum()) / 1e6
-        figures = (f"{ours:.3f} ms", f"{ours - difference:.3f} ms")
+        computed_ms = float(compared[f"{name}_ns"].sum()) / 1e6
+        figures = (f"{computed_ms:.3f} ms", f"{computed_ms - difference:.3f} ms")
         lines.append(
             Text(
                 en=f"{what.en} is {figures[0]} according to the ops, but {figures[1]} in the "
@@ -175,7 +175,7 @@ VIEWS.add(
             column("free-file", "空闲与文件之差", "idle minus the file's", unit="ms"),
         ),
         compute=split_view,
-        place=10,
+        order=10,
         usual=True,
         ranking=False,
     )

@@ -14,15 +14,15 @@ from jumar.profiling.views.shapes import Shape, shapes_of, volume
 from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View, require
 
 _Key = TypeVar("_Key", str, Shape)
-_SHOWN: Final = 3
-"""How many shapes and op types to list, those with the most time."""
+_MAX_SHOWN: Final = 3
+"""Number of shapes and op types to list, longest first."""
 
 
 def by_tensor(profile: Profile, _: Options) -> pl.DataFrame:
     """Time of ops by the size of the largest tensor they read or write.
 
-    Tensors are identified by their number of elements, since views have other shapes. So different
-    tensors of the same size are in one row.
+    Tensors are identified by their number of elements, since views have other shapes. Different
+    tensors of the same size therefore share a row.
     """
     require(profile.ops, "ops with their shapes", "input_shapes", "type", how=LEVEL_1)
     columns = ("type", "input_shapes", "output_shapes", "count", "total_ns")
@@ -58,8 +58,8 @@ def by_tensor(profile: Profile, _: Options) -> pl.DataFrame:
 
 
 def _longest(times: Mapping[_Key, int]) -> list[_Key]:
-    """The keys with the most time."""
-    return sorted(times, key=lambda key: (-times[key], key))[:_SHOWN]
+    """The keys with the longest times."""
+    return sorted(times, key=lambda key: (-times[key], key))[:_MAX_SHOWN]
 
 
 VIEWS.add(
@@ -81,6 +81,6 @@ VIEWS.add(
             SHARE,
         ),
         compute=by_tensor,
-        place=65,
+        order=65,
     )
 )

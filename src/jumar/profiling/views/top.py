@@ -46,7 +46,7 @@ _GROUPS: Mapping[str, tuple[tuple[Column, ...], Text]] = {
 """The columns by which each view `by-...` groups, and its title."""
 
 
-def _cumulated(table: pl.DataFrame, time: str) -> pl.DataFrame:
+def _with_shares(table: pl.DataFrame, time: str) -> pl.DataFrame:
     # Polars sums floats in an order that depends on its threads.
     total = max(fsum(table[time]), 1e-12)
     share = pl.col(time) * 100 / total
@@ -77,7 +77,7 @@ def types_by_total(profile: Profile, _: Options) -> pl.DataFrame:
     """Op types by their total time, as in op_statistic."""
     require(profile.ops, "ops with types", "type", "duration_ns", how=LEVEL_1)
     table = op_statistic(profile).with_columns(milliseconds("total_ns").alias("total_ms"))
-    return _cumulated(table, "total_ms")
+    return _with_shares(table, "total_ms")
 
 
 def ai_cpu_by_compute_time(profile: Profile, _: Options) -> pl.DataFrame:
@@ -92,7 +92,7 @@ def ai_cpu_by_compute_time(profile: Profile, _: Options) -> pl.DataFrame:
             )
             .sort("compute_ms", "node", descending=[True, False])
         )
-        return _cumulated(table, "compute_ms")
+        return _with_shares(table, "compute_ms")
     if profile.ops["core"].null_count() == profile.ops.height:
         raise Impossible("the core of each op, or an aicpu table", LEVEL_1)
     table = (
@@ -104,7 +104,7 @@ def ai_cpu_by_compute_time(profile: Profile, _: Options) -> pl.DataFrame:
         )
         .sort("compute_ms", "node", "input_types", descending=[True, False, False])
     )
-    return _cumulated(table, "compute_ms")
+    return _with_shares(table, "compute_ms")
 
 
 def grouped(by: str, profile: Profile, _: Options) -> pl.DataFrame:
@@ -123,7 +123,7 @@ def grouped(by: str, profile: Profile, _: Options) -> pl.DataFrame:
         .sort("total_ms", *columns, descending=[True] + [False] * len(columns))
         .collect()
     )
-    return _cumulated(table, "total_ms")
+    return _with_shares(table, "total_ms")
 
 
 VIEWS.add(
@@ -145,7 +145,7 @@ VIEWS.add(
             CUMULATIVE,
         ),
         compute=types_by_total,
-        place=20,
+        order=20,
         usual=True,
     )
 )
@@ -168,7 +168,7 @@ VIEWS.add(
             MODULE,
         ),
         compute=ops_by_duration,
-        place=30,
+        order=30,
         usual=True,
     )
 )
@@ -188,7 +188,7 @@ VIEWS.add(
             CUMULATIVE,
         ),
         compute=ai_cpu_by_compute_time,
-        place=40,
+        order=40,
         usual=True,
     )
 )
@@ -203,6 +203,6 @@ for _number, (_by, (_columns, _title)) in enumerate(_GROUPS.items()):
             ),
             columns=(*_columns, COUNT, TOTAL, AVERAGE, SHARE, CUMULATIVE),
             compute=partial(grouped, _by),
-            place=60 + _number,
+            order=60 + _number,
         )
     )

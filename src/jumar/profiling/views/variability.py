@@ -39,9 +39,9 @@ def step_variability(profile: Profile, _: Options) -> pl.DataFrame:
         step_time.alias("lasted_ns"), pl.col("warm_up").fill_null(True)
     )
     steady_time = pl.col("lasted_ns").filter(~pl.col("warm_up"))
-    middle = steady_time.median().over("rank")
+    median = steady_time.median().over("rank")
     spread = (steady_time - steady_time.median()).abs().median().over("rank") * 1.4826
-    limit = pl.max_horizontal(middle + 3 * spread, middle * 1.05)
+    limit = pl.max_horizontal(median + 3 * spread, median * 1.05)
     outlier = ~pl.col("warm_up") & (pl.col("lasted_ns") > limit)
     return table.sort("rank", "begin_ns").select(
         "rank",
@@ -54,19 +54,21 @@ def step_variability(profile: Profile, _: Options) -> pl.DataFrame:
         .otherwise(pl.lit(""))
         .alias("verdict"),
         *(
-            milliseconds(steady_time.quantile(at, interpolation="lower").over("rank")).alias(name)
-            for name, at in (("p50_ms", 0.5), ("p95_ms", 0.95), ("max_ms", 1.0))
+            milliseconds(steady_time.quantile(quantile, interpolation="lower").over("rank")).alias(
+                name
+            )
+            for name, quantile in (("p50_ms", 0.5), ("p95_ms", 0.95), ("max_ms", 1.0))
         ),
     )
 
 
-_USED = ("rank", "step", "name", "type", "core", "input_shapes", "input_types", "duration_ns")
-"""The columns used; filtering all fifty of a million ops would take most of a gigabyte."""
+_COLUMNS = ("rank", "step", "name", "type", "core", "input_shapes", "input_types", "duration_ns")
+"""The columns in use; filtering all fifty, for a million ops, would take most of a gigabyte."""
 
 
 def op_variability(profile: Profile, _: Options) -> pl.DataFrame:
     """Ops by type and shape, ranked by total time above their median."""
-    ops = require(computing(profile.ops.select(_USED)), "ops with durations", "duration_ns")
+    ops = require(computing(profile.ops.select(_COLUMNS)), "ops with durations", "duration_ns")
     windows = steady(step_windows(profile))
     if windows.height and ops["step"].null_count() < ops.height:
         ops = ops.with_columns(pl.col("rank").fill_null(0)).join(
@@ -80,8 +82,8 @@ def op_variability(profile: Profile, _: Options) -> pl.DataFrame:
         .agg(
             pl.len().alias("count"),
             *(
-                milliseconds(time.quantile(at, interpolation="lower")).alias(name)
-                for name, at in (("p50_ms", 0.5), ("p95_ms", 0.95), ("max_ms", 1.0))
+                milliseconds(time.quantile(quantile, interpolation="lower")).alias(name)
+                for name, quantile in (("p50_ms", 0.5), ("p95_ms", 0.95), ("max_ms", 1.0))
             ),
             milliseconds(above.sum()).alias("above_median_ms"),
         )
@@ -109,7 +111,7 @@ VIEWS.add(
         ),
         columns=(RANK, STEP, ms("step", "迭代耗时"), VERDICT, P50, P95, LONGEST),
         compute=step_variability,
-        place=160,
+        order=160,
         ranking=False,
     )
 )
@@ -132,6 +134,6 @@ VIEWS.add(
             DTYPES,
         ),
         compute=op_variability,
-        place=161,
+        order=161,
     )
 )

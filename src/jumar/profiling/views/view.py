@@ -52,16 +52,16 @@ class View:
     """One analysis: a question, and the table that answers it.
 
     Args:
-        name: The name that `--view` takes.
+        name: The name for `--view`.
         title: The table's heading.
-        question: The question it answers.
-        columns: All columns that it may have, in order.
+        question: The question that the table answers.
+        columns: All possible columns, in order.
         compute: Computes the table from profile and options; may raise `Impossible`.
-        place: Position among the views, lowest first.
-        usual: Whether it is shown if no view is requested.
+        order: Position among the views, lowest first.
+        usual: Whether it is shown by default.
         ranking: Whether the table is a ranking, which may be cut after `Options.top` rows.
         uses_rates: Whether it uses the chip's peak rates.
-        slow: Whether it takes seconds for a million ops; pages of long profiles omit it.
+        slow: Whether it needs seconds for a million ops; pages of long profiles omit it.
         advice: Whether it is the to-do list, which is printed as a list.
     """
 
@@ -70,7 +70,7 @@ class View:
     question: Text
     columns: Sequence[Column] = field(repr=False)
     compute: Callable[[Profile, Options], pl.DataFrame] = field(repr=False)
-    place: int = 1000
+    order: int = 1000
     usual: bool = False
     ranking: bool = True
     uses_rates: bool = False
@@ -93,7 +93,7 @@ VIEWS: Final = Registry[View]("jumar.profiling.views", "jumar.profiling.advice")
 
 
 def find_view(name: str) -> View:
-    """The view with a name; raises a `UserError` that suggests the nearest if there is none."""
+    """Find a view by name; raises a `UserError` that suggests the nearest name if there is none."""
     if name not in VIEWS:
         raise unknown_name("view", name, VIEWS, where="--view")
     return VIEWS[name]
@@ -105,17 +105,17 @@ class Answers:
 
     Args:
         tables: Tables by view name, cut to the rows to display.
-        impossible: Why other views have no table, by name.
-        whole: Total number of rows of tables that were cut, by name.
+        impossible: The reasons why other views have no table, by view name.
+        row_counts: Total number of rows of tables that were cut, by view name.
     """
 
     tables: dict[str, pl.DataFrame]
     impossible: dict[str, str]
-    whole: dict[str, int] = field(default_factory=dict[str, int])
+    row_counts: dict[str, int] = field(default_factory=dict[str, int])
 
 
 def answers(profile: Profile, views: Sequence[View], options: Options) -> Answers:
-    """Compute the tables of views, or why there is none."""
+    """Compute the tables of views, or the reasons why there is none."""
     tables: dict[str, pl.DataFrame] = {}
     impossible: dict[str, str] = {}
     row_counts: dict[str, int] = {}
@@ -129,7 +129,7 @@ def answers(profile: Profile, views: Sequence[View], options: Options) -> Answer
             row_counts[view.name] = table.height
             table = table.head(options.top)
         tables[view.name] = table
-    return Answers(tables=tables, impossible=impossible, whole=row_counts)
+    return Answers(tables=tables, impossible=impossible, row_counts=row_counts)
 
 
 LEVEL_1 = "record with profiler_level=Level1 and record_shapes=True"

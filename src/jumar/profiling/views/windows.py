@@ -5,7 +5,9 @@ import polars as pl
 from jumar.profiling.profile import COMMUNICATION, Profile
 from jumar.profiling.views.intervals import SPAN, spans, union
 
-_COMMUNICATES = ("hcom_", "nccl", "gloo:", "c10d::")
+COLLECTIVE_PREFIXES = ("hcom_", "nccl", "gloo:", "c10d::")
+"""Prefixes of the names of collectives, in lower case."""
+
 MEMORY_COPIES = ("CUDA_MEMCPY", "CUDA_MEMSET")
 """The cores of memory copies and memsets, which are not compute."""
 
@@ -16,13 +18,13 @@ WINDOWS = {
     "start_ns": pl.Int64(),
     "end_ns": pl.Int64(),
 }
-"""One row per step: `start_ns` is the start of its first op, `begin_ns` the last step's end."""
+"""One row per step: `start_ns` is the start of its first op, `begin_ns` the previous step's end."""
 
 
 def is_communication() -> pl.Expr:
-    """Whether an op is a collective, which at Level 0 only its name shows."""
+    """Whether an op is a collective; at Level 0, only the name shows this."""
     has_prefix = pl.any_horizontal(
-        pl.col("name").str.to_lowercase().str.starts_with(prefix) for prefix in _COMMUNICATES
+        pl.col("name").str.to_lowercase().str.starts_with(prefix) for prefix in COLLECTIVE_PREFIXES
     )
     return pl.col("core").eq_missing(COMMUNICATION) | (
         pl.col("core").is_null() & has_prefix.fill_null(False)
@@ -47,17 +49,17 @@ def computes(ops: pl.DataFrame) -> pl.Expr:
 
 
 def communicating(ops: pl.DataFrame) -> pl.DataFrame:
-    """The collectives."""
+    """The ops that are collectives."""
     return ops.filter(communicates(ops))
 
 
-_TIMED = ("rank", "name", "core", "start_ns", "duration_ns")
-"""The columns used for intervals; filtering all fifty of a million ops would take seconds."""
+_SPAN_COLUMNS = ("rank", "name", "core", "start_ns", "duration_ns")
+"""The columns for intervals; filtering all fifty, for a million ops, would take seconds."""
 
 
 def computing_spans(profile: Profile) -> pl.DataFrame:
     """When ops compute, one interval per op."""
-    return spans(computing(profile.ops.select(_TIMED)))
+    return spans(computing(profile.ops.select(_SPAN_COLUMNS)))
 
 
 def computing_union(profile: Profile) -> pl.DataFrame:
@@ -70,8 +72,8 @@ def computing_union(profile: Profile) -> pl.DataFrame:
 def step_windows(profile: Profile) -> pl.DataFrame:
     """Start and end of each step of each rank (`WINDOWS`), in order.
 
-    If ops have a step, the window is that of the step's ops, since the device runs behind the host;
-    else that of the step mark. Without either, all ops are step 0.
+    If ops have a step, the window spans the step's ops, since the device runs behind the host; else
+    it spans the step mark. Without either, all ops are step 0.
     """
     ops = (
         profile.ops.select("rank", "step", "core", "start_ns", "duration_ns")
@@ -141,8 +143,8 @@ def _in_order(windows: pl.DataFrame, marks: pl.DataFrame, others: pl.DataFrame) 
     """
     first = marks.select("rank", "step", pl.col("start_ns").alias("mark_ns"))
     windows = windows.filter(pl.col("end_ns") > pl.col("start_ns")).sort("rank", "start_ns", "step")
-    following = pl.col("start_ns").shift(-1).over("rank")
-    windows = windows.with_columns(pl.min_horizontal("end_ns", following).alias("end_ns")).filter(
+    next_start = pl.col("start_ns").shift(-1).over("rank")
+    windows = windows.with_columns(pl.min_horizontal("end_ns", next_start).alias("end_ns")).filter(
         pl.col("end_ns") > pl.col("start_ns")
     )
     before = pl.col("end_ns").shift(1).over("rank")
@@ -172,9 +174,9 @@ def _in_order(windows: pl.DataFrame, marks: pl.DataFrame, others: pl.DataFrame) 
 def steady(windows: pl.DataFrame) -> pl.DataFrame:
     """The windows without warm-up steps and without a truncated last step.
 
-    Warm-up steps are those at the beginning that take more than 1.5 times the median of the later
-    half, at most half of all steps. The last step is truncated if it takes less than half that
-    median. If there are fewer than three steps, all are kept.
+    Warm-up steps are the first steps, at most half of all, that take more than 1.5 times the median
+    of the later half. The last step is truncated if it takes less than half that median. If there
+    are fewer than three steps, all are kept.
     """
     kept: list[pl.DataFrame] = []
     for _, of_rank in windows.group_by("rank", maintain_order=True):
@@ -190,7 +192,7 @@ def steady(windows: pl.DataFrame) -> pl.DataFrame:
 
 
 def within(windows: pl.DataFrame, merged: pl.DataFrame, *, start: str = "start_ns") -> pl.Series:
-    """How many nanoseconds of each window disjoint intervals cover."""
+    """The nanoseconds of each window that disjoint intervals cover."""
     size = pl.col("end_ns") - pl.col("start_ns")
     filled = merged.with_columns(size.cum_sum().over("rank").alias("so_far")).sort("start_ns")
     until = [
@@ -217,7 +219,7 @@ def as_spans(windows: pl.DataFrame, *, start: str = "start_ns") -> pl.DataFrame:
 def communication_spans(profile: Profile) -> pl.DataFrame:
     """When collectives ran, from the table of collectives if the ops include none."""
     if "communicating" not in profile.memo:
-        communication = spans(communicating(profile.ops.select(_TIMED)))
+        communication = spans(communicating(profile.ops.select(_SPAN_COLUMNS)))
         if communication.is_empty() and profile.collectives.height:
             communication = spans(profile.collectives, duration="elapse_ns")
         profile.memo["communicating"] = union(communication)
@@ -228,7 +230,7 @@ def copying_union(profile: Profile) -> pl.DataFrame:
     """When memory is copied or set."""
     if "copying" not in profile.memo:
         copies = pl.col("core").is_in(MEMORY_COPIES).fill_null(False)
-        profile.memo["copying"] = union(spans(profile.ops.select(_TIMED).filter(copies)))
+        profile.memo["copying"] = union(spans(profile.ops.select(_SPAN_COLUMNS).filter(copies)))
     return profile.memo["copying"]
 
 

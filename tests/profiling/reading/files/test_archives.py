@@ -22,7 +22,7 @@ def refused(path: Path) -> str:
     with pytest.raises(UserError) as caught, unpacked(path, "shown.zip"):
         pass
     assert caught.value.where == "shown.zip"
-    assert caught.value.todo == "Unpack it yourself and give the folder."
+    assert caught.value.todo == "Unpack it yourself and pass the folder."
     return caught.value.what
 
 

@@ -27,7 +27,7 @@ def test_explicitly_given_file_is_read_with_any_name(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         sources_of(tmp_path / "missing", "shown")
     assert caught.value.todo.endswith(
-        "Give a profile: a folder of torch_npu or msprof, or a CSV, JSON, .db or zip file."
+        "Pass a profile: a folder of torch_npu or msprof, or a CSV, JSON, .db or zip file."
     )
 
 
@@ -58,7 +58,7 @@ def test_folder_with_too_many_files_is_refused(
     with pytest.raises(UserError) as caught:
         sources_of(tmp_path, "x")
     assert (caught.value.what, caught.value.where, caught.value.todo) == (
-        *("contains more than 2 files", str(tmp_path), "Give the folder of one capture."),
+        *("contains more than 2 files", str(tmp_path), "Pass the folder of one capture."),
     )
 
 

@@ -137,7 +137,7 @@ def test_raw_folder_message_has_the_whole_command(tmp_path: Path) -> None:
     folder = _raw(tmp_path / "PROF_1 x")
     told = f"msprof --export=on --output='{folder}', with CANN 6.2.RC2, 6.3.RC2 or later"
     assert export_command(folder) == told
-    more = "Where CANN is installed, `jumar profile show --export` does so for msprof's folders."
+    more = "Where CANN is installed, `jumar profile show --export` does this for msprof's folders."
     one = f"This is raw data that was never exported. Run: {told}. {more}"
     assert unexported_hint(tmp_path) == one
     _raw(tmp_path / "PROF_2")

@@ -22,7 +22,7 @@ from jumar.profiling.reading.traces import longest, spilling, sweeping
 from jumar.profiling.reading.traces.nesting import Sweep
 from jumar.profiling.reading.traces.spilling import SpillingTable, TextNumbers
 
-_COLUMNS: dict[str, spilling.ColumnType] = {"name": "text", "start_ns": "whole", "id": "digits"}
+_COLUMNS: dict[str, spilling.ColumnType] = {"name": "text", "start_ns": "integer", "id": "digits"}
 
 
 def _events(steps: int, device: bool) -> Iterator[dict[str, Any]]:

@@ -27,7 +27,7 @@ def test_texts_are_numbered_in_order_of_first_use() -> None:
 
 
 def test_integers_are_limited_to_64_bits() -> None:
-    table = SpillingTable({"a": "whole", "b": "digits"}, TextNumbers())
+    table = SpillingTable({"a": "integer", "b": "digits"}, TextNumbers())
     cases: list[tuple[Any, int | None, int | None]] = [
         (LARGEST, LARGEST, LARGEST),
         (-LARGEST, -LARGEST, -LARGEST),
@@ -47,14 +47,14 @@ def test_integers_are_limited_to_64_bits() -> None:
     frame = table.joined(table.frames())
     assert frame["a"].to_list() == [whole for _, whole, _ in cases]
     assert frame["b"].to_list() == [digits for _, _, digits in cases]
-    regular = SpillingTable({"a": "whole"}, TextNumbers())
+    regular = SpillingTable({"a": "integer"}, TextNumbers())
     regular.add((5,))
     regular.add((None,))
     assert regular.joined(regular.frames())["a"].to_list() == [5, None]
 
 
 def test_table_without_rows_has_its_columns() -> None:
-    table = SpillingTable({"a": "text", "b": "whole", "c": "digits"}, TextNumbers())
+    table = SpillingTable({"a": "text", "b": "integer", "c": "digits"}, TextNumbers())
     assert len(table) == 0
     empty = table.joined(table.frames())
     assert dict(empty.schema) == {"a": pl.UInt32, "b": pl.Int64, "c": pl.Int64}
@@ -71,7 +71,7 @@ def test_batch_is_packed_when_it_is_full_and_the_first_ones_stay_in_memory(
     monkeypatch.setattr(spilling, "ROWS_PER_BATCH", 2)
     monkeypatch.setattr(spilling, "BATCHES_IN_MEMORY", 2)
     before = open_files()
-    table = SpillingTable({"name": "text", "start_ns": "whole"}, TextNumbers())
+    table = SpillingTable({"name": "text", "start_ns": "integer"}, TextNumbers())
     for row in range(5):
         table.add((f"n{row % 2}", row))
     # Two full batches stay, the fifth row waits.
@@ -96,7 +96,7 @@ def test_spans_have_about_the_requested_rows_in_order_of_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(spilling, "ROWS_PER_BATCH", 16)
-    table = SpillingTable({"start_ns": "whole"}, TextNumbers())
+    table = SpillingTable({"start_ns": "integer"}, TextNumbers())
     for row in range(160):
         table.add((1000 - row,))
     spans = list(table.spans(40))

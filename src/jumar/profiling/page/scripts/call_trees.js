@@ -1,10 +1,10 @@
 // Flame graphs: op time by layer of the network, and host calls by caller.
 const FLAME_ROW = 22;
-const MOST_ROWS_DEEP = 40;
+const MAX_DEPTH = 40;
 const flame = byId("flame");
 let path = [];
 
-// The layers as a tree, from the groups of ops, with op types as leaves.
+// The tree of layers from the groups of ops, with op types as leaves.
 function layerTree() {
   const root = { name: textOf("all_ops"), total: 0, count: 0, inner: new Map() };
   for (let at = 0; at < size; at++) {
@@ -40,7 +40,7 @@ const trees = { layers: layerTree(), host: host ? hostTree() : null };
 byId("tree").querySelector("option[value=host]").disabled = !host;
 
 function describe(node, root) {
-  const inner = node.inner.reduce((sum, one) => sum + one.total, 0);
+  const inner = node.inner.reduce((sum, child) => sum + child.total, 0);
   byId("flame-text").textContent = [node.name, `${milliseconds(node.total)} ms`, `${(100 * node.total / Math.max(root.total, 1)).toFixed(1)} %`,
     textOf("itself", { own: milliseconds(Math.max(node.total - inner, 0)) }), textOf("times", { count: node.count })].join(" · ");
 }
@@ -48,18 +48,18 @@ function describe(node, root) {
 function drawTree() {
   const root = trees[byId("tree").value];
   const top = path.length ? path[path.length - 1] : root;
-  const wide = flame.clientWidth;
+  const fullWidth = flame.clientWidth;
   const boxes = [];
   let deepest = 0;
-  const place = (node, left, width, depth, opens) => {
-    if (width < 2 || depth >= MOST_ROWS_DEEP) return;
+  const placeNode = (node, left, width, depth, nextPath) => {
+    if (width < 2 || depth >= MAX_DEPTH) return;
     const element = make("button", width > 34 ? node.name : "");
     element.type = "button";
     element.title = `${node.name} · ${milliseconds(node.total)} ms`;
     element.setAttribute("aria-label", element.title);
     element.className = `f-${node.kind || "grid"}`;
     Object.assign(element.style, { left: `${left}px`, top: `${depth * FLAME_ROW}px`, width: `${Math.max(width - 1, 1)}px` });
-    element.addEventListener("click", () => { path = opens; drawTree(); describe(node, root); flame.querySelector("button")?.focus(); });
+    element.addEventListener("click", () => { path = nextPath; drawTree(); describe(node, root); flame.querySelector("button")?.focus(); });
     element.addEventListener("focus", () => describe(node, root));
     element.addEventListener("mouseenter", () => describe(node, root));
     boxes.push(element);
@@ -67,13 +67,13 @@ function drawTree() {
     let at = left;
     for (const inner of node.inner) {
       const part = width * inner.total / Math.max(node.total, 1);
-      place(inner, at, part, depth + 1, [...opens, inner]);
+      placeNode(inner, at, part, depth + 1, [...nextPath, inner]);
       at += part;
     }
   };
   const above = path.length ? [root, ...path.slice(0, -1)] : [];
-  above.forEach((node, depth) => place({ ...node, inner: [] }, 0, wide, depth, path.slice(0, depth)));
-  place(top, 0, wide, path.length, path);
+  above.forEach((node, depth) => placeNode({ ...node, inner: [] }, 0, fullWidth, depth, path.slice(0, depth)));
+  placeNode(top, 0, fullWidth, path.length, path);
   flame.style.height = `${(deepest + 1) * FLAME_ROW}px`;
   flame.replaceChildren(...boxes);
 }

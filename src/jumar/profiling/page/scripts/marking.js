@@ -1,18 +1,17 @@
 // A range marked by the user or by an entry of the to-do list, and its figures.
-const MOST_LABELS = 12;
+const MAX_TYPES = 12;
 
-// The number and time of a row's boxes within a range. Boxes of several ops count by their share
-// inside the range.
-function within(row, from, to, each) {
+// Visits a row's boxes within a range. Boxes of several ops count by their share inside the range.
+function within(row, from, to, visit) {
   const level = levelFor(row.group, from, to, 1e9);
-  const own = level.lanes[row.lane];
-  for (let at = firstAt(own.reach, from); at < own.start.length && own.start[at] < to; at++) {
-    const end = own.start[at] + own.length[at];
-    const inside = Math.min(end, to) - Math.max(own.start[at], from);
+  const boxes = level.lanes[row.lane];
+  for (let at = firstAt(boxes.reach, from); at < boxes.start.length && boxes.start[at] < to; at++) {
+    const end = boxes.start[at] + boxes.length[at];
+    const inside = Math.min(end, to) - Math.max(boxes.start[at], from);
     if (inside <= 0) continue;
-    const part = inside / Math.max(own.length[at], 1);
-    each(own.label[at], own.busy.length ? own.busy[at] * part : inside, own.count.length ? own.count[at] * part : 1,
-      Math.max(own.start[at], from), Math.min(end, to));
+    const part = inside / Math.max(boxes.length[at], 1);
+    visit(boxes.label[at], boxes.busy.length ? boxes.busy[at] * part : inside, boxes.count.length ? boxes.count[at] * part : 1,
+      Math.max(boxes.start[at], from), Math.min(end, to));
   }
   return level.width;
 }
@@ -39,22 +38,22 @@ function figures() {
   for (const row of rows) {
     if (row.group !== opGroup) continue;
     let [count, busy] = [0, 0];
-    const merged = within(row, from, to, (label, time, boxes, start, end) => {
-      count += boxes;
+    const merged = within(row, from, to, (label, time, ops, start, end) => {
+      count += ops;
       busy += time;
       intervals.push([start, end]);
       const key = labels.type[label];
       const sum = groups.get(key) || [0, 0];
-      groups.set(key, [sum[0] + boxes, sum[1] + time]);
+      groups.set(key, [sum[0] + ops, sum[1] + time]);
     });
     coarsest = Math.max(coarsest, merged);
     if (count) lines.push([row.name, count, busy]);
   }
   lines.push([textOf("nothing_runs"), "", Math.max(length - covered(intervals), 0)]);
   const types = Array.from(groups, ([name, [count, busy]]) => [name, count, busy]).sort((a, b) => b[2] - a[2]);
-  const others = types.slice(MOST_LABELS);
+  const others = types.slice(MAX_TYPES);
   const rest = others.reduce((sum, [, count, busy]) => [sum[0] + count, sum[1] + busy], [0, 0]);
-  if (others.length) types.splice(MOST_LABELS, others.length, [textOf("other_types", { count: others.length }), ...rest]);
+  if (others.length) types.splice(MAX_TYPES, others.length, [textOf("other_types", { count: others.length }), ...rest]);
   return { length, lines, types, coarsest };
 }
 
@@ -77,14 +76,14 @@ function tableOf(table, title, lines, length) {
   table.replaceChildren(top, body);
 }
 
-function mark(one, other, counts = true) {
-  const low = Math.max(Math.min(one, other), 0);
-  const high = Math.min(Math.max(one, other), time.span);
+function mark(first, second, showFigures = true) {
+  const low = Math.max(Math.min(first, second), 0);
+  const high = Math.min(Math.max(first, second), time.span);
   if (high <= low) return;
   marked = [low, high];
-  if (counts) {
+  if (showFigures) {
     const { length, lines, types, coarsest } = figures();
-    const [from, to] = moments(length / 1000, ...marked);
+    const [from, to] = timeTexts(length / 1000, ...marked);
     byId("marked-text").textContent = [textOf("marked", { length: duration(length), from, to }),
       coarsest && textOf("shorter_share", { width: duration(coarsest) })].filter(Boolean).join("; ");
     tableOf(byId("marked-lanes"), textOf("lane"), lines, length);
@@ -102,15 +101,15 @@ actions.unmark = () => {
 };
 
 // The button of a to-do entry steps through its intervals.
-document.querySelectorAll("button[data-places]").forEach((button) => {
-  const known = data.places[Number(button.dataset.places)];
-  if (!known || !known.places.length) return;
+document.querySelectorAll("button[data-todo]").forEach((button) => {
+  const { intervals, count } = data.todo[Number(button.dataset.todo)] || { intervals: [] };
+  if (!intervals.length) return;
   let next = 0;
   button.hidden = false;
   button.addEventListener("click", () => {
-    const [from, to] = known.places[next];
-    button.textContent = textOf("place_of", { place: next + 1, shown: known.places.length, all: known.all });
-    next = (next + 1) % known.places.length;
+    const [from, to] = intervals[next];
+    button.textContent = textOf("interval_of", { number: next + 1, shown: intervals.length, all: count });
+    next = (next + 1) % intervals.length;
     const around = Math.max(2 * (to - from), 1000);
     show(from - around, to + around);
     mark(from, to);

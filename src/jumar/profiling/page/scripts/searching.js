@@ -1,8 +1,8 @@
 // Search in the timeline: non-matches are dimmed, and Enter moves to the next match.
-const box = byId("find");
+const searchInput = byId("find");
 
 function search() {
-  const text = box.value.trim().toLowerCase();
+  const text = searchInput.value.trim().toLowerCase();
   if (!text) {
     wanted = null;
     byId("matches").textContent = "";
@@ -27,33 +27,33 @@ function nextMatch(forward) {
   let best = null;
   const nearer = (start) => !best || (forward ? start < best.start : start > best.start);
   for (const row of rows) {
-    const whole = row.group.levels.filter((level) => level.from === -Infinity);
-    const own = whole[whole.length - 1].lanes[row.lane];
+    const fullLevels = row.group.levels.filter((level) => level.from === -Infinity);
+    const boxes = fullLevels[fullLevels.length - 1].lanes[row.lane];
     const step = forward ? 1 : -1;
-    for (let at = forward ? firstAt(own.start, from) : firstAt(own.start, from - 0.5) - 1; at >= 0 && at < own.start.length; at += step) {
-      if (!nearer(own.start[at])) break;
-      if (wanted(row.group, own.label[at])) { best = { row, own, at, start: own.start[at] }; break; }
+    for (let at = forward ? firstAt(boxes.start, from) : firstAt(boxes.start, from - 0.5) - 1; at >= 0 && at < boxes.start.length; at += step) {
+      if (!nearer(boxes.start[at])) break;
+      if (wanted(row.group, boxes.label[at])) { best = { row, boxes, at, start: boxes.start[at] }; break; }
     }
   }
   if (!best) return;
-  pick(best.row, best.own, best.at);
-  const length = Math.max(best.own.length[best.at], 20);
+  pick(best.row, best.boxes, best.at);
+  const length = Math.max(best.boxes.length[best.at], 20);
   const span = Math.min(view[1] - view[0], 200 * length);
   if (picked.start < view[0] || picked.end > view[1] || span < view[1] - view[0]) show(picked.start - span / 3, picked.start + 2 * span / 3);
 }
 
-box.addEventListener("input", search);
-box.addEventListener("keydown", (event) => {
+searchInput.addEventListener("input", search);
+searchInput.addEventListener("keydown", (event) => {
   if (event.key === "Enter") {
     event.preventDefault();
     nextMatch(!event.shiftKey);
   } else if (event.key === "Escape") {
-    box.value = "";
+    searchInput.value = "";
     search();
     canvas.focus();
   }
 });
-actions.find = () => box.focus();
+actions.find = () => searchInput.focus();
 actions.match = () => nextMatch(true);
 byId("host").addEventListener("change", redraw);
 byId("time").hidden = false;

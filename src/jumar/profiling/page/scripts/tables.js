@@ -9,14 +9,14 @@ const make = (tag, text, className) => {
 const milliseconds = (ns) => (ns / 1e6).toFixed(3);
 const duration = (ns) => ns >= 1e9 ? `${(ns / 1e9).toFixed(3)} s` : ns >= 1e6 ? `${(ns / 1e6).toFixed(3)} ms`
   : ns >= 1e3 ? `${(ns / 1e3).toFixed(3)} µs` : `${Math.round(ns)} ns`;
-// Times as text, with enough digits to distinguish those `close` nanoseconds apart.
-const moments = (close, ...values) => {
+// Formats times with enough digits to distinguish times `resolution` nanoseconds apart.
+const timeTexts = (resolution, ...values) => {
   const highest = Math.max(...values.map(Math.abs));
   const [unit, size] = highest >= 1e9 ? ["s", 1e9] : highest >= 1e6 ? ["ms", 1e6] : highest >= 1e3 ? ["µs", 1e3] : ["ns", 1];
-  const digits = Math.max(0, Math.ceil(Math.log10(size / Math.max(close, 1)) - 1e-9));
+  const digits = Math.max(0, Math.ceil(Math.log10(size / Math.max(resolution, 1)) - 1e-9));
   return values.map((value) => `${(value / size).toFixed(digits)} ${unit}`);
 };
-// Tables of the page: clicking a heading sorts them.
+// Makes a table sortable by clicking its headings.
 function sortable(table) {
   const heads = Array.from(table.tHead.rows[0].cells);
   heads.forEach((head, column) => {
@@ -50,7 +50,7 @@ const labels = data.labels;
 const size = labels.type.length;
 
 // The op table: the groups in the data, merged by the ticked columns.
-const MOST_ROWS = 1000;
+const MAX_ROWS = 1000;
 const COLUMNS = [["total", "total_ms"], ["share", "share"], ["count", "count"], ["mean", "mean_ms"], ["min", "min_ms"],
   ["max", "max_ms"]].map(([name, title]) => [name, textOf(title)]);
 let order = { name: "total", down: true };
@@ -65,10 +65,10 @@ function grouped(names) {
     if (core && labels.core[at] !== core || kind && labels.kind[at] !== kind) continue;
     if (wanted && !["type", "dtypes", "shapes", "module"].some(
       (name) => labels[name][at].toLowerCase().includes(wanted))) continue;
-    const words = names.map((name) => labels[name][at]);
-    const key = JSON.stringify(words);
+    const values = names.map((name) => labels[name][at]);
+    const key = JSON.stringify(values);
     let row = found.get(key);
-    if (!row) found.set(key, row = { words, total: 0, count: 0, min: Infinity, max: 0 });
+    if (!row) found.set(key, row = { values, total: 0, count: 0, min: Infinity, max: 0 });
     row.total += labels.total[at];
     row.count += labels.count[at];
     row.min = Math.min(row.min, labels.min[at]);
@@ -80,15 +80,15 @@ function grouped(names) {
 function drawTable() {
   const names = Array.from(byId("by").querySelectorAll("input:checked"), (box) => box.value);
   const rows = grouped(names);
-  const place = names.indexOf(order.name);
-  const value = (row) => place >= 0 ? row.words[place] : row[order.name] ?? row.total;
+  const index = names.indexOf(order.name);
+  const value = (row) => index >= 0 ? row.values[index] : row[order.name] ?? row.total;
   rows.sort((a, b) => {
     const [x, y] = [value(a), value(b)];
     return (x < y ? -1 : x > y ? 1 : 0) * (order.down ? -1 : 1);
   });
   const table = byId("ops");
   const head = make("tr");
-  for (const [name, title] of [...COLUMNS, ...names.map((one) => [one, textOf(`by_${one}`)])]) {
+  for (const [name, title] of [...COLUMNS, ...names.map((name) => [name, textOf(`by_${name}`)])]) {
     const cell = make("th", undefined, names.includes(name) ? "" : "number");
     cell.scope = "col";
     const button = make("button", title);
@@ -99,19 +99,19 @@ function drawTable() {
     head.append(cell);
   }
   const body = make("tbody");
-  for (const row of rows.slice(0, MOST_ROWS)) {
+  for (const row of rows.slice(0, MAX_ROWS)) {
     const line = make("tr");
     const numbers = [milliseconds(row.total), (100 * row.total / all).toFixed(2), String(row.count),
       milliseconds(row.mean), milliseconds(row.min), milliseconds(row.max)];
     for (const text of numbers) line.append(make("td", text, "number"));
-    for (const text of row.words) line.append(make("td", text));
+    for (const text of row.values) line.append(make("td", text));
     body.append(line);
   }
   const top = make("thead");
   top.append(head);
   table.replaceChildren(top, body);
   const total = rows.reduce((sum, row) => sum + row.total, 0);
-  byId("shown").textContent = `${textOf("shown_groups", { shown: Math.min(rows.length, MOST_ROWS), all: rows.length })} · ${milliseconds(total)} ms · ${(100 * total / all).toFixed(1)} %`;
+  byId("shown").textContent = `${textOf("shown_groups", { shown: Math.min(rows.length, MAX_ROWS), all: rows.length })} · ${milliseconds(total)} ms · ${(100 * total / all).toFixed(1)} %`;
 }
 
 byId("ops").addEventListener("click", (event) => {

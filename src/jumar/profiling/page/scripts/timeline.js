@@ -10,10 +10,10 @@ const unpacked = (levels) => levels.map((level) => ({
     const start = new Float64Array(steps.length);
     const reach = new Float64Array(steps.length);
     let at = 0;
-    let far = 0;
+    let lastEnd = 0;
     for (let row = 0; row < steps.length; row++) {
       start[row] = at += steps[row];
-      reach[row] = far = Math.max(far, at + lengths[row]);
+      reach[row] = lastEnd = Math.max(lastEnd, at + lengths[row]);
     }
     return { start, reach, length: lengths, label, count, busy, launch };
   }),
@@ -48,8 +48,8 @@ let wanted = null;
 let colours = {};
 
 function layRows() {
-  rows = time.lanes.map((name, own) => ({ group: opGroup, lane: own, name }));
-  if (hostGroup && byId("host").checked) host.lanes.forEach((name, own) => rows.push({ group: hostGroup, lane: own, name }));
+  rows = time.lanes.map((name, index) => ({ group: opGroup, lane: index, name }));
+  if (hostGroup && byId("host").checked) host.lanes.forEach((name, index) => rows.push({ group: hostGroup, lane: index, name }));
   let y = TOP;
   for (const row of rows) {
     row.y = y;
@@ -68,9 +68,9 @@ function readColours() {
 
 // The coarsest level with boxes of at most a pixel; else the finest level for this range.
 function levelFor(group, from, to, pixels) {
-  const wide = (to - from) / pixels;
+  const pixel = (to - from) / pixels;
   const fitting = group.levels.filter((level) => level.from <= from && level.to >= to);
-  return fitting.find((level) => level.width <= wide) || fitting[fitting.length - 1] || group.levels[group.levels.length - 1];
+  return fitting.find((level) => level.width <= pixel) || fitting[fitting.length - 1] || group.levels[group.levels.length - 1];
 }
 
 const boxesOf = (row) => levelFor(row.group, view[0], view[1], width()).lanes[row.lane];
@@ -90,33 +90,33 @@ const toX = (moment) => LEFT + (moment - view[0]) / (view[1] - view[0]) * width(
 const toTime = (x) => view[0] + (x - LEFT) / width() * (view[1] - view[0]);
 const clamped = (x) => Math.min(Math.max(x, LEFT), LEFT + width());
 
-// As many ticks as have room for their text, with just enough digits to distinguish them.
+// Ticks spaced so that their labels fit, with just enough digits to distinguish them.
 function ticks() {
   const span = view[1] - view[0];
-  const most = Math.max(width() / 90, 1);
-  let step = 10 ** Math.ceil(Math.log10(span / most));
-  for (const part of [0.2, 0.5]) if (span / (step * part) <= most) { step *= part; break; }
-  const places = [];
-  for (let place = Math.ceil(view[0] / step); place * step <= view[1]; place++) places.push(place * step);
-  const texts = moments(step, ...places);
-  return places.map((at, place) => [at, texts[place]]);
+  const maxTicks = Math.max(width() / 90, 1);
+  let step = 10 ** Math.ceil(Math.log10(span / maxTicks));
+  for (const part of [0.2, 0.5]) if (span / (step * part) <= maxTicks) { step *= part; break; }
+  const positions = [];
+  for (let index = Math.ceil(view[0] / step); index * step <= view[1]; index++) positions.push(index * step);
+  const texts = timeTexts(step, ...positions);
+  return positions.map((position, index) => [position, texts[index]]);
 }
 
 function drawBoxes(row) {
   const { group, y, height } = row;
-  const own = boxesOf(row);
+  const boxes = boxesOf(row);
   const gap = height > 20 ? 3 : 1;
   let until = -1;
-  for (let at = firstAt(own.reach, view[0]); at < own.start.length && own.start[at] < view[1]; at++) {
-    const end = own.start[at] + own.length[at];
+  for (let at = firstAt(boxes.reach, view[0]); at < boxes.start.length && boxes.start[at] < view[1]; at++) {
+    const end = boxes.start[at] + boxes.length[at];
     if (end < view[0]) continue;
-    const left = Math.max(toX(own.start[at]), LEFT);
+    const left = Math.max(toX(boxes.start[at]), LEFT);
     const right = Math.min(Math.max(toX(end), left + 0.7), LEFT + width());
     if (right < until && right - left < 1) continue;
     until = right;
-    const label = own.label[at];
-    const many = own.count.length && own.count[at] > 1;
-    const share = many && own.busy.length ? own.busy[at] / Math.max(own.length[at], 1) : 1;
+    const label = boxes.label[at];
+    const many = boxes.count.length && boxes.count[at] > 1;
+    const share = many && boxes.busy.length ? boxes.busy[at] / Math.max(boxes.length[at], 1) : 1;
     const fades = wanted && !wanted(group, label);
     context.fillStyle = group.colour(label);
     context.globalAlpha = Math.min(1, 0.35 + 0.65 * share) * (fades ? 0.18 : 1);
@@ -128,10 +128,10 @@ function drawBoxes(row) {
       context.rect(left, y, right - left - 3, height);
       context.clip();
       context.fillStyle = colours.back;
-      context.fillText(many ? group.many(own.count[at]) : group.text(label), left + 4, y + height / 2);
+      context.fillText(many ? group.many(boxes.count[at]) : group.text(label), left + 4, y + height / 2);
       context.restore();
     }
-    if (picked && picked.row === row && own.start[at] <= picked.start && end >= picked.end) {
+    if (picked && picked.row === row && boxes.start[at] <= picked.start && end >= picked.end) {
       context.strokeStyle = colours.text;
       context.lineWidth = 2;
       context.strokeRect(left, y + 1, Math.max(right - left, 2), height - 2);
@@ -140,17 +140,17 @@ function drawBoxes(row) {
   }
 }
 
-// The row of the host call of a rank that starts at a moment, else of the shortest one around it.
+// The row of the rank's host call that starts at a time, else of the shortest call around it.
 function callAt(moment, rank) {
   let around = null;
   let shortest = Infinity;
   for (const row of rows) {
     if (row.group !== hostGroup || host.ranks[row.lane] !== rank) continue;
-    const own = levelFor(hostGroup, moment, moment, 1e9).lanes[row.lane];
-    const at = firstAt(own.start, moment) - 1;
-    if (at < 0 || own.start[at] + own.length[at] < moment) continue;
-    if (own.start[at] === moment) return row;
-    if (own.length[at] < shortest) [around, shortest] = [row, own.length[at]];
+    const boxes = levelFor(hostGroup, moment, moment, 1e9).lanes[row.lane];
+    const at = firstAt(boxes.start, moment) - 1;
+    if (at < 0 || boxes.start[at] + boxes.length[at] < moment) continue;
+    if (boxes.start[at] === moment) return row;
+    if (boxes.length[at] < shortest) [around, shortest] = [row, boxes.length[at]];
   }
   return around;
 }
@@ -185,7 +185,7 @@ function drawArrow() {
 const curves = time.memory.curves.map((curve) => {
   const at = new Float64Array(curve.at.length);
   let moment = 0;
-  curve.at.forEach((step, place) => { at[place] = moment += step; });
+  curve.at.forEach((step, index) => { at[index] = moment += step; });
   const highest = Math.max(...curve.allocated, ...curve.reserved, 1);
   return { ...curve, at, highest };
 });
@@ -201,11 +201,11 @@ function drawCurve(curve, top) {
     context.beginPath();
     context.moveTo(clamped(toX(curve.at[first])), low);
     let last = low;
-    for (let place = first; place < curve.at.length; place++) {
-      const x = clamped(toX(curve.at[place]));
+    for (let index = first; index < curve.at.length; index++) {
+      const x = clamped(toX(curve.at[index]));
       context.lineTo(x, last);
-      context.lineTo(x, last = toY(curve[name][place]));
-      if (curve.at[place] > view[1]) break;
+      context.lineTo(x, last = toY(curve[name][index]));
+      if (curve.at[index] > view[1]) break;
     }
     context.lineTo(clamped(toX(Math.min(view[1], time.span))), last);
     context.lineTo(clamped(toX(Math.min(view[1], time.span))), low);
@@ -222,17 +222,17 @@ function drawCurve(curve, top) {
   context.restore();
 }
 
-function drawGrid(high, wide) {
+function drawGrid(fullHeight, fullWidth) {
   for (const [at, text] of ticks()) {
     const x = Math.round(toX(at)) + 0.5;
     if (x < LEFT) continue;
     context.strokeStyle = colours.grid;
     context.beginPath();
     context.moveTo(x, TOP - 4);
-    context.lineTo(x, high);
+    context.lineTo(x, fullHeight);
     context.stroke();
     context.fillStyle = colours.faint;
-    if (x + 3 + context.measureText(text).width < wide) context.fillText(text, x + 3, 10);
+    if (x + 3 + context.measureText(text).width < fullWidth) context.fillText(text, x + 3, 10);
   }
   context.setLineDash([4, 3]);
   context.strokeStyle = colours.faint;
@@ -241,69 +241,69 @@ function drawGrid(high, wide) {
     const x = Math.round(toX(from)) + 0.5;
     context.beginPath();
     context.moveTo(x, TOP);
-    context.lineTo(x, high);
+    context.lineTo(x, fullHeight);
     context.stroke();
   }
   context.setLineDash([]);
 }
 
-function drawMarked(high) {
+function drawMarked(fullHeight) {
   if (!marked) return;
   const [left, right] = marked.map((moment) => clamped(toX(moment)));
   context.globalAlpha = 0.16;
   context.fillStyle = colours.link;
-  context.fillRect(left, TOP - 4, Math.max(right - left, 1), high - TOP);
+  context.fillRect(left, TOP - 4, Math.max(right - left, 1), fullHeight - TOP);
   context.globalAlpha = 1;
   context.strokeStyle = colours.link;
   for (const [moment, x] of [[marked[0], left], [marked[1], right]]) {
     if (moment < view[0] || moment > view[1]) continue;
     context.beginPath();
     context.moveTo(x, TOP - 4);
-    context.lineTo(x, high);
+    context.lineTo(x, fullHeight);
     context.stroke();
   }
 }
 
 function draw() {
   const ratio = window.devicePixelRatio || 1;
-  const wide = canvas.clientWidth;
+  const fullWidth = canvas.clientWidth;
   const below = layRows();
-  const high = below + 4 + CURVE * curves.length;
-  canvas.style.height = `${high}px`;
-  if (canvas.width !== Math.round(wide * ratio) || canvas.height !== Math.round(high * ratio)) {
-    canvas.width = Math.round(wide * ratio);
-    canvas.height = Math.round(high * ratio);
+  const fullHeight = below + 4 + CURVE * curves.length;
+  canvas.style.height = `${fullHeight}px`;
+  if (canvas.width !== Math.round(fullWidth * ratio) || canvas.height !== Math.round(fullHeight * ratio)) {
+    canvas.width = Math.round(fullWidth * ratio);
+    canvas.height = Math.round(fullHeight * ratio);
   }
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.fillStyle = colours.back;
-  context.fillRect(0, 0, wide, high);
+  context.fillRect(0, 0, fullWidth, fullHeight);
   context.font = "12px system-ui, sans-serif";
   context.textBaseline = "middle";
   context.lineWidth = 1;
   const texts = [...rows.map((row) => row.name), ...curves.map((curve) => textOf("memory_of", { name: curve.name }))];
   const longest = Math.max(...texts.map((text) => context.measureText(text).width));
-  LEFT = Math.ceil(Math.min(Math.max(longest + 12, 48), 0.36 * wide));
-  drawGrid(high, wide);
+  LEFT = Math.ceil(Math.min(Math.max(longest + 12, 48), 0.36 * fullWidth));
+  drawGrid(fullHeight, fullWidth);
   if (picked) picked.row = rows.find((row) => row.group === picked.group && row.lane === picked.lane) || picked.row;
-  rows.forEach((row, place) => {
+  rows.forEach((row, index) => {
     drawBoxes(row);
-    context.fillStyle = place === lane ? colours.link : colours.faint;
+    context.fillStyle = index === lane ? colours.link : colours.faint;
     context.save();
     context.beginPath();
     context.rect(0, row.y, LEFT - 6, row.height);
     context.clip();
-    context.fillText(row.name || (place === lane ? "▸" : ""), 2, row.y + row.height / 2);
+    context.fillText(row.name || (index === lane ? "▸" : ""), 2, row.y + row.height / 2);
     context.restore();
   });
-  curves.forEach((curve, place) => drawCurve(curve, below + 4 + CURVE * place));
-  drawMarked(high);
+  curves.forEach((curve, index) => drawCurve(curve, below + 4 + CURVE * index));
+  drawMarked(fullHeight);
   drawArrow();
   byId("range").textContent = rangeText();
 }
 
-// The visible range, and what in it is merged or not shown.
+// The visible range, with notes on merged and omitted boxes.
 function rangeText() {
-  const [from, to] = moments((view[1] - view[0]) / 1000, ...view);
+  const [from, to] = timeTexts((view[1] - view[0]) / 1000, ...view);
   const merged = (group) => levelFor(group, view[0], view[1], width()).width;
   const parts = [textOf("from_to", { from, to }), merged(opGroup) ? textOf("shorter", { width: duration(merged(opGroup)) }) : textOf("every_op")];
   const leftOut = (count, name) => count && parts.push(textOf(name, { count }));
@@ -326,36 +326,36 @@ function redraw() {
 }
 
 function show(from, to) {
-  const least = 20;
-  const span = Math.min(Math.max(to - from, least), time.span * 1.02);
+  const minSpan = 20;
+  const span = Math.min(Math.max(to - from, minSpan), time.span * 1.02);
   const start = Math.min(Math.max(from, -0.01 * time.span), time.span * 1.01 - span);
   view = [start, start + span];
   redraw();
 }
 
-// The center for zooming: the selected op if it is visible, else the middle of the view.
+// The center for zooming: the selected op if visible, else the middle of the view.
 function middle() {
-  const own = picked && (picked.start + picked.end) / 2;
-  return own !== null && own >= view[0] && own <= view[1] ? own : (view[0] + view[1]) / 2;
+  const center = picked && (picked.start + picked.end) / 2;
+  return center !== null && center >= view[0] && center <= view[1] ? center : (view[0] + view[1]) / 2;
 }
 
 function zoom(factor, around = middle()) {
   show(around - (around - view[0]) * factor, around + (view[1] - around) * factor);
 }
 
-function pick(row, own, at) {
+function pick(row, boxes, at) {
   lane = rows.indexOf(row);
   const { group } = row;
-  const label = own.label[at];
-  const count = own.count.length ? own.count[at] : 1;
-  const start = own.start[at];
-  const end = start + own.length[at];
-  const ahead = own.launch && own.launch.length ? own.launch[at] : null;
+  const label = boxes.label[at];
+  const count = boxes.count.length ? boxes.count[at] : 1;
+  const start = boxes.start[at];
+  const end = start + boxes.length[at];
+  const ahead = boxes.launch && boxes.launch.length ? boxes.launch[at] : null;
   picked = { row, group, lane: row.lane, start, end, launch: ahead === null ? null : start - ahead };
   const parts = count > 1
-    ? [textOf(group === opGroup ? "together" : "calls_together", { count, busy: duration(own.busy[at]), longest: group.text(label) })]
-    : [...group.facts(label), duration(own.length[at])];
-  const [from, to] = moments(own.length[at] / 1000, start, end);
+    ? [textOf(group === opGroup ? "together" : "calls_together", { count, busy: duration(boxes.busy[at]), longest: group.text(label) })]
+    : [...group.facts(label), duration(boxes.length[at])];
+  const [from, to] = timeTexts(boxes.length[at] / 1000, start, end);
   parts.push(textOf("at", { from, to }), ahead !== null && textOf("launched", { ahead: duration(ahead) }), ...group.more(label));
   byId("picked").textContent = parts.filter(Boolean).join(" · ");
   redraw();
@@ -366,29 +366,29 @@ function rowAt(y) {
 }
 
 function pickAt(x, y) {
-  const place = rowAt(y);
-  if (place < 0) return;
-  lane = place;
-  const own = boxesOf(rows[place]);
+  const index = rowAt(y);
+  if (index < 0) return;
+  lane = index;
+  const boxes = boxesOf(rows[index]);
   const slack = 2 * (view[1] - view[0]) / width();
   const moment = toTime(x);
-  for (let at = firstAt(own.start, moment + slack) - 1; at >= 0; at--) {
-    if (own.start[at] + own.length[at] >= moment - slack) { pick(rows[place], own, at); return; }
-    if (own.reach[at] < moment - slack) break;
+  for (let at = firstAt(boxes.start, moment + slack) - 1; at >= 0; at--) {
+    if (boxes.start[at] + boxes.length[at] >= moment - slack) { pick(rows[index], boxes, at); return; }
+    if (boxes.reach[at] < moment - slack) break;
   }
   redraw();
 }
 
 function go(step) {
   const row = rows[lane];
-  const own = boxesOf(row);
-  if (!own.start.length) return;
+  const boxes = boxesOf(row);
+  if (!boxes.start.length) return;
   const from = picked && picked.group === row.group && picked.lane === row.lane ? picked.start : view[0];
-  const at = step > 0 ? firstAt(own.start, from) : firstAt(own.start, from - 0.5) - 1;
-  if (at < 0 || at >= own.start.length) return;
-  pick(row, own, at);
+  const at = step > 0 ? firstAt(boxes.start, from) : firstAt(boxes.start, from - 0.5) - 1;
+  if (at < 0 || at >= boxes.start.length) return;
+  pick(row, boxes, at);
   const span = view[1] - view[0];
-  if (own.start[at] < view[0] || own.start[at] + own.length[at] > view[1]) show(own.start[at] - span / 3, own.start[at] + 2 * span / 3);
+  if (boxes.start[at] < view[0] || boxes.start[at] + boxes.length[at] > view[1]) show(boxes.start[at] - span / 3, boxes.start[at] + 2 * span / 3);
 }
 
 const actions = {
@@ -423,13 +423,13 @@ canvas.addEventListener("pointerdown", (event) => {
 });
 canvas.addEventListener("pointermove", (event) => {
   if (!drag) return;
-  const far = event.offsetX - drag.x;
-  if (Math.abs(far) > 3) drag.moved = true;
+  const distance = event.offsetX - drag.x;
+  if (Math.abs(distance) > 3) drag.moved = true;
   if (!drag.moved) return;
   if (drag.marks) {
     mark(toTime(clamped(drag.x)), toTime(clamped(event.offsetX)), false);
   } else {
-    const move = far / width() * (drag.view[1] - drag.view[0]);
+    const move = distance / width() * (drag.view[1] - drag.view[0]);
     show(drag.view[0] - move, drag.view[1] - move);
   }
 });
@@ -453,14 +453,14 @@ byId("step").addEventListener("change", (event) => {
 
 function legend(name, title) {
   const line = make("li");
-  const sign = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  sign.setAttribute("viewBox", "0 0 1 1");
+  const icon = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  icon.setAttribute("viewBox", "0 0 1 1");
   const box = document.createElementNS("http://www.w3.org/2000/svg", "rect");
   box.setAttribute("class", `f-${name}`);
   box.setAttribute("width", "1");
   box.setAttribute("height", "1");
-  sign.append(box);
-  line.append(sign, title);
+  icon.append(box);
+  line.append(icon, title);
   byId("kinds").append(line);
 }
 for (const [kind, title] of Object.entries(KINDS)) if (labels.kind.includes(kind)) legend(kind, title);

@@ -1,4 +1,4 @@
-"""Databases of torch_npu and msprof, whose times are integer nanoseconds already."""
+"""Reads databases of torch_npu and msprof, whose times are already integer nanoseconds."""
 
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from urllib.parse import quote
 import polars as pl
 
 from jumar.profiling.profile import COMMUNICATION, Missing
-from jumar.profiling.reading.databases.database_tables import Columns, displayed_tables
+from jumar.profiling.reading.databases.database_tables import Columns, displayed_tables, int_columns
 from jumar.profiling.reading.databases.journals import with_journal_applied
 from jumar.profiling.reading.databases.module_calls import layers_of
 from jumar.profiling.reading.events import BrokenJson
@@ -45,7 +45,7 @@ _COMPUTE_TASK_COLUMNS: Final = (
 
 
 def read_database(path: Path, display_name: str, kind: str) -> FileContent:
-    """The tables of `ascend_pytorch_profiler_*.db`, `msprof_*.db` or `analysis.db`."""
+    """Read `ascend_pytorch_profiler_*.db`, `msprof_*.db` or `analysis.db`."""
     try:
         with (
             with_journal_applied(path.resolve()) as (readable, mode),
@@ -158,7 +158,7 @@ class _Database:
                         self._unreadable.count_number(lambda where=where: where, text)
 
     def _or_missing(self, make: Callable[[], pl.DataFrame], what: str) -> pl.DataFrame:
-        """The table that `make` returns; if it fails, an empty one, with a note of the reason."""
+        """The table that `make` returns; if it fails, an empty table, and the reason is noted."""
         try:
             return make()
         except (sqlite3.Error, pl.exceptions.PolarsError, OverflowError) as error:
@@ -172,7 +172,7 @@ class _Database:
         ]
 
     def _steps(self) -> pl.DataFrame:
-        steps = self.table("STEP_TIME", _int_columns("id", "startNs", "endNs"))
+        steps = self.table("STEP_TIME", int_columns("id", "startNs", "endNs"))
         return steps.select(
             pl.col("id").alias("step"),
             pl.col("startNs").alias("start_ns"),
@@ -180,8 +180,8 @@ class _Database:
         ).drop_nulls()
 
     def _ops(self, steps: pl.DataFrame) -> pl.DataFrame:
-        tasks = self.table("TASK", _int_columns(*_TASK_COLUMNS))
-        compute_tasks = self.table("COMPUTE_TASK_INFO", _int_columns(*_COMPUTE_TASK_COLUMNS))
+        tasks = self.table("TASK", int_columns(*_TASK_COLUMNS))
+        compute_tasks = self.table("COMPUTE_TASK_INFO", int_columns(*_COMPUTE_TASK_COLUMNS))
         if not compute_tasks.height and "COMMUNICATION_OP" not in self._tables:
             return pl.DataFrame()
         ops = compute_tasks.join(tasks, on="globalTaskId", how="inner", maintain_order="left")
@@ -231,7 +231,7 @@ class _Database:
     def _communication_ops(self) -> pl.DataFrame:
         ops = self.table(
             "COMMUNICATION_OP",
-            _int_columns("opName", "startNs", "endNs", "connectionId", "opType"),
+            int_columns("opName", "startNs", "endNs", "connectionId", "opType"),
         )
         name, kind = self._texts_of("opName", "opType")
         return ops.select(
@@ -259,11 +259,11 @@ class _Database:
         )
 
     def _launches(self) -> pl.DataFrame:
-        """When the call that launched each task started: the PyTorch call, else the CANN call."""
-        columns = _int_columns("connectionId", "startNs", "globalTid")
+        """The start of the call that launched each task: the PyTorch call, else the CANN call."""
+        columns = int_columns("connectionId", "startNs", "globalTid")
         needed = ("connectionId", "startNs")
         calls = self.table("CANN_API", columns).drop_nulls(needed)
-        torch_connections = self.table("CONNECTION_IDS", _int_columns("id", "connectionId"))
+        torch_connections = self.table("CONNECTION_IDS", int_columns("id", "connectionId"))
         torch_calls = self.table("PYTORCH_API", columns).drop_nulls(needed)
         torch_launches = (
             torch_calls.rename({"connectionId": "id"})
@@ -280,11 +280,13 @@ class _Database:
         )
 
     def _host(self) -> pl.DataFrame:
-        columns = _int_columns("startNs", "endNs", "globalTid", "connectionId", "name", "type")
+        columns = int_columns("startNs", "endNs", "globalTid", "connectionId", "name", "type")
         levels = self.table("ENUM_API_TYPE", {"id": pl.Int64, "name": pl.String})
         level_names = dict(levels.drop_nulls().iter_rows())
-        layers = {"runtime": "runtime", "hccl": "runtime", "communication": "runtime", "op": "op"}
-        layers.update({"queue": "dequeue", "python_trace": "python", "trace": "python"})
+        layers = {
+            **{"runtime": "runtime", "hccl": "runtime", "communication": "runtime", "op": "op"},
+            **{"queue": "dequeue", "python_trace": "python", "trace": "python"},
+        }
         frames: list[pl.DataFrame] = []
         for name, default_layer in (("PYTORCH_API", "op"), ("CANN_API", "cann")):
             rows = self.table(name, columns).with_columns(pl.lit(None, pl.Int64).alias("none"))
@@ -303,8 +305,10 @@ class _Database:
         return pl.concat(frames)
 
     def _step_times(self) -> pl.DataFrame:
-        names = ("computing", "communication_not_overlapped", "overlapped", "communication")
-        names += ("free", "preparing")
+        names = (
+            *("computing", "communication_not_overlapped", "overlapped", "communication"),
+            *("free", "preparing"),
+        )
         rows = self.table("StepTraceTime", {"step": pl.String, **_float_columns(*names)})
         return rows.select(
             pl.col("step").cast(pl.Int64, strict=False),
@@ -367,10 +371,6 @@ def _decoded(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
 
 
-def _int_columns(*names: str) -> dict[str, type[pl.DataType]]:
-    return dict.fromkeys(names, pl.Int64)
-
-
 def _float_columns(*names: str) -> dict[str, type[pl.DataType]]:
     return dict.fromkeys(names, pl.Float64)
 
@@ -381,11 +381,10 @@ def _typed_column(name: str, kind: type[pl.DataType], values: tuple[object, ...]
         integers = [_integer(value) for value in values]
         return pl.Series(name, integers, dtype=pl.Int64)
     if kind is pl.Float64:
-        floats = [float(v) if isinstance(v, (int, float)) else None for v in values]
+        floats = [float(value) if isinstance(value, (int, float)) else None for value in values]
         return pl.Series(name, floats, dtype=pl.Float64)
-    return pl.Series(
-        name, [None if v is None else str(v) for v in values], dtype=pl.String, strict=False
-    )
+    texts = [None if value is None else str(value) for value in values]
+    return pl.Series(name, texts, dtype=pl.String, strict=False)
 
 
 def _integer(value: object) -> int | None:

@@ -1,6 +1,6 @@
 """Tables of a database that are only displayed: memory, times of CANN calls, environment.
 
-They get the names and units of the corresponding CSV files.
+They have the names and units of the corresponding CSV files.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,7 +40,7 @@ _UNKNOWN_TYPE: Final = "unknown"
 
 
 def displayed_tables(read: ReadColumns, texts: Texts) -> dict[str, Callable[[], pl.DataFrame]]:
-    """For each table, by the kind of the corresponding CSV file, a function that makes it.
+    """Functions that create the tables, by the kind of the corresponding CSV file.
 
     Args:
         read: Reads columns of a table; those that the release lacks are null.
@@ -64,7 +64,7 @@ def _environment(read: ReadColumns) -> pl.DataFrame:
 
 def _allocations(read: ReadColumns, texts: Texts) -> pl.DataFrame:
     """OP_MEMORY of torch_npu, which includes the graph engine's allocations; else NPU_OP_MEM."""
-    rows = read("OP_MEMORY", _int_columns("name", "deviceId", "streamPtr", *_ALLOCATION_COLUMNS))
+    rows = read("OP_MEMORY", int_columns("name", "deviceId", "streamPtr", *_ALLOCATION_COLUMNS))
     if not rows.height:
         return paired_allocations(read, texts)
     return rows.select(
@@ -76,10 +76,10 @@ def _allocations(read: ReadColumns, texts: Texts) -> pl.DataFrame:
 
 
 def paired_allocations(read: ReadColumns, texts: Texts) -> pl.DataFrame:
-    """NPU_OP_MEM, with the row of an allocation joined to that of its release."""
+    """NPU_OP_MEM, with each allocation joined to its release."""
     rows = read(
         "NPU_OP_MEM",
-        _int_columns(
+        int_columns(
             "operatorName",
             "addr",
             "type",
@@ -106,9 +106,7 @@ def paired_allocations(read: ReadColumns, texts: Texts) -> pl.DataFrame:
     return allocations.join(
         releases, on=[*address, "occurrence"], how="left", maintain_order="left"
     ).select(
-        pl.col("operatorName")
-        .replace_strict(texts, default=None, return_dtype=pl.String)
-        .alias("name"),
+        _text_of("operatorName", texts).alias("name"),
         pl.col("size").alias("size_bytes"),
         pl.col("timestampNs").alias("allocation_time_ns"),
         "release_time_ns",
@@ -124,7 +122,7 @@ def paired_allocations(read: ReadColumns, texts: Texts) -> pl.DataFrame:
 def _record(read: ReadColumns, texts: Texts) -> pl.DataFrame:
     """MEMORY_RECORD of torch_npu, and NPU_MEM, the process's memory according to the driver."""
     rows = read(
-        "MEMORY_RECORD", _int_columns("component", "deviceId", "streamPtr", *_RECORD_COLUMNS)
+        "MEMORY_RECORD", int_columns("component", "deviceId", "streamPtr", *_RECORD_COLUMNS)
     )
     torch_rows = rows.select(
         _text_of("component", texts),
@@ -132,13 +130,10 @@ def _record(read: ReadColumns, texts: Texts) -> pl.DataFrame:
         pl.col("streamPtr").cast(pl.String).alias("stream_ptr"),
         _device(),
     )
-    driver_record = read("NPU_MEM", _int_columns("type", "ddr", "hbm", "timestampNs", "deviceId"))
+    driver_record = read("NPU_MEM", int_columns("type", "ddr", "hbm", "timestampNs", "deviceId"))
     driver_rows = driver_record.select(
         # The CSV files call the process APP and omit other processes.
-        pl.col("type")
-        .replace_strict(texts, default=None, return_dtype=pl.String)
-        .str.to_uppercase()
-        .alias("component"),
+        _text_of("type", texts).str.to_uppercase().alias("component"),
         pl.col("timestampNs").alias("timestamp_ns"),
         pl.lit(None, pl.Int64).alias("total_allocated_bytes"),
         (pl.col("hbm") + pl.col("ddr").fill_null(0)).alias("total_reserved_bytes"),
@@ -151,12 +146,10 @@ def _modules(read: ReadColumns) -> pl.DataFrame:
     """NPU_MODULE_MEM: memory reserved by components of CANN."""
     names = read("ENUM_MODULE", {"id": pl.Int64, "name": pl.String}).drop_nulls()
     rows = read(
-        "NPU_MODULE_MEM", _int_columns("moduleId", "timestampNs", "totalReserved", "deviceId")
+        "NPU_MODULE_MEM", int_columns("moduleId", "timestampNs", "totalReserved", "deviceId")
     )
     return rows.select(
-        pl.col("moduleId")
-        .replace_strict(dict(names.iter_rows()), default=None, return_dtype=pl.String)
-        .alias("component"),
+        _text_of("moduleId", dict(names.iter_rows())).alias("component"),
         pl.col("timestampNs").alias("timestamp_ns"),
         pl.col("totalReserved").alias("total_reserved_bytes"),
         _device("device"),
@@ -166,16 +159,12 @@ def _modules(read: ReadColumns) -> pl.DataFrame:
 def _api_statistic(read: ReadColumns, texts: Texts) -> pl.DataFrame:
     """`api_statistic`, computed from the CANN calls."""
     levels = read("ENUM_API_TYPE", {"id": pl.Int64, "name": pl.String}).drop_nulls()
-    calls = read("CANN_API", _int_columns("startNs", "endNs", "type", "name"))
+    calls = read("CANN_API", int_columns("startNs", "endNs", "type", "name"))
     duration = pl.col("duration")
     return (
         calls.select(
-            pl.col("type")
-            .replace_strict(dict(levels.iter_rows()), default=None, return_dtype=pl.String)
-            .alias("level"),
-            pl.col("name")
-            .replace_strict(texts, default=None, return_dtype=pl.String)
-            .alias("api_name"),
+            _text_of("type", dict(levels.iter_rows())).alias("level"),
+            _text_of("name", texts).alias("api_name"),
             (pl.col("endNs") - pl.col("startNs")).alias("duration"),
         )
         .drop_nulls(["api_name", "duration"])
@@ -201,5 +190,6 @@ def _device(name: str = "device_type") -> pl.Expr:
     return ("NPU:" + pl.col("deviceId").cast(pl.String)).alias(name)
 
 
-def _int_columns(*names: str) -> dict[str, type[pl.DataType]]:
+def int_columns(*names: str) -> dict[str, type[pl.DataType]]:
+    """Integer columns to query."""
     return dict.fromkeys(names, pl.Int64)

@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 def with_journal_applied(path: Path) -> Generator[tuple[Path, str], None, None]:
     """Yield the database and its URI options; if it has a journal, a copy for SQLite to recover.
 
-    Read without its journal, a database may silently lack rows or contain half a transaction;
-    opened normally, SQLite would modify the user's file.
+    Without its journal, a database may silently lack rows or contain half a transaction; in normal
+    mode, SQLite would modify the user's file.
     """
     journals = [path.with_name(path.name + ending) for ending in ("-wal", "-journal")]
     journals = [journal for journal in journals if journal.is_file() and journal.stat().st_size]

@@ -14,10 +14,10 @@ from jumar.profiling.reading.files.finding import ENDINGS, MAX_FILES
 from jumar.profiling.reading.files.opening import ZIP
 
 MAX_UNPACKED: Final = 16 << 30
-"""Most bytes of an archive's tables when unpacked."""
+"""Maximum unpacked size of an archive's tables in bytes."""
 
 MAX_EXPANSION: Final = 300
-"""Largest ratio of unpacked to packed size: 10 to 60 for traces, 1000 for zip bombs."""
+"""Maximum ratio of unpacked to packed size; traces have 10 to 60, zip bombs 1000."""
 
 
 @contextmanager
@@ -73,4 +73,4 @@ def _unpack(archive: zipfile.ZipFile, folder: Path, packed_size: int, display_na
 
 
 def _refused(what: str, display_name: str) -> UserError:
-    return UserError(what, where=display_name, todo="Unpack it yourself and give the folder.")
+    return UserError(what, where=display_name, todo="Unpack it yourself and pass the folder.")

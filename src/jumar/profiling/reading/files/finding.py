@@ -26,7 +26,7 @@ _IN_DEVICE_FOLDER: Final = ("timeline", "summary")
 
 
 def sources_of(path: Path, display_name: str) -> list[Source]:
-    """The files to read: the path itself, or those in the folder.
+    """The files to read: the path itself, or the files in the folder.
 
     Raises:
         UserError: The path does not exist.
@@ -35,7 +35,7 @@ def sources_of(path: Path, display_name: str) -> list[Source]:
         return [_source(path, display_name)]
     if not is_folder(path):
         expected = (
-            "Give a profile: a folder of torch_npu or msprof, or a CSV, JSON, .db or zip file."
+            "Pass a profile: a folder of torch_npu or msprof, or a CSV, JSON, .db or zip file."
         )
         raise missing(path, more=expected)
     sources: list[Source] = []
@@ -63,7 +63,7 @@ def _files(folder: Path) -> Iterable[Path]:
                     raise UserError(
                         f"contains more than {MAX_FILES} files",
                         where=str(folder),
-                        todo="Give the folder of one capture.",
+                        todo="Pass the folder of one capture.",
                     )
                 yield Path(parent) / name
 
@@ -86,7 +86,7 @@ def _capture(file: Path) -> str:
     framework_folders = [parent for parent in parents if FRAMEWORK_FOLDER.search(parent.name)]
     if framework_folders:
         return str(framework_folders[-1])
-    # Its parent, whatever it is called, contains `profiler_info_<rank>.json`.
+    # The parent of the output folder may have any name; it contains `profiler_info_<rank>.json`.
     folder = next((parent for parent in parents if parent.name == _OUTPUT_FOLDER), None)
     if folder is not None:
         return str(folder.parent)
@@ -94,7 +94,7 @@ def _capture(file: Path) -> str:
         if MSPROF_FOLDER.match(parent.name):
             folder = parents[index - 1] if index else parent
             return str(folder if _DEVICE_FOLDER.match(folder.name) else parent)
-    # A device's folder on its own, or below a renamed folder.
+    # A device's folder alone, or below a renamed folder.
     if file.parent.name in _IN_DEVICE_FOLDER and _DEVICE_FOLDER.match(file.parent.parent.name):
         return str(file.parent.parent)
     return str(file.parent)

@@ -16,7 +16,7 @@ class Column:
     Args:
         name: The name as in the file.
         base: The name in lower case, without the unit.
-        unit: The unit in brackets after it, in lower case; empty if there is none.
+        unit: The unit in parentheses after it, in lower case; empty if there is none.
     """
 
     name: str
@@ -73,7 +73,7 @@ OP_COLUMNS: Final[dict[str, str]] = {
     "connection id": "correlation",
     "launch time": "launch_ns",
 }
-"""Columns of the op table by the name, without unit, in op_summary or kernel_details."""
+"""Columns of the op table, by their names in op_summary or kernel_details without the unit."""
 
 IGNORED_COLUMNS: Final = {
     "model name",

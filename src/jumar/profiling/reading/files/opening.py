@@ -1,4 +1,4 @@
-"""Opens files: compression, encoding and header, from their first bytes."""
+"""Opens files; detects compression, encoding and header from their first bytes."""
 
 import codecs
 import csv
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 HEAD: Final = 256 * 1024
-"""How many bytes are read to recognise a file; the header of op_summary has some 2 KB."""
+"""Number of bytes read to recognise a file; the header of op_summary has some 2 KB."""
 
 SQLITE: Final = b"SQLite format 3\x00"
 GZIP: Final = b"\x1f\x8b"
@@ -33,7 +33,7 @@ def head_of(path: Path) -> bytes:
     if not start.startswith(GZIP):
         return start
     pieces: list[bytes] = []
-    # `read` would return nothing of a damaged or truncated file.
+    # `read` would return nothing from a damaged or truncated file.
     with suppress(OSError, EOFError, ValueError, zlib.error), gzip.open(path, "rb") as unpacked:
         while (remaining := HEAD - sum(map(len, pieces))) and (piece := unpacked.read1(remaining)):
             pieces.append(piece)
@@ -54,7 +54,7 @@ def opened(path: Path) -> Generator[BinaryIO, None, None]:
 
 
 def encoding_of(head: bytes) -> str:
-    """The encoding of a file by its first bytes: by BOM or zero bytes, else UTF-8 or GB 18030."""
+    """Detect a file's encoding from its first bytes: BOM or zero bytes, else UTF-8 or GB 18030."""
     for bom, name in _BOMS:
         if head.startswith(bom):
             return name
@@ -108,7 +108,7 @@ def as_utf8(path: Path) -> Generator[tuple[Path, str], None, None]:
     decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
     with tempfile.NamedTemporaryFile("wb", suffix=".csv") as copy, opened(path) as source:
         try:
-            # Of a truncated gzip file `read1` returns all data before the cut; `read` would raise.
+            # `read1` returns all data before the end of a truncated gzip file; `read` would raise.
             while chunk := cast("BufferedReader", source).read1(1 << 20):
                 copy.write(decoder.decode(chunk).encode("utf-8", "replace"))
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:

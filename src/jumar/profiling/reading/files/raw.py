@@ -1,4 +1,4 @@
-"""Folders of raw data that was never exported: how to export it, and running msprof to do so."""
+"""Folders of raw data that was never exported, and how to export it, by hand or with msprof."""
 
 import os
 import shlex
@@ -20,14 +20,14 @@ _MSPROF_SCRIPT: Final = "tools/profiler/profiler_tool/analysis/msprof/msprof.py"
 _HOME_VARIABLES: Final = ("ASCEND_TOOLKIT_HOME", "ASCEND_HOME_PATH")
 _USUAL_HOMES: Final = ("/usr/local/Ascend/cann", "/usr/local/Ascend/ascend-toolkit/latest")
 _MAX_FOLDERS: Final = 10_000
-"""Most folders to search."""
+"""Maximum number of folders to search."""
 
 
 def raw_folders(path: Path) -> list[Path]:
     """Folders of raw data without exported tables, at a path or below it.
 
-    `*_ascend_pt` and `*_ascend_ms` belong to torch_npu and MindSpore, whose own analysis reads the
-    `PROF_*` in them; so does any folder with that analysis's output. Other `PROF_*` are msprof's.
+    `*_ascend_pt` and `*_ascend_ms` belong to torch_npu and MindSpore, whose analysis reads the
+    `PROF_*` in them, and so do folders with that analysis's output. Other `PROF_*` are msprof's.
     """
     raw: list[Path] = []
     for count, (parent, folders, _) in enumerate(os.walk(path)):
@@ -55,8 +55,8 @@ def _has_raw_data(folder: Path, depth: int = 0) -> bool:
 
 
 def _is_exported(folder: Path) -> bool:
-    places = (folder, *folder.glob("device_*"), folder / "host")
-    tables = any((place / name).is_dir() for place in places for name in _EXPORT_FOLDERS)
+    parents = (folder, *folder.glob("device_*"), folder / "host")
+    tables = any((parent / name).is_dir() for parent in parents for name in _EXPORT_FOLDERS)
     return tables or any(folder.glob("msprof_*.db"))
 
 
@@ -81,7 +81,7 @@ def export_command(folder: Path) -> str:
 
 
 def _has_current_names(folder: Path) -> bool:
-    """Whether its files are named as CANN has named them since 6.2.RC2."""
+    """Whether the files have the names that CANN has used since 6.2.RC2."""
     data = folder / "host" / "data"
     return data.is_dir() and any(file.name.startswith(_CURRENT_PREFIXES) for file in data.iterdir())
 
@@ -94,12 +94,12 @@ def unexported_hint(path: Path) -> str:
     others = f" ({len(folders)} folders)" if len(folders) > 1 else ""
     return (
         f"This is raw data that was never exported{others}. Run: {export_command(folders[0])}. "
-        "Where CANN is installed, `jumar profile show --export` does so for msprof's folders."
+        "Where CANN is installed, `jumar profile show --export` does this for msprof's folders."
     )
 
 
 def export(paths: Sequence[Path]) -> list[Path]:
-    """Run CANN's msprof on its folders of raw data below some paths; it writes into them.
+    """Run CANN's msprof on msprof's raw data folders below some paths; it writes into them.
 
     Returns:
         The exported folders.
@@ -137,5 +137,5 @@ def export(paths: Sequence[Path]) -> list[Path]:
 def _msprof_path() -> str | None:
     """The path of msprof: from PATH, else from CANN's folder."""
     homes = [os.environ[name] for name in _HOME_VARIABLES if os.environ.get(name)]
-    places = [str(Path(home) / "tools/profiler/bin") for home in (*homes, *_USUAL_HOMES)]
-    return shutil.which("msprof") or shutil.which("msprof", path=os.pathsep.join(places))
+    program_folders = [str(Path(home) / "tools/profiler/bin") for home in (*homes, *_USUAL_HOMES)]
+    return shutil.which("msprof") or shutil.which("msprof", path=os.pathsep.join(program_folders))

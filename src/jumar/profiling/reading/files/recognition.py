@@ -1,4 +1,4 @@
-"""Recognises the kind of a file by its first bytes; its name may have been changed."""
+"""Recognises the kind of a file by its first bytes, since users rename files."""
 
 import re
 from pathlib import Path
@@ -23,7 +23,7 @@ _SPECIAL_TRACES: Final = (
     (('"ph"', '"fullname"', '"data_type"'), "mindspore_timeline"),
     (('"ph"', '"HCCL"', '"Communication Kernel"'), "hccl_trace"),
 )
-"""Kinds of traces with readers of their own, by strings among the first bytes."""
+"""Kinds of traces with dedicated readers, by strings among the first bytes."""
 _FULL_TRACE_PROCESSES: Final = ('"Ascend Hardware"', '"CANN"', '"Python"', '"Overlap Analysis"')
 """Processes in traces that contain more than collectives or MindSpore ops."""
 _TEXT_MARKERS: Final = (
@@ -44,10 +44,8 @@ def recognised(path: Path) -> str:
         return "zip"
     text = text_of(head).lstrip()
     if text.startswith("["):
-        kind = _special_trace(text)
-        if kind:
-            return kind
-        return "trace" if '"ph"' in text or text[1:].lstrip().startswith("]") else ""
+        is_trace = '"ph"' in text or text[1:].lstrip().startswith("]")
+        return _special_trace(text) or ("trace" if is_trace else "")
     if text.startswith("{"):
         return next((kind for marker, kind in _JSON_MARKERS if marker in text), "")
     if path.name.startswith(_CLOCK_FILE) and _NUMBER.match(text):

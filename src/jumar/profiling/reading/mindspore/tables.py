@@ -19,7 +19,7 @@ TICK_NS: Final = 10
 
 PRODUCER: Final = "mindspore"
 _MSPROF_NAMES: Final = {
-    # Type numbers that its writer did not know, or that mark the end of the enumeration.
+    # Type numbers unknown to MindSpore's writer, or that mark the end of the enumeration.
     "UNKNOWN": "",
     "END": "",
     "FLOAT32": "FLOAT",
@@ -56,7 +56,9 @@ def read_op_types(path: Path, display_name: str, kind: str) -> FileContent:
         count.alias("count"),
         total.alias("total_time_ns"),
         (total // count).alias("avg_time_ns"),
-        text.number("percent", lambda c: c.cast(pl.Float64, strict=False)).alias("ratio_percent"),
+        text.number("percent", lambda column: column.cast(pl.Float64, strict=False)).alias(
+            "ratio_percent"
+        ),
     )
     return _file_content(text, display_name, kind, statistics={"op_statistic": rows})
 

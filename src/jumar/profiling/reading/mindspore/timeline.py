@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from jumar.profiling.reading.events import EventReader
+from jumar.profiling.reading.events import EventReader, arguments_of
 from jumar.profiling.reading.file_content import FileContent
 from jumar.profiling.reading.files.opening import opened
 from jumar.profiling.reading.mindspore.tables import PRODUCER, TICK_NS, tensor_details
@@ -22,13 +22,13 @@ _TENSOR_COLUMNS: Final = tuple(
     for what, key in (("shape", "shape"), ("type", "data_type"), ("format", "format"))
 )
 _OP_COLUMNS: Final[dict[str, ColumnType]] = {
-    "device": "whole",
+    "device": "integer",
     "stream": "text",
     "name": "text",
     "type": "text",
     "core": "text",
-    "start_ns": "whole",
-    "duration_ns": "whole",
+    "start_ns": "integer",
+    "duration_ns": "integer",
     **dict.fromkeys((name for name, _ in _TENSOR_COLUMNS), "text"),
 }
 
@@ -61,8 +61,7 @@ def read_timeline(path: Path, display_name: str, kind: str) -> FileContent:
 
 def _op(event: Mapping[str, Any], unreadable: Unreadable) -> tuple[Any, ...] | None:
     """The row of the op table for a slice; None if it is not an AI Core or AI CPU op."""
-    arguments = event.get("args")
-    details: Mapping[str, Any] = arguments if isinstance(arguments, dict) else {}
+    details = arguments_of(event)
     on_ai_cpu = event.get("pid") == _AI_CPU_PROCESS
     if event.get("ph") != "X":
         return None

@@ -12,7 +12,7 @@ _MAX_BYTES: Final = 1 << 20
 
 
 def read_chip_table(path: Path, display_name: str, kind: str) -> FileContent:
-    """The text of the file; `views/chips.py` parses it."""
+    """Read the text of the file; `views/chips.py` parses it."""
     with path.open("rb") as file:
         text = file.read(_MAX_BYTES + 1)
     if len(text) > _MAX_BYTES:

@@ -15,7 +15,7 @@ from jumar.profiling.reading.exact import DIGITS, nanoseconds
 _PADDING: Final = ' \t\r\n"'
 _MAX_DISTANCE: Final = 0.25
 _MAX_NS: Final = float(1 << 48)
-_PROBED: Final = 64
+_PROBE_ROWS: Final = 64
 
 
 def times(text: pl.Series, unit: str) -> pl.Series:
@@ -26,7 +26,9 @@ def times(text: pl.Series, unit: str) -> pl.Series:
         is_unparsed = parsed.is_null() & text.is_not_null()
         unparsed = text if is_unparsed.all() else text.filter(is_unparsed)
         # Usually one method fits the whole column: all times are too long for floats, or none is.
-        if parse(unparsed.head(_PROBED), digits).null_count() < min(unparsed.len(), _PROBED):
+        if parse(unparsed.head(_PROBE_ROWS), digits).null_count() < min(
+            unparsed.len(), _PROBE_ROWS
+        ):
             parsed = _with_values(parsed, is_unparsed, parse(unparsed, digits))
     is_unparsed = parsed.is_null() & text.is_not_null()
     if not is_unparsed.any():
@@ -89,7 +91,7 @@ def convert_distinct(text: pl.Series, convert: Callable[[pl.Expr], pl.Expr]) -> 
     A million ops have a few hundred different types, shapes and dtypes. Equal results share memory.
     """
     if text.is_empty():
-        # Below, an empty categorical column would become one of numbers.
+        # Below, an empty categorical column would become numeric.
         return text.cast(pl.String)
     distinct = text.unique()
     if 2 * distinct.len() > text.len():

@@ -30,7 +30,7 @@ _INTEGER_COLUMNS: Final = {
     "index",
 }
 _NUMBER_OR_TEXT: Final = {"device_id", "index"}
-"""Columns of numbers that may also hold text: `host`, or the ranks `(0, 1)` of a stage."""
+"""Numeric columns that may also contain text: `host`, or the ranks `(0, 1)` of a stage."""
 _FLOAT_COLUMNS: Final = {"hit_rate", "victim_rate", "variance", "ratio"}
 _UNITS_WITHOUT_HEADER: Final = {
     "aicpu": (
@@ -98,7 +98,7 @@ def normalized(text: TextTable, kind: str) -> pl.DataFrame:
 
 
 def read_statistic(path: Path, display_name: str, kind: str) -> FileContent:
-    """A table that is only displayed or compared."""
+    """Read a table that is only displayed or compared."""
     text = read_text(path, display_name)
     rows = normalized(text, kind)
     return FileContent(
@@ -127,7 +127,7 @@ _STEP_COLUMNS: Final = {
 
 
 def read_step_times(path: Path, display_name: str, kind: str) -> FileContent:
-    """`step_trace_time` of torch_npu, or of a cluster with a row for each rank."""
+    """Read torch_npu's `step_trace_time`, or that of a cluster, with a row for each rank."""
     text = read_text(path, display_name)
     names = {headers.column(name).base: name for name in text.names}
     columns: list[pl.Expr] = []
@@ -162,7 +162,7 @@ def read_step_times(path: Path, display_name: str, kind: str) -> FileContent:
 
 
 def read_step_trace(path: Path, display_name: str, kind: str) -> FileContent:
-    """`step_trace` of graph mode: one row per iteration, with its wait for data."""
+    """Read graph mode's `step_trace`: one row per iteration, with its wait for data."""
     text = read_text(path, display_name)
     rows = normalized(text, kind)
 

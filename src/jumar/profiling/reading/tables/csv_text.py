@@ -1,4 +1,4 @@
-"""Reads CSV files as text; the fields are then converted column by column."""
+"""Reads CSV files as text, to be converted column by column."""
 
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -19,7 +19,7 @@ class CsvText:
 
     Attributes:
         names: The column names.
-        unreadable: Counts dropped lines and fields that should hold a number but do not.
+        unreadable: Counts dropped lines, and fields that should contain a number but do not.
     """
 
     def __init__(self, lines: Lines, unreadable: Unreadable) -> None:
@@ -35,7 +35,7 @@ class CsvText:
         Args:
             names: Names of the columns.
             type_of: Returns the type of a column by name, unless it is text: categories, or
-                floats, which are null where a field holds no number.
+                floats, which are null where a field is not a number.
         """
         types = {name: dtype for name in names if (dtype := type_of(name)) is not None}
         float_names = [name for name, dtype in types.items() if dtype == pl.Float64]
@@ -94,7 +94,7 @@ def scanned(path: Path, display_name: str) -> Generator[CsvText, None, None]:
 
 
 class TextTable:
-    """A whole CSV file as text.
+    """An entire CSV file as text.
 
     Attributes:
         frame: Its rows.
@@ -118,8 +118,11 @@ class TextTable:
             name: Name of the column.
             convert: Converts cleaned text to numbers.
         """
-        text = pl.Series(name, [None] * self.frame.height, pl.String)
-        text = self.frame[name] if name in self.frame.columns else text
+        text = (
+            self.frame[name]
+            if name in self.frame.columns
+            else pl.Series(name, [None] * self.frame.height, pl.String)
+        )
         values = text.to_frame().select(convert(clean(pl.col(name))).alias(name)).to_series()
         return self.checked(text, values)
 
@@ -160,6 +163,6 @@ def _scan(
 
 
 def read_text(path: Path, display_name: str) -> TextTable:
-    """Read a whole CSV file as text."""
+    """Read an entire CSV file as text."""
     with scanned(path, display_name) as text:
         return TextTable(text)

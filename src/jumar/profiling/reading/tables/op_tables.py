@@ -1,4 +1,4 @@
-"""Op rows of op_summary and kernel_details, of all releases since CANN 5."""
+"""Reads op rows of op_summary and kernel_details, from all releases since CANN 5."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -63,7 +63,7 @@ def read_ops(path: Path, display_name: str, kind: str) -> FileContent:
 
 
 def _column_type(name: str) -> pl.DataType | None:
-    """The type to read a column as: floats for counters, categories for texts, which repeat."""
+    """The type of a column when reading: floats for counters, categories for repetitive text."""
     base = headers.column(name).base
     target = headers.OP_COLUMNS.get(base)
     if target is None:
@@ -72,7 +72,7 @@ def _column_type(name: str) -> pl.DataType | None:
 
 
 def _columns(names: list[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The column names in the file by op table column, and those of the counters by counter."""
+    """The file's column names by op table column, and those of counters by counter."""
     op_columns: dict[str, str] = {}
     counters: dict[str, str] = {}
     bases = {headers.column(name).base for name in names}
@@ -137,7 +137,7 @@ def _current_text(column: pl.Expr, target: str) -> pl.Expr:
 
 
 def _cores(names: pl.Series, cores: pl.Series | None) -> pl.Series:
-    """Cores in msprof's current terms; at Level 0, which has none, only those of collectives."""
+    """Cores in msprof's current terms; at Level 0, only collectives have one."""
     if cores is None:
         cores = names.clear().extend_constant(None, names.len())
     if cores.null_count():
@@ -155,7 +155,7 @@ def _device_kind(ops: pl.DataFrame) -> DeviceKind:
 
 
 def _gaps(ops: pl.DataFrame, display_name: str) -> list[Missing]:
-    """What the table lacks, with the analyses that need it."""
+    """The data that the table lacks, with the analyses that need it."""
     gaps: list[Missing] = []
     is_device_op = (pl.col("core") != COMMUNICATION).fill_null(True)
     for column, what, needed_for in _EXPECTED_COLUMNS:

@@ -1,4 +1,4 @@
-"""`task_time` of msprof: tasks on the device; used only if there is no op_summary."""
+"""Reads msprof's `task_time`: tasks on the device; used only if there is no op_summary."""
 
 from pathlib import Path
 from typing import Final

@@ -23,7 +23,7 @@ _MAX_PATTERNS: Final = 10_000
 _CHUNK: Final = 1 << 18
 _TAIL_BYTES: Final = 60
 _MAX_LINES_IN_FIELD: Final = 1000
-"""Most lines that a quoted field may span; beyond that, the quote is considered stray."""
+"""Maximum number of lines in a quoted field; beyond that, the quote is considered stray."""
 _FIELD: Final = re.compile(r'("[^"]*(?:""[^"]*)*"(?!")[^,]*|[^,"][^,]*|)(?:,|\Z)', re.DOTALL)
 
 
@@ -112,7 +112,7 @@ def _has_fields(separators: bytes, expected: int) -> bool:
 
 def _records(path: Path, unreadable: Unreadable) -> Iterator[tuple[int, str]]:
     """The header and the complete records, each with the number of its first line."""
-    expected = fewest = 0
+    expected = min_fields = 0
     # For polars, only a line feed ends a line.
     with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
         pending: deque[tuple[int, str]] = deque()
@@ -123,12 +123,12 @@ def _records(path: Path, unreadable: Unreadable) -> Iterator[tuple[int, str]]:
                 continue
             if not expected:
                 names = _fields(text) or []
-                expected, fewest = len(names), len(_without_trailing_empty(names))
+                expected, min_fields = len(names), len(_without_trailing_empty(names))
                 yield number, text
                 continue
-            reason = _defect(text, expected, fewest)
+            reason = _defect(text, expected, min_fields)
             if reason == _OPEN_QUOTE:
-                record = _multiline_record(text, pending, lines, expected, fewest)
+                record = _multiline_record(text, pending, lines, expected, min_fields)
                 text, reason = record or text, "" if record else reason
             if reason:
                 unreadable.count_line(number, reason)
@@ -144,7 +144,7 @@ def _multiline_record(
     pending: deque[tuple[int, str]],
     lines: Iterator[tuple[int, str]],
     expected: int,
-    fewest: int,
+    min_fields: int,
 ) -> str:
     """The multi-line record that starts with a line with an open quote; empty if there is none.
 
@@ -156,7 +156,7 @@ def _multiline_record(
         if index == len(pending):
             return ""
         text += pending[index][1]
-        reason = _defect(text, expected, fewest)
+        reason = _defect(text, expected, min_fields)
         if reason != _OPEN_QUOTE:
             if not reason:
                 for _ in range(index + 1):
@@ -165,14 +165,14 @@ def _multiline_record(
     return ""
 
 
-def _defect(text: str, expected: int, fewest: int) -> str:
-    """What is wrong with a line; empty if nothing is."""
+def _defect(text: str, expected: int, min_fields: int) -> str:
+    """Describe the defect of a line; empty if there is none."""
     if "\0" in text:
         return "contains zero bytes"
     fields = _fields(text)
     if fields is None:
         return _OPEN_QUOTE
-    if len(fields) < fewest:
+    if len(fields) < min_fields:
         return f"has {len(fields)} of {expected} fields"
     if len(_without_trailing_empty(fields)) > expected:
         return f"has {len(fields)} fields instead of {expected}"

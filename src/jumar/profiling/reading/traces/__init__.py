@@ -1,1 +1,1 @@
-"""Traces of events: those of torch.profiler and of Ascend, of any length."""
+"""Event traces of torch.profiler and Ascend tools, of any length."""

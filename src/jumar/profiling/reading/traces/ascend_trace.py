@@ -79,7 +79,7 @@ def _python_calls(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _cann_calls(slices: pl.DataFrame) -> pl.DataFrame:
-    """Calls of CANN; the column `core` holds their level."""
+    """Calls of CANN; their level is in the column `core`."""
     return slices.filter(pl.col("process") == "CANN").select(
         "thread",
         pl.when(pl.col("core").is_in(_RUNTIME_LEVELS))
@@ -148,8 +148,8 @@ def _iterations(trace: Trace) -> pl.DataFrame:
 def _device_ops(slices: pl.DataFrame) -> pl.DataFrame:
     """Ops on the device.
 
-    A task without a core is an op unless its name is all in capitals, as those of the queue itself
-    are (`EVENT_RECORD`, `MEMCPY_ASYNC`, `PROFILING_ENABLE`).
+    A task without a core is an op unless its name is all in capitals, like the tasks of the queue
+    itself (`EVENT_RECORD`, `MEMCPY_ASYNC`, `PROFILING_ENABLE`).
     """
     return slices.filter(
         pl.col("process").is_in(_DEVICE_PROCESSES)
@@ -163,7 +163,7 @@ def _device_ops(slices: pl.DataFrame) -> pl.DataFrame:
 
 
 def _collectives(slices: pl.DataFrame) -> pl.DataFrame:
-    """Collectives, which are on threads of their own."""
+    """Collectives, which are on separate threads."""
     return slices.filter(
         pl.col("process").is_in(_COLLECTIVE_PROCESSES)
         & (pl.col("label").str.contains("^Group .*Communication$"))

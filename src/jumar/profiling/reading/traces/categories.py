@@ -41,5 +41,5 @@ def category_of(category: str) -> str:
 
 
 def device_category(process: str) -> str:
-    """The category of slices without one, by the name of their process in rocprof; or empty."""
+    """The category of slices without one, by their process's name in rocprof; empty if unknown."""
     return next((name for pattern, name in _DEVICE_PROCESSES if pattern.fullmatch(process)), "")

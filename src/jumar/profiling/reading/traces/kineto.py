@@ -38,7 +38,7 @@ LAYERS: Final = {
 _CORES: Final = dict(zip(DEVICE_CATEGORIES, ("CUDA", "CUDA_MEMCPY", "CUDA_MEMSET"), strict=True))
 NOT_READ: Final = "events of unsupported categories"
 _MAX_LISTED: Final = 20
-"""Most categories to list; a hostile file has a million."""
+"""Maximum number of categories to list; a hostile file may have a million."""
 
 _KERNEL_FAMILIES: Final = (
     ("nccl", "nccl"),
@@ -119,7 +119,7 @@ def marked_steps(trace: Trace, base_ns: int) -> pl.DataFrame:
 
 
 def _host(trace: Trace, base_ns: int) -> Iterator[pl.DataFrame]:
-    """The host calls with their layer."""
+    """The host calls with their layers."""
     marks = trace.texts.matching(STEP)
     layers = {trace.texts.number(category): layer for category, layer in LAYERS.items()}
     columns = ("thread", "category", "name", "start_ns", "duration_ns", "correlation")
@@ -176,10 +176,11 @@ def _kernels(trace: Trace, base_ns: int) -> pl.DataFrame:
         *("name", "category", "thread", "start_ns", "duration_ns", "correlation", "external"),
         *("device", "stream", "block_num", "bytes"),
     )
-    frames = [trace.kernels.joined(()).select(columns)]
-    for rows in _on_device(trace, *columns):
-        frames.append(rows.filter(pl.col("category").is_not_null()).select(columns))
-    return pl.concat(frames).select(
+    frames = (
+        rows.filter(pl.col("category").is_not_null()).select(columns)
+        for rows in _on_device(trace, *columns)
+    )
+    return pl.concat([trace.kernels.joined(()).select(columns), *frames]).select(
         "name",
         "category",
         pl.coalesce("stream", "thread").alias("stream"),
@@ -219,13 +220,13 @@ def _with_launches(trace: Trace, steps: pl.DataFrame, base_ns: int) -> pl.DataFr
             pl.when(is_linked).then(name).otherwise(f"{name}_by_id").alias(name)
             for name in ("shapes", "types", "module", "op")
         ).drop("op_by_id", "shapes_by_id", "types_by_id", "module_by_id")
-    moments = kernels["launch_ns"].fill_null(kernels["start_ns"])
-    step = step_at(moments, steps).set(launched_before_recording(kernels), None)
+    times = kernels["launch_ns"].fill_null(kernels["start_ns"])
+    step = step_at(times, steps).set(launched_before_recording(kernels), None)
     return kernels.drop("external").with_columns(step.alias("step"))
 
 
 def _layers(trace: Trace, recorded: pl.Series, threads: pl.Series, starts: pl.Series) -> pl.Series:
-    """The text numbers of the ops' layers: the recorded one, else by the module calls around."""
+    """The text numbers of the ops' layers, as recorded, else from the enclosing module calls."""
     layers = layers_of(trace).at(threads, starts)
     distinct = layers.drop_nulls().unique()
     numbers = trace.texts.numbers("module", distinct.to_list())
@@ -246,7 +247,7 @@ def _kernel_family() -> pl.Expr:
 
 
 def _types(texts: TextNumbers, kernels: pl.DataFrame) -> pl.DataFrame:
-    """The type of each kernel, from its name and its op, computed once for each pair of these."""
+    """The type of each kernel from its name and its op, computed once for each distinct pair."""
     pairs = kernels.select("name", "op").unique()
     function = pl.col("kernel").str.extract(_FUNCTION_NAME)
     collective = function.str.contains(_COLLECTIVE) & ~function.str.contains(_IN_KERNEL_REDUCTION)
@@ -314,7 +315,7 @@ def _decoded(texts: TextNumbers, ops: pl.DataFrame, other_columns: tuple[str, ..
 
 
 def _cpu_ops(trace: Trace, steps: pl.DataFrame, base_ns: int) -> pl.DataFrame:
-    """One row per CPU op, with its own time, and per gloo collective."""
+    """One row per CPU op, with its own time, and one per gloo collective."""
     # By start, then in file order, collectives last. Two sorts by one column take half the memory
     # of one sort by two.
     ops = pl.concat(_cpu_rows(trace)).sort("row").drop("row")

@@ -1,4 +1,4 @@
-"""The shapes and dtypes of op arguments in PyTorch's traces, in msprof's form."""
+"""The shapes and dtypes of op arguments in PyTorch's traces, in msprof's notation."""
 
 from functools import lru_cache
 from typing import Any, Final

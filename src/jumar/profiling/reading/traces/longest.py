@@ -9,7 +9,7 @@ import polars as pl
 from jumar.profiling.profile import HOST_SCHEMA, Missing
 
 MAX_CALLS: Final = 1_000_000
-"""Most host calls kept of a trace; of more, the shortest are dropped."""
+"""Maximum number of host calls per trace; beyond it, the shortest are dropped."""
 
 
 def longest_calls(
@@ -18,7 +18,7 @@ def longest_calls(
     """The longest host calls and all marks, with a note on the calls that were dropped.
 
     Without a limit, the host calls of a long capture would take most of a profile's memory. Device
-    ops have been linked to the calls that launched them before.
+    ops have already been linked to the calls that launched them.
 
     Args:
         frames: Tables of `thread`, `layer`, `name`, `start_ns`, `duration_ns`, `correlation`.
@@ -51,7 +51,7 @@ def _is_kept(longest_dropped: int) -> pl.Expr:
 def _drop_shortest(kept: list[pl.DataFrame], longest_dropped: int) -> int:
     """Drop the shortest calls in place, and return the longest duration that was dropped.
 
-    All calls of that duration are dropped, since there may be millions of them; so fewer than
+    All calls of that duration are dropped, since there may be millions of them, so fewer than
     `MAX_CALLS` may remain. If there are too few to drop any, nothing changes.
     """
     durations = np.concatenate([frame["duration_ns"].to_numpy() for frame in kept])

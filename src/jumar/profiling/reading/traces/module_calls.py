@@ -15,7 +15,7 @@ _SPAN = ("thread", "start_ns", "duration_ns")
 
 
 def layers_of(trace: Trace) -> LayersOverTime:
-    """The layers of a trace; threads and times are those of its tables."""
+    """The layers of a trace; threads and times are as in its tables."""
     texts = trace.texts
     names = texts.matching(MODULE_CALL)
     calls = trace.python.joined(
@@ -27,7 +27,7 @@ def layers_of(trace: Trace) -> LayersOverTime:
 
 
 def _backward(trace: Trace) -> Backward:
-    """The autograd nodes at which arrows end, with the ops at which these start."""
+    """The autograd nodes at which arrows end, with the ops at which those arrows start."""
     forward = trace.forward.joined(trace.forward.frames()).drop_nulls("arrow")
     arrow_ends = trace.backward.joined(trace.backward.frames()).drop_nulls("arrow")
     arrows = arrow_ends.unique("arrow", keep="first", maintain_order=True).join(

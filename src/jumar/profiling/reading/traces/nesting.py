@@ -1,4 +1,4 @@
-"""Nested calls: the call around each one, and the innermost call running at a given time."""
+"""Nested calls: each one's enclosing call, and the innermost call running at a given time."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ def innermost(calls: pl.DataFrame, moments: pl.DataFrame) -> pl.Series:
 
     Args:
         calls: `thread`, `start_ns`, `duration_ns` of calls.
-        moments: `thread` and `start_ns`, the times.
+        moments: `thread` and `start_ns` of the times.
     """
     rows = pl.concat(
         [
@@ -35,9 +35,9 @@ def _parents(calls: pl.DataFrame) -> np.ndarray:
 
 
 class Sweep:
-    """Finds the parents of calls that are given in consecutive time spans.
+    """Finds the parents of calls that are passed in consecutive time spans.
 
-    Calls are identified by their index among all calls given so far.
+    Calls are identified by their index among all calls passed so far.
     """
 
     def __init__(self) -> None:
@@ -52,8 +52,8 @@ class Sweep:
 
         Args:
             threads: The thread of each call, as a number.
-            starts: When the calls start; not before any call given in an earlier span.
-            durations: How long they last.
+            starts: The start of each call; not before any call of an earlier span.
+            durations: The duration of each call.
         """
         thread_of = threads.to_numpy().astype(np.int64)
         start_of = starts.fill_null(0).to_numpy().astype(np.int64)
@@ -105,12 +105,12 @@ def with_waits(ops: pl.DataFrame) -> pl.DataFrame:
 
 
 def launched_before_recording(ops: pl.DataFrame) -> pl.Series:
-    """Which ops were launched before the recording began, and so belong to an earlier step.
+    """Whether each op was launched before the recording began, and so belongs to an earlier step.
 
     Streams execute in order, and the device runs behind the host. So an op without a recorded
     launch was already in the queue if it starts before the first op of its stream that has one.
-    On a stream without any launch, it was if it starts before the first launch on its device. If
-    there is no launch either, nothing is known.
+    On a stream without any launch, it was if it starts before the first launch on the device.
+    Without any launch on the device, this is unknown and the result is false.
 
     Args:
         ops: `device`, `stream`, `start_ns`, `launch_ns`.

@@ -16,12 +16,12 @@ import polars as pl
 
 from jumar.ground.errors import UserError
 
-ColumnType = Literal["text", "whole", "digits"]
+ColumnType = Literal["text", "integer", "digits"]
 """`text` is stored as a number; `digits` are integers that may be written as text."""
 
 ROWS_PER_BATCH: Final = 16_384
 BATCHES_IN_MEMORY: Final = 8
-"""How many batches of a table stay in memory; a short trace is never written to disk."""
+"""Number of a table's batches that stay in memory; a short trace is never written to disk."""
 
 _MAX_INT64: Final = (1 << 63) - 1
 _SAMPLE_STRIDE: Final = 16
@@ -42,7 +42,7 @@ class TextNumbers:
         """The numbers of many values, converted to text; None stays null."""
         numbers_by_text = self._numbers
         try:
-            # Nearly all values are texts that have a number already.
+            # Nearly all values are texts that already have a number.
             numbers = list(map(numbers_by_text.get, values))
         except TypeError:
             numbers = [None] * len(values)
@@ -73,7 +73,7 @@ class TextNumbers:
 
 @dataclass(frozen=True, kw_only=True)
 class _Batch:
-    """A packed batch, in memory or at a position in the file, with the range of its start times."""
+    """A packed batch, in memory or at an offset in the file, with the range of its start times."""
 
     frame: pl.DataFrame | None
     offset: int
@@ -88,7 +88,7 @@ class SpillingTable:
 
     Args:
         columns: The type of each column, by name; `spans` needs a column `start_ns`.
-        texts: The numbers of its texts.
+        texts: The numbers of the texts.
     """
 
     def __init__(self, columns: Mapping[str, ColumnType], texts: TextNumbers) -> None:
@@ -116,7 +116,7 @@ class SpillingTable:
             self._file.close()
 
     def pack(self) -> None:
-        """Pack the rows added last into columns; integers beyond 64 bits become null."""
+        """Pack the pending rows into columns; integers beyond 64 bits become null."""
         if not self._rows:
             return
         packed = pl.DataFrame(
@@ -202,7 +202,7 @@ class SpillingTable:
     def spans(self, rows: int) -> Iterator[pl.DataFrame]:
         """The rows in spans of start times, and in the table's order within each span.
 
-        For each span only the batches with rows in it are read. Producers write roughly in order
+        For each span, only the batches with rows in it are read. Producers write roughly in order
         of time, so most batches are read once.
 
         Args:

@@ -14,9 +14,9 @@ STEP: Final = r"^ProfilerStep#(\d{1,18})$"
 ROWS_PER_SPAN: Final = 32_768
 """Approximate number of rows processed at a time."""
 
-_OP_FACTS: Final = ("name", "shapes", "types", "module")
+_OP_PROPERTIES: Final = ("name", "shapes", "types", "module")
 _SWEPT_COLUMNS: Final = (
-    *_OP_FACTS,
+    *_OP_PROPERTIES,
     "row",
     "thread",
     "start_ns",
@@ -44,7 +44,7 @@ class _SpanSweep:
         self._open_rows: pl.DataFrame | None = None
         self._count = 0
 
-    def take(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
+    def add(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
         """All open and new rows, and for each new row the index of its parent among them, or -1."""
         parents = self._sweep.parents(
             rows["thread"].fill_null(0), rows["start_ns"], rows["duration_ns"]
@@ -92,7 +92,7 @@ def launches(trace: Trace, correlations: np.ndarray) -> pl.DataFrame:
         )
         if not rows.height:
             continue
-        all_rows, parents = sweep.take(rows)
+        all_rows, parents = sweep.add(rows)
         parent = pl.Series(parents[rows.height - moments.height :])
         parent = parent.set(parent < 0, None)
         frames.append(
@@ -101,7 +101,10 @@ def launches(trace: Trace, correlations: np.ndarray) -> pl.DataFrame:
                 "correlation",
                 "thread",
                 pl.col("start_ns").alias("launch_ns"),
-                *(all_rows[name].gather(parent).alias(_output_name(name)) for name in _OP_FACTS),
+                *(
+                    all_rows[name].gather(parent).alias(_output_name(name))
+                    for name in _OP_PROPERTIES
+                ),
             )
         )
         sweep.keep(all_rows, int(span["start_ns"].max()))  # pyright: ignore[reportArgumentType]
@@ -110,7 +113,7 @@ def launches(trace: Trace, correlations: np.ndarray) -> pl.DataFrame:
             "correlation",
             "thread",
             pl.col("start_ns").alias("launch_ns"),
-            *(pl.col(name).alias(_output_name(name)) for name in _OP_FACTS),
+            *(pl.col(name).alias(_output_name(name)) for name in _OP_PROPERTIES),
         )
     # Take the first in the file: correlation ids repeat if the profiler is restarted.
     return (
@@ -122,14 +125,14 @@ def launches(trace: Trace, correlations: np.ndarray) -> pl.DataFrame:
 
 
 def ops_with_unique_id(trace: Trace, externals: np.ndarray) -> pl.DataFrame:
-    """The ops with some external ids, as far as no other op has the same id.
+    """The ops with some external ids, except ids that several ops share.
 
     Args:
         trace: The trace.
-        externals: The ids to look for, sorted.
+        externals: The external ids to look for, sorted.
     """
     op_rows = is_op_row(trace)
-    columns = ("category", "external", *_OP_FACTS)
+    columns = ("category", "external", *_OP_PROPERTIES)
     frames = [trace.calls.joined(()).select(columns)]
     for rows in trace.calls.frames(*columns):
         rows = rows.filter(op_rows & pl.col("external").is_not_null()).select(columns)
@@ -137,18 +140,18 @@ def ops_with_unique_id(trace: Trace, externals: np.ndarray) -> pl.DataFrame:
     return (
         pl.concat(frames)
         .unique("external", keep="none")
-        .select("external", *(pl.col(name).alias(_output_name(name)) for name in _OP_FACTS))
+        .select("external", *(pl.col(name).alias(_output_name(name)) for name in _OP_PROPERTIES))
     )
 
 
 def own_times(trace: Trace) -> Iterator[pl.DataFrame]:
-    """The CPU ops, unordered, with `own_ns`: their duration without direct children."""
+    """The CPU ops, unordered, with `own_ns`, their duration without that of direct children."""
     op_rows, sweep = is_op_row(trace), _SpanSweep()
     for span in trace.calls.spans(ROWS_PER_SPAN):
         rows = span.filter(op_rows).select(*_SWEPT_COLUMNS, pl.lit(0, pl.Int64).alias("child_ns"))
         if not rows.height:
             continue
-        all_rows, parents = sweep.take(rows)
+        all_rows, parents = sweep.add(rows)
         child_ns = all_rows["child_ns"].to_numpy().copy()
         has_parent = parents >= 0
         np.add.at(child_ns, parents[has_parent], rows["duration_ns"].to_numpy()[has_parent])
@@ -164,7 +167,7 @@ def _with_own_time(ops: pl.DataFrame) -> pl.DataFrame:
 
 
 def is_in_sorted(values: pl.Series, ordered: np.ndarray) -> pl.Series:
-    """Which values are in a sorted array; cheaper than building a hash table for each batch."""
+    """Whether each value is in a sorted array; cheaper than a hash table for each batch."""
     if not len(ordered):
         return pl.repeat(False, len(values), eager=True)
     numbers = values.to_numpy()

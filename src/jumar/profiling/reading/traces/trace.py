@@ -1,5 +1,6 @@
 """Reads the events of a trace, from any producer, into columns in a single pass."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -17,16 +18,16 @@ from jumar.profiling.reading.traces.spilling import ColumnType, SpillingTable, T
 from jumar.profiling.reading.unreadable import Unreadable, span_of
 
 MAX_NAMES: Final = 1_000_000
-"""Most names of processes and threads to keep."""
+"""Maximum number of process and thread names to keep."""
 
 _CALL_COLUMNS: Final[Mapping[str, ColumnType]] = {
     "name": "text",
     "category": "text",
     "thread": "text",
-    "start_ns": "whole",
-    "duration_ns": "whole",
-    "correlation": "whole",
-    "external": "whole",
+    "start_ns": "integer",
+    "duration_ns": "integer",
+    "correlation": "integer",
+    "external": "integer",
     "shapes": "text",
     "types": "text",
     "module": "text",
@@ -36,29 +37,29 @@ _KERNEL_COLUMNS: Final[Mapping[str, ColumnType]] = {
     "category": "text",
     "pid": "text",
     "thread": "text",
-    "start_ns": "whole",
-    "duration_ns": "whole",
-    "correlation": "whole",
-    "external": "whole",
-    "device": "whole",
+    "start_ns": "integer",
+    "duration_ns": "integer",
+    "correlation": "integer",
+    "external": "integer",
+    "device": "integer",
     "stream": "text",
-    "task": "whole",
+    "task": "integer",
     "core": "text",
-    "block_num": "whole",
-    "bytes": "whole",
+    "block_num": "integer",
+    "bytes": "integer",
 }
 _LAUNCH_COLUMNS: Final[Mapping[str, ColumnType]] = {
     "arrow": "digits",
-    "launch_ns": "whole",
+    "launch_ns": "integer",
     "thread": "text",
 }
 _GRADIENT_COLUMNS: Final[Mapping[str, ColumnType]] = {
     "arrow": "digits",
     "thread": "text",
-    "start_ns": "whole",
+    "start_ns": "integer",
 }
-_CLOCK_COLUMNS: Final[Mapping[str, ColumnType]] = {"time_ns": "whole", "mhz": "whole"}
-_DATA_WAIT_COLUMNS: Final[Mapping[str, ColumnType]] = {"name": "text", "data_ns": "whole"}
+_CLOCK_COLUMNS: Final[Mapping[str, ColumnType]] = {"time_ns": "integer", "mhz": "integer"}
+_DATA_WAIT_COLUMNS: Final[Mapping[str, ColumnType]] = {"name": "text", "data_ns": "integer"}
 
 
 _UNREAD_PHASES: Final = ("B", "b", "i", "I", "C", "O")
@@ -75,16 +76,16 @@ class Trace:
         kernels: Slices on a device, and all slices without a category.
         launches: Starts of flow arrows to an NPU, by the start of the op that they point to.
         forward: Starts of autograd's arrows, in ops of the forward pass.
-        backward: Ends of these arrows, in the nodes that compute the ops' gradients.
+        backward: Ends of autograd's arrows, in the nodes that compute the ops' gradients.
         clocks: Clock frequencies of the cores.
-        data_waits: How long each iteration of graph mode waited for data.
+        data_waits: The time that each iteration of graph mode waited for data.
         processes: Process names by process id.
         threads: Thread names by process and thread id.
         other_values: Values next to the events.
-        unread_events: How many events were not read, by category.
+        unread_events: Number of events that were not read, by category.
         unreadable: Counts slices that were dropped because a time is missing or invalid.
         problem: Why reading stopped early; empty if it did not.
-        slice_count: How many slices were read.
+        slice_count: Number of slices that were read.
     """
 
     def __init__(self, display_name: str = "") -> None:
@@ -137,7 +138,7 @@ class Trace:
         return self.calls.joined(rows.filter(pl.col("name").is_in(names)) for rows in frames)
 
     def add(self, event: Mapping[str, Any]) -> None:
-        """Add what is needed of an event to the tables."""
+        """Add the needed data of an event to the tables."""
         phase = event.get("ph")
         if phase == "X":
             self._add_slice(event)
@@ -214,11 +215,7 @@ class Trace:
         duration: int,
     ) -> None:
         grid = arguments.get("grid")
-        blocks: int | None = None
-        if isinstance(grid, list) and all(type(size) is int for size in grid):
-            blocks = 1
-            for size in grid[:3]:
-                blocks *= size
+        is_grid = isinstance(grid, list) and all(type(size) is int for size in grid)
         self.kernels.add(
             (
                 event.get("name", ""),
@@ -235,7 +232,7 @@ class Trace:
                 ),
                 arguments.get("Task Id"),
                 arguments.get("Task Type", arguments.get("level")),
-                blocks,
+                math.prod(grid[:3]) if is_grid else None,
                 arguments.get("bytes"),
             )
         )

@@ -159,7 +159,7 @@ def _as_dict(pair: "Comparison", edits: tuple["Edit", ...], language: Language) 
         "mixlist": [
             {
                 "name": edit.name,
-                "to": edit.to,
+                "to": edit.target_list,
                 "gain_ns": edit.gain_ns,
                 "why": edit.reason(pair.steps).in_language(language),
             }
@@ -255,7 +255,7 @@ def _print_edits(
         # The measured difference may be no more than the variation between steps.
         is_within_noise = edit.gain_ns < (max(step_durations) - min(step_durations)) * pair.steps
         console.print(
-            f"  {_ms(edit.gain_ns, pair.steps):8.3f}  {edit.to}: {shown(edit.name, 48)}; "
+            f"  {_ms(edit.gain_ns, pair.steps):8.3f}  {edit.target_list}: {shown(edit.name, 48)}; "
             f"{edit.reason(pair.steps).in_language(language)}"
             f"{texts['varies'] if is_within_noise else ''}",
             soft_wrap=True,

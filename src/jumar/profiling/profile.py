@@ -1,10 +1,12 @@
 """`Profile`, the common format that all readers return and all other modules use."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import polars as pl
+
+_Result = TypeVar("_Result")
 
 DeviceKind = Literal["npu", "cuda", "cpu"]
 """The kind of device on which the ops ran."""
@@ -144,7 +146,7 @@ class Profile:
         files: The files that were read, each with its recognised kind.
         missing: What is missing or was not read, and why.
         chip: The accelerator, if the capture names it.
-        memo: Cached results that several views share.
+        memo: The results of `cached`.
     """
 
     source: str
@@ -160,6 +162,12 @@ class Profile:
     missing: tuple[Missing, ...] = ()
     chip: str = ""
     memo: dict[str, Any] = field(default_factory=lambda: {}, init=False, repr=False, compare=False)
+
+    def cached(self, name: str, compute: Callable[[], _Result]) -> _Result:
+        """Return a result that several views share; it is computed once."""
+        if name not in self.memo:
+            self.memo[name] = compute()
+        return self.memo[name]
 
     @property
     def ranks(self) -> tuple[int, ...]:

@@ -278,8 +278,8 @@ def _with_letters_apart(lines: Sequence[Line]) -> list[Line]:
         limits: dict[int, float] = {}
         for index in reversed(order):
             x = lines[index].key_x
-            under = [limits[lower] for lower in limits if abs(lines[lower].key_x - x) < 24]
-            bottom = min([*under, HEIGHT - BOTTOM + _LETTER_HEIGHT]) - _LETTER_HEIGHT
+            limits_below = [limits[lower] for lower in limits if abs(lines[lower].key_x - x) < 24]
+            bottom = min([*limits_below, HEIGHT - BOTTOM + _LETTER_HEIGHT]) - _LETTER_HEIGHT
             limits[index] = min(letter_ys[index], bottom)
         letter_ys.update(limits)
     return [

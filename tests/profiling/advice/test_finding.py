@@ -235,7 +235,7 @@ def test_each_cause_gets_the_idle_time_not_claimed_earlier() -> None:
 
     assert [total(blame.free) for blame in blames] == [150, 160, 0]
     assert [total(blame.host) for blame in blames] == [200, 150 + 120 + 50, 470]
-    assert [blame.beside_ns // us for blame in blames] == [0, 50, 50]
+    assert [blame.overlap_ns // us for blame in blames] == [0, 50, 50]
     # Idle are 10 to 800, 850 to 900 and 1010 to 1900, of which 90 are waiting for data.
     assert total(left) == 790 + 50 + 890 - 90 - 310
 

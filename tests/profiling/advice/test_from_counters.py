@@ -34,7 +34,7 @@ def test_saving_is_the_scalar_units_excess_over_the_next_pipe() -> None:
         _op(250_000, 50_000, type="Mul", aiv_scalar_ratio=0.2),
     ]
     (line,) = _lines(profile_of(ops))
-    assert line.win_ns == pytest.approx(60_000 + 20_000 + 12_500, abs=3)
+    assert line.saving_ns == pytest.approx(60_000 + 20_000 + 12_500, abs=3)
     assert line.claim.values == {"lasts": "0.250 ms", "types": "ScatterNd, Index"}
     assert [text.en for text in line.claim.evidence] == [
         "2 x ScatterNd 64,7: 0.200 ms per step, scalar unit busy 85 %, next pipe 45 %",
@@ -72,7 +72,7 @@ def test_counters_of_the_910_have_no_core_in_their_names() -> None:
         for name in ("aiv_scalar_ratio", "aiv_vec_ratio", "aiv_mte2_ratio"):
             del op[name]
     (line,) = _lines(profile_of(ops))
-    assert line.win_ns == pytest.approx(60_000, abs=1)
+    assert line.saving_ns == pytest.approx(60_000, abs=1)
 
 
 def test_at_most_three_types_are_listed() -> None:
@@ -85,5 +85,5 @@ def test_at_most_three_types_are_listed() -> None:
 def test_attention_of_a_real_transformer_is_scalar_bound(shared: Path) -> None:
     (line,) = _lines(read(shared / "data/msprof/torch_npu_level2_4rank"))
     assert line.claim.values == {"lasts": "24.719 ms", "types": "FlashAttentionScore"}
-    assert line.win_ns == pytest.approx(2.833e6, abs=1e3)
+    assert line.saving_ns == pytest.approx(2.833e6, abs=1e3)
     assert line.claim.evidence[0].en.endswith("scalar unit busy 91 %, next pipe 80 %")

@@ -52,7 +52,7 @@ def test_saving_is_half_of_the_updates_ops_and_all_gaps() -> None:
     line = _finding(_updating("Mul", "Add", "Sqrt"))
     assert line is not None
     ops = 30
-    assert line.win_ns == pytest.approx(ops * OP_NS / 2 + (ops - 1) * GAP_NS)
+    assert line.saving_ns == pytest.approx(ops * OP_NS / 2 + (ops - 1) * GAP_NS)
     assert line.claim.values == {"count": "30", "call": "Adam.step"}
     evidence = [text.en for text in line.claim.evidence]
     assert evidence == [

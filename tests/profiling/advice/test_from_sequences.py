@@ -88,7 +88,7 @@ def test_saving_is_all_small_ops_except_the_longest(name: str) -> None:
     assert line.finding.what.filled(**line.claim.values).en.startswith(
         f"{name} is computed by small ops: 2 times per step, "
     )
-    assert line.win_ns == 2 * saved * 1000
+    assert line.saving_ns == 2 * saved * 1000
     kept = ("BatchMatMulV2", "MatMulV3")
     small = [(kind, inputs) for kind, inputs, _, _ in ops if kind not in kept]
     chain = " > ".join(kind for kind, _ in small)
@@ -97,20 +97,20 @@ def test_saving_is_all_small_ops_except_the_longest(name: str) -> None:
 
 
 def test_gelu_by_erf_and_a_norm_in_16_bits_are_found() -> None:
-    assert [line.win_ns for line in _lines(_profile(ERF))] == [33_000]
+    assert [line.saving_ns for line in _lines(_profile(ERF))] == [33_000]
     cast = [*NORM[:5], ("Cast", X, X, 9), NORM[5]]
-    assert [line.win_ns for line in _lines(_profile(cast))] == [68_000]
+    assert [line.saving_ns for line in _lines(_profile(cast))] == [68_000]
     # Without a weight it is a norm as well, and what comes after is not part of it.
     after = ([], [("Mul", f"{X};{X}", X, 50)], [("Mul", "7,7;7,7", "7,7", 50)])
     for more in after:
-        assert [line.win_ns for line in _lines(_profile([*NORM[:5], *more]))] == [34_000]
+        assert [line.saving_ns for line in _lines(_profile([*NORM[:5], *more]))] == [34_000]
 
 
 def test_slices_producing_contiguous_halves_belong_to_the_sequence() -> None:
     half = ("Slice", f"4,64,4096;{GATE}", GATE, 12)
-    assert [line.win_ns for line in _lines(_profile([SWIGLU[0], half, SWIGLU[2]]))] == [42_000]
+    assert [line.saving_ns for line in _lines(_profile([SWIGLU[0], half, SWIGLU[2]]))] == [42_000]
     sliced = [ROTARY[0], *[("Slice", Q, HALF, 7)] * 2, ROTARY[1], ("AsStrided", Q, HALF, 7)]
-    assert [line.win_ns for line in _lines(_profile([*sliced, *ROTARY[2:]]))] == [78_000]
+    assert [line.saving_ns for line in _lines(_profile([*sliced, *ROTARY[2:]]))] == [78_000]
     wrong = ("Slice", GATE, "4,64,1024", 12)
     assert not _lines(_profile([SWIGLU[0], wrong, SWIGLU[2]]))
 

@@ -90,8 +90,10 @@ TIMES = st.sampled_from([0, 0, 100_000, 4_000_000])
 @settings(max_examples=15)
 def test_total_savings_are_at_most_one_step(told: Training) -> None:
     rows = todo(training(told))
-    assert sum(row.win_ns for row in rows) <= max([row.step_ns for row in rows], default=0) + 1e-6
-    assert all(row.win_ns >= 0 for row in rows)
+    assert (
+        sum(row.saving_ns for row in rows) <= max([row.step_ns for row in rows], default=0) + 1e-6
+    )
+    assert all(row.saving_ns >= 0 for row in rows)
 
 
 def test_overlapping_ops_save_nothing_alone() -> None:
@@ -163,7 +165,7 @@ def test_call_blocking_for_a_tenth_of_the_steps_gets_a_line_without_a_saving(
 def test_line_has_its_longest_moments_in_order_of_time() -> None:
     gaps = [100 + 7 * number % 22 for number in range(22)]
     (line,) = todo(_gapped(*gaps))
-    assert (line.finding.name, line.win_ns, line.step_ns) == ("free", sum(gaps), 1_000_000)
+    assert (line.finding.name, line.saving_ns, line.step_ns) == ("free", sum(gaps), 1_000_000)
     assert line.count == 22
     assert line.claim.spans.is_empty()
     found = [end - start for _, start, end in line.longest.rows()]
@@ -209,7 +211,7 @@ def test_moment_is_claimed_only_if_a_single_op_runs() -> None:
     table = todo_table(profile_of(ops, kind="cuda"))
     assert table.select("key", "win_ms").rows() == [("casts", 0.001)]
     (line,) = todo(profile_of(ops, kind="cuda"))
-    assert (line.win_ns, line.longest.rows()) == (600.0, [(0, 0, 1000)])
+    assert (line.saving_ns, line.longest.rows()) == (600.0, [(0, 0, 1000)])
 
 
 def test_to_do_list_names_its_rank_and_steps() -> None:

@@ -58,9 +58,9 @@ _AFTER = _profile(
 
 def test_op_between_casts_becomes_white_and_a_slower_one_black() -> None:
     edits = {edit.name: edit for edit in propose(compare(_BEFORE, _AFTER), list_name)}
-    assert (edits["SoftmaxV2"].to, edits["SoftmaxV2"].gain_ns) == ("white-list", 90)
-    # Its cast counts for SoftmaxV2's edit, which gains more, and is not counted again.
-    assert (edits["Sigmoid"].to, edits["Sigmoid"].gain_ns) == ("black-list", 30)
+    assert (edits["SoftmaxV2"].target_list, edits["SoftmaxV2"].gain_ns) == ("white-list", 90)
+    # Its cast goes with SoftmaxV2's edit, which wins more, and is not counted again.
+    assert (edits["Sigmoid"].target_list, edits["Sigmoid"].gain_ns) == ("black-list", 30)
     assert "MatMulV2" not in edits
 
 
@@ -111,7 +111,7 @@ def _named(kind: str) -> str:
 
 def _edits(before: Profile, after: Profile, **more: Any) -> list[tuple[str, str, int, int]]:
     found = propose(compare(before, after), _named, **more)
-    return [(edit.name, edit.to, edit.own_ns, edit.casts_ns) for edit in found]
+    return [(edit.name, edit.target_list, edit.own_ns, edit.casts_ns) for edit in found]
 
 
 def test_edits_show_their_own_times_and_those_of_their_casts() -> None:
@@ -193,7 +193,7 @@ def test_op_with_casts_on_one_side_or_between_other_dtypes_is_unchanged() -> Non
 
 def test_written_file_has_the_ops_of_each_list() -> None:
     edits = [
-        Edit(name=name, to=to, own_ns=1, casts_ns=2)  # pyright: ignore[reportArgumentType]
+        Edit(name=name, target_list=to, own_ns=1, casts_ns=2)  # pyright: ignore[reportArgumentType]
         for name, to in (("B", "black-list"), ("A", "black-list"), ("C", "white-list"))
     ]
     assert json.loads(as_mixlist(edits)) == {

@@ -141,9 +141,9 @@ def test_parts_are_named_in_chinese() -> None:
 def test_edits_show_gain_and_reason() -> None:
     compared = compare(_BEFORE, _AFTER)
     edits = [
-        Edit(name="A", to="black-list", own_ns=3 * _MS, casts_ns=_MS),
-        Edit(name="B", to="black-list", own_ns=-_MS, casts_ns=3 * _MS),
-        Edit(name="C", to="white-list", own_ns=0, casts_ns=_MS // 2),
+        Edit(name="A", target_list="black-list", own_ns=3 * _MS, casts_ns=_MS),
+        Edit(name="B", target_list="black-list", own_ns=-_MS, casts_ns=3 * _MS),
+        Edit(name="C", target_list="white-list", own_ns=0, casts_ns=_MS // 2),
     ]
     listing = edit_table(compared, edits, "en")
     assert _told(listing) == (

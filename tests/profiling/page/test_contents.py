@@ -151,7 +151,7 @@ def test_comparison_tables_start_with_edits_and_omit_parts_and_chains(
     compared = compare(_typed(("Add", 9), ("Mul", 3)), _typed(("Add", 5), ("Mul", 2)))
     (alone,) = comparison_tables(compared, [], "en")
     assert (alone.title.en, alone.table.height) == ("Ops by change (ms per step)", 2)
-    edits = [Edit(name="A", to="black-list", own_ns=1, casts_ns=1)]
+    edits = [Edit(name="A", target_list="black-list", own_ns=1, casts_ns=1)]
     titles = [one.title.en for one in comparison_tables(compared, edits, "en")]
     assert titles == [
         "Edits of modify_mixlist (estimates, ms per step)",

@@ -88,7 +88,7 @@ def test_comparison_is_shown_with_conclusion_notes_and_edits() -> None:
         return profile_of(rows)
 
     compared = compare(told(5_000_000, 3), told(3_000_000, 2))
-    edits = [Edit(name="Sigmoid", to="black-list", own_ns=2_000_000, casts_ns=0)]
+    edits = [Edit(name="Sigmoid", target_list="black-list", own_ns=2_000_000, casts_ns=0)]
     text = _texts(page(told(3_000_000, 2), comparison=compared, edits=edits))
     assert "5.000" in text
     assert "-2.000" in text

@@ -65,7 +65,7 @@ def test_malformed_json_in_mid_window_is_detected() -> None:
 
 
 def test_overlong_or_too_deep_value_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "LARGEST_VALUE", 2 << 20)
+    monkeypatch.setattr(events, "MAX_VALUE_LENGTH", 2 << 20)
     monkeypatch.setattr(events, "CHUNK", 1 << 10)
     within, beyond = ('[{"a": "' + "x" * length + '"}]' for length in ((2 << 20) - 8, 5 << 20))
     assert taken(within)[2] == ""
@@ -99,13 +99,13 @@ def test_single_values_are_loaded_up_to_a_size(tmp_path: Path) -> None:
     path.write_text('{"a": 1.50, "b": [2, "x\ny", {"\\ud800k": "\\ud83d\\ude00 \\udc00"}]}')
     assert load_json(path) == {"a": "1.50", "b": [2, "x\ny", {"?k": "😀 ?"}]}
     path.write_text("1" + " " * 39)
-    assert load_json(path, largest=10) == 1
+    assert load_json(path, max_length=10) == 1
     path.write_text("1" + " " * 40)
     with pytest.raises(BrokenJson, match=r"^larger than 0 MiB$"):
-        load_json(path, largest=10)
+        load_json(path, max_length=10)
     path.write_text("1" + " " * (4 << 20))
     with pytest.raises(BrokenJson, match=r"^larger than 4 MiB$"):
-        load_json(path, largest=1 << 20)
+        load_json(path, max_length=1 << 20)
     path.write_text("[" * 200_000)
     with pytest.raises(BrokenJson, match=r"^nested too deeply$"):
         load_json(path)

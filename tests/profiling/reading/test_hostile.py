@@ -162,7 +162,7 @@ def test_endless_and_nested_content_is_refused_or_read(tmp_path: Path, content: 
 
 
 def test_endless_event_is_abandoned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "LARGEST_VALUE", 1 << 20)
+    monkeypatch.setattr(events, "MAX_VALUE_LENGTH", 1 << 20)
     (tmp_path / "x").write_text(_ASCEND[:-1] + ', {"ph": "X", "name": "' + "x" * (6 << 20))
     profile = read(tmp_path / "x")
     assert profile.ops.height == 1

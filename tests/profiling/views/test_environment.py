@@ -76,7 +76,7 @@ def test_recorded_variables_are_sorted_by_cost() -> None:
 
 def test_blocking_launches_explain_idle_time_but_not_waiting_for_data() -> None:
     profile = _with(ASCEND_LAUNCH_BLOCKING="1")
-    won = {line.finding.name: line.win_ns for line in todo(profile)}
+    won = {line.finding.name: line.saving_ns for line in todo(profile)}
     # The last step ends with its last op, before the host waits.
     assert won["launch-blocking"] == pytest.approx(700_000 * 2 / 3)
     assert won["data-stall"] == pytest.approx(2_000_000)

@@ -322,7 +322,11 @@ _LITTLE = {
 @pytest.mark.parametrize("what", sorted(_LITTLE))
 @pytest.mark.parametrize(
     ("name", "needs"),
-    [("ranks", "start times|two ranks"), ("host", "ops with start"), ("launches", "launch time")],
+    [
+        ("ranks", "start times|two ranks"),
+        ("host", "ops with start"),
+        ("launches", "launch time of each op|times of launched ops"),
+    ],
 )
 def test_insufficient_data_for_a_view_is_reported_without_a_crash(
     what: str, name: str, needs: str

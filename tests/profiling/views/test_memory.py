@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from jumar.profiling.views.memory import MIB, memory_holders, memory_peak
+from jumar.profiling.views.memory import MIB, memory_at_peak, memory_peak
 from jumar.profiling.views.view import VIEWS, Impossible, Options
 from tests.profiling.generated import profile_of
 
@@ -108,13 +108,13 @@ def test_peak_is_held_by_allocations_not_yet_released() -> None:
 
 
 def test_first_of_equal_peaks_counts() -> None:
-    table = memory_holders(profile_of(statistics=_held(*_ALLOCATIONS)), Options())
+    table = memory_at_peak(profile_of(statistics=_held(*_ALLOCATIONS)), Options())
     assert table.filter(rank=0).select("name", "held_mib").rows() == [("gone", 9.0), ("conv", 4.0)]
 
 
 def test_table_without_ranks_and_layers_is_of_one_rank() -> None:
     table = _held(_alloc("b", 1, 1, None), _alloc("a", 1, 1, None))["operator_memory"]
-    found = memory_holders(
+    found = memory_at_peak(
         profile_of(statistics={"operator_memory": table.drop("rank", "module")}), Options()
     )
     assert found.rows() == [(0, "a", 1, 1.0, 50.0), (0, "b", 1, 1.0, 50.0)]
@@ -130,5 +130,5 @@ def test_without_allocations_there_are_no_holders() -> None:
     ]
     for statistics in lacking:
         with pytest.raises(Impossible) as told:
-            memory_holders(profile_of(statistics=statistics), Options())
+            memory_at_peak(profile_of(statistics=statistics), Options())
         assert str(told.value) == f"needs allocations (operator_memory.csv); {_HOW}"

@@ -16,8 +16,8 @@ from jumar.profiling.advice.todo import todo_table
 from jumar.profiling.page import page
 from jumar.profiling.profile import OPS_SCHEMA, Profile
 from jumar.profiling.views import VIEWS, Impossible, Options, chips, roofline
-from jumar.profiling.views.alike import KEY
 from jumar.profiling.views.chips import chip_of, read_chips
+from jumar.profiling.views.kinds import KEY
 from jumar.profiling.views.op_costs import cost
 from jumar.profiling.views.roofline import limits, require_chip
 from jumar.profiling.views.view import LEVEL_1

@@ -10,7 +10,6 @@ import polars as pl
 from jumar.ground.text import Text
 from jumar.profiling.profile import Profile
 from jumar.profiling.registry import Registry
-from jumar.profiling.views.alike import kinds
 from jumar.profiling.views.host_calls import Cause, causes
 from jumar.profiling.views.intervals import (
     difference,
@@ -21,6 +20,7 @@ from jumar.profiling.views.intervals import (
     spans,
     union,
 )
+from jumar.profiling.views.kinds import kinds
 from jumar.profiling.views.queued import queued_gaps
 from jumar.profiling.views.view import Options
 from jumar.profiling.views.windows import (
@@ -113,8 +113,8 @@ class Blame(NamedTuple):
     cause: Cause
     host: pl.DataFrame
     free: pl.DataFrame
-    beside_ns: int
-    """How long its calls overlap uncovered communication."""
+    overlap_ns: int
+    """The time in which its calls overlap uncovered communication."""
 
 
 _LOCKSTEP_SHARE = 0.98
@@ -214,7 +214,7 @@ class Case:
 
     @cached_property
     def concurrent(self) -> pl.DataFrame:
-        """When several ops compute at once; removing one of them would save no time."""
+        """The intervals in which several ops compute; removing one of them would save no time."""
         # Most ops run alone and need no sweep.
         ops = spans(self.ops).sort("start_ns")
         ends_so_far = ops["end_ns"].cum_max()
@@ -235,12 +235,12 @@ class Case:
 
     @cached_property
     def free(self) -> pl.DataFrame:
-        """When this rank neither computes nor communicates in the steady steps."""
+        """The intervals of steady steps in which this rank neither computes nor communicates."""
         return difference(self.step_spans, pl.concat([self.computing, self.communicating]))
 
     @cached_property
     def queued(self) -> pl.DataFrame:
-        """When this rank's device is idle although the next op is in its queue."""
+        """The intervals in which the device is idle although the next op is in its queue."""
         return queued_gaps(self.profile).filter(pl.col("rank") == self.rank)
 
     @cached_property
@@ -250,7 +250,7 @@ class Case:
 
     @cached_property
     def augmenting(self) -> pl.DataFrame:
-        """When steps wait for data, according to graph mode's `Data Aug Bound`."""
+        """The intervals in which steps wait for data, by graph mode's `Data Aug Bound`."""
         recorded = self.profile.steps.filter(
             (pl.col("rank").fill_null(0) == self.rank) & (pl.col("data_ns") > 0)
         ).unique("step", keep="first", maintain_order=True)
@@ -273,15 +273,15 @@ class Case:
             hosts = [intersection(cause.host, self.step_spans) for cause in loading]
             pairs = zip(loading, hosts, strict=True)
             return [Blame(cause, host, host, 0) for cause, host in pairs], self.step_spans.clear()
-        left = self.free
+        remaining = self.free
         if not self.augmenting.is_empty():
-            left = difference(left, self.augmenting)
-        kept = intersection(left, self.queued)
-        left = difference(left, kept) if kept.height else left
+            remaining = difference(remaining, self.augmenting)
+        queued = intersection(remaining, self.queued)
+        remaining = difference(remaining, queued) if queued.height else remaining
         blames: list[Blame] = []
         for cause in self.causes:
             host = intersection(cause.host, self.step_spans)
-            free = intersection(left, cause.alone)
-            left = difference(left, cause.alone)
+            free = intersection(remaining, cause.alone)
+            remaining = difference(remaining, cause.alone)
             blames.append(Blame(cause, host, free, length(intersection(host, self.uncovered))))
-        return blames, union(pl.concat([left, kept]))
+        return blames, union(pl.concat([remaining, queued]))

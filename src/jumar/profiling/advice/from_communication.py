@@ -12,7 +12,7 @@ from jumar.profiling.views.intervals import intersection, length
 from jumar.profiling.views.view import Impossible
 
 _MAX_LINES: Final = 3
-_LATE_NS: Final = 50_000
+_MIN_DELAY_NS: Final = 50_000
 
 
 def waiting(case: Case) -> Iterator[Claim]:
@@ -51,9 +51,9 @@ def waiting(case: Case) -> Iterator[Claim]:
         },
         spans=carved(shared, pl.col("share").fill_null(0.0)),
         evidence=(
-            *(_spent(row) for row in longest.head(_MAX_LINES).iter_rows(named=True)),
-            *_late(case),
-            *_meanwhile(case),
+            *(_time_split(row) for row in longest.head(_MAX_LINES).iter_rows(named=True)),
+            *_late_rank_lines(case),
+            *_host_lines(case),
         ),
     )
 
@@ -65,7 +65,7 @@ _PARTS: Final = {
 }
 
 
-def _spent(row: dict[str, object]) -> Text:
+def _time_split(row: dict[str, object]) -> Text:
     times = {
         part: ms(float(str(row[f"{name}_ns"])))
         for name, part in _PARTS.items()
@@ -80,18 +80,18 @@ def _spent(row: dict[str, object]) -> Text:
     )
 
 
-def _late(case: Case) -> Iterator[Text]:
+def _late_rank_lines(case: Case) -> Iterator[Text]:
     """Lines on the late rank of the longest collective, and on ranks missing from the profile."""
     if len(case.profile.ranks) < 2:
         return
     table = collectives(case.profile, case.options)
-    late = table.filter((pl.col("late_ns") > _LATE_NS) & (pl.col("rank") == case.rank))
+    late = table.filter((pl.col("late_ns") > _MIN_DELAY_NS) & (pl.col("rank") == case.rank))
     for row in late.head(1).iter_rows(named=True):
-        rank, name, did = row["late_rank"], row["name"], row["late_rank_did"]
-        by = ms(row["late_ns"])
+        rank, name, activity = row["late_rank"], row["name"], row["late_rank_did"]
+        delay = ms(row["late_ns"])
         yield Text(
-            en=f"rank {rank} entered {name} {by} after the first rank: {did}",
-            zh=f"卡 {rank} 比最早的卡晚 {by} 进入 {name}：{did}",
+            en=f"rank {rank} entered {name} {delay} after the first rank: {activity}",
+            zh=f"卡 {rank} 比最早的卡晚 {delay} 进入 {name}：{activity}",
         )
     links = case.profile.links
     ends = pl.concat([links["source"], links["destination"]]).drop_nulls().unique()
@@ -106,7 +106,7 @@ def _late(case: Case) -> Iterator[Text]:
         )
 
 
-def _meanwhile(case: Case) -> list[Text]:
+def _host_lines(case: Case) -> list[Text]:
     """Lines on what the host did during uncovered communication."""
     lines: list[Text] = []
     for cause in case.causes:

@@ -17,11 +17,11 @@ from jumar.profiling.advice.finding import (
     untranslated,
 )
 from jumar.profiling.showing import shown
-from jumar.profiling.views.alike import pipes_of
+from jumar.profiling.views.kinds import pipes_of
 
 _BUSY: Final = 0.8
 """A pipe that is busy for at least this share of the time limits an op, as in Ascend's tools."""
-_SHORTEST_NS: Final = 10_000
+_MIN_DURATION_NS: Final = 10_000
 """In shorter ops, the scalar unit is busy mainly with start-up, whatever the code."""
 _CORES: Final = ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV")
 _MAX_SHOWN: Final = 3
@@ -41,7 +41,7 @@ def scalar_bound(case: Case) -> Iterator[Claim]:
         return
     # A ratio above 1 comes from a broken counter.
     is_scalar_bound = (
-        (pl.col("duration_ns") >= _SHORTEST_NS)
+        (pl.col("duration_ns") >= _MIN_DURATION_NS)
         & pl.col("core").is_in(_CORES)
         & pl.col("scalar").is_between(_BUSY, 1)
         & pl.col("next").is_between(0, pl.col("scalar"), closed="left")

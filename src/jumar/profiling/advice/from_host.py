@@ -13,7 +13,7 @@ from jumar.profiling.views.intervals import difference, intersection, length, sp
 def _claims(case: Case, kind: str) -> Iterator[Claim]:
     """Claim the idle time of all causes of a kind."""
     for blame in case.blames[0]:
-        if blame.cause.kind == kind and (length(blame.free) or blame.beside_ns):
+        if blame.cause.kind == kind and (length(blame.free) or blame.overlap_ns):
             yield _claim(case, blame)
 
 
@@ -21,8 +21,8 @@ def _claim(case: Case, blame: Blame) -> Claim:
     cause, steps = blame.cause, case.steps
     blocked, free = ms(length(blame.host) / steps), ms(length(blame.free) / steps)
     evidence = [_gaps(case, blame.free) if cause.kind == "launching" else _calls(case, blame)]
-    if blame.beside_ns and cause.kind != "launching":
-        overlap = ms(blame.beside_ns / steps)
+    if blame.overlap_ns and cause.kind != "launching":
+        overlap = ms(blame.overlap_ns / steps)
         evidence.append(
             Text(
                 en=f"{overlap} of it overlaps uncovered communication and is counted there",
@@ -107,16 +107,16 @@ def slow_launches(case: Case) -> Iterator[Claim]:
 
 def memory_copies(case: Case) -> Iterator[Claim]:
     """Claim uncovered memory copies that no host call explains."""
-    left = intersection(case.blames[1], case.copying)
-    if length(left):
+    remaining = intersection(case.blames[1], case.copying)
+    if length(remaining):
         total = ms(length(intersection(case.copying, case.step_spans)) / case.steps)
-        uncovered = ms(length(left) / case.steps)
+        uncovered = ms(length(remaining) / case.steps)
         line = Text(
             en=f"{total} of memory copies per step, of which {uncovered} with the device otherwise "
             "idle",
             zh=f"每迭代内存拷贝 {total}，其中 {uncovered} 期间设备没有其他工作",
         )
-        yield Claim(values={"bare": uncovered}, spans=left, evidence=(line,))
+        yield Claim(values={"bare": uncovered}, spans=remaining, evidence=(line,))
 
 
 def waiting_ops(case: Case) -> Iterator[Claim]:
@@ -141,12 +141,12 @@ def waiting_ops(case: Case) -> Iterator[Claim]:
 
 def unexplained(case: Case) -> Iterator[Claim]:
     """Claim idle time that no cause explains."""
-    left = difference(difference(case.blames[1], case.copying), case.queued)
-    if length(left):
+    remaining = difference(difference(case.blames[1], case.copying), case.queued)
+    if length(remaining):
         yield Claim(
-            values={"free": ms(length(left) / case.steps), "record": _not_recorded(case)},
-            spans=left,
-            evidence=(_host_activity(case, left),),
+            values={"free": ms(length(remaining) / case.steps), "record": _not_recorded(case)},
+            spans=remaining,
+            evidence=(_host_activity(case, remaining),),
         )
 
 
@@ -167,12 +167,12 @@ def _not_recorded(case: Case) -> Text:
     return Text(en="", zh="")
 
 
-def _host_activity(case: Case, left: pl.DataFrame) -> Text:
+def _host_activity(case: Case, remaining: pl.DataFrame) -> Text:
     """A line on what the host did meanwhile, if recorded."""
     host = case.profile.host.filter(
         (pl.col("rank").fill_null(0) == case.rank) & ~pl.col("name").str.contains(STEP_MARK)
     )
-    covered = length(intersection(union(spans(host)), left))
+    covered = length(intersection(union(spans(host)), remaining))
     if covered:
         overlap = ms(covered / case.steps)
         return Text(

@@ -9,7 +9,7 @@ from jumar.ground.text import Text, counted
 from jumar.profiling.advice.finding import FINDINGS, Case, Claim, Finding, carved, ms, types_by_time
 from jumar.profiling.views.aicpu import ai_cpu
 from jumar.profiling.views.casts import is_cast, is_format_change
-from jumar.profiling.views.frequency import DROP, clocks
+from jumar.profiling.views.frequency import MIN_DROP, clocks
 from jumar.profiling.views.intervals import spans
 from jumar.profiling.views.op_costs import dtypes_of, family
 from jumar.profiling.views.roofline import limits, require_chip
@@ -21,7 +21,7 @@ _REACHABLE: Final = 0.7
 """Share of the chip's peak that a good kernel reaches, and up to which savings are counted."""
 
 _MAX_TYPES: Final = 5
-_WITH_LIMITS: Final = ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV", "CUDA")
+_CORES_WITH_RATES: Final = ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV", "CUDA")
 """Cores to which the chip table's rates apply; random number generators have others."""
 
 
@@ -110,15 +110,15 @@ def casts(case: Case) -> Iterator[Claim]:
 
 
 def wide_types(case: Case) -> Iterator[Claim]:
-    """Claim half of 32-bit matrix products and convolutions, except on CPUs."""
+    """Claim half the time of 32-bit matrix products and convolutions, except on CPUs."""
     if case.profile.kind == "cpu":
         return
     heavy = [kind for kind in case.kinds["type"].drop_nulls().unique() if family(str(kind))]
     types = [str(text) for text in case.kinds["input_types"].drop_nulls().unique()]
-    single = [text for text in types if _is_single(text.split(";"))]
+    single_types = [text for text in types if _is_single(text.split(";"))]
     kinds = case.kinds.filter(
         pl.col("type").is_in(heavy)
-        & pl.col("input_types").is_in(single)
+        & pl.col("input_types").is_in(single_types)
         & pl.col("core").ne_missing("AI_CPU")
     )
     if kinds.height:
@@ -152,7 +152,7 @@ def low_clock(case: Case) -> Iterator[Claim]:
             right_on="time_ns",
         )
         .with_columns(pl.col("mhz").fill_null(full))
-        .filter(pl.col("mhz") < full * (1 - DROP))
+        .filter(pl.col("mhz") < full * (1 - MIN_DROP))
     )
     if ops.is_empty():
         return
@@ -162,8 +162,8 @@ def low_clock(case: Case) -> Iterator[Claim]:
         spans=carved(ops, 1 - pl.col("mhz") / full),
         evidence=(
             Text(
-                en=f"{counted(count, 'op')} per step ran below {1 - DROP:.0%} of it",
-                zh=f"每迭代有 {count:g} 个算子在低于满频 {1 - DROP:.0%} 的频率下执行",
+                en=f"{counted(count, 'op')} per step ran below {1 - MIN_DROP:.0%} of it",
+                zh=f"每迭代有 {count:g} 个算子在低于满频 {1 - MIN_DROP:.0%} 的频率下执行",
             ),
         ),
     )
@@ -180,7 +180,7 @@ def head_room(case: Case) -> Iterator[Claim]:
     limit = limit.select("same", "bound", shortest_ns.alias("least_ns")).drop_nulls("least_ns")
     kinds = case.kinds.join(limit, on="same")
     changes = is_cast(kinds) | is_format_change(kinds)
-    kinds = kinds.filter(~changes & pl.col("core").is_in(_WITH_LIMITS))
+    kinds = kinds.filter(~changes & pl.col("core").is_in(_CORES_WITH_RATES))
     room = pl.col("duration_ns") - pl.col("least_ns")
     ops = (
         case.ops.join(kinds.select("kind", "least_ns"), on="kind")
@@ -230,7 +230,7 @@ def _change(kinds: pl.DataFrame, bound: str) -> Text:
     row = kinds.sort("duration_ns", "kind").row(-1, named=True)
     if family(str(row["type"])) == "attention":
         return _FOR_ATTENTION
-    if bound == "memory" and _is_wide(dtypes_of(row["input_types"])):
+    if bound == "memory" and not _WIDE.isdisjoint(dtypes_of(row["input_types"])):
         return _NARROWER
     shapes = [shape for shape in shapes_of(row["input_shapes"]) if len(shape) > 1][:2]
     if bound == "cube" and any(size % _BLOCK_SIZE for shape in shapes for size in shape[-2:]):
@@ -242,9 +242,7 @@ _BLOCK_SIZE: Final = 16
 """Size of the blocks that matrix units multiply."""
 
 
-def _is_wide(types: list[str]) -> bool:
-    return bool({"FLOAT", "FLOAT32", "DOUBLE"} & set(types))
-
+_WIDE: Final = frozenset({"FLOAT", "FLOAT32", "DOUBLE"})
 
 _FOR_ATTENTION: Final = Text(
     en="Check layout, head size and mask: pass a causal mask as a flag instead of a tensor, avoid "

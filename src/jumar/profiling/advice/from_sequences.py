@@ -69,13 +69,9 @@ class _Fused(NamedTuple):
     """Letters of ops in the sequence that are not replaced."""
 
 
-def _one_shape(ops: Sequence[_Op], shape: Shape) -> bool:
-    """Whether the largest input of every op has this shape."""
-    return bool(shape) and all(op.largest == shape for op in ops)
-
-
 def _is_gelu(ops: Sequence[_Op]) -> bool:
-    return _one_shape(ops, ops[0].largest)
+    """Whether the largest inputs of all ops have the same shape."""
+    return bool(ops[0].largest) and all(op.largest == ops[0].largest for op in ops)
 
 
 def _is_rms_norm(ops: Sequence[_Op]) -> bool:
@@ -107,7 +103,9 @@ def _is_swiglu(ops: Sequence[_Op]) -> bool:
     if len(half_shape) < 2 or ops[-1].inputs != [half_shape, half_shape]:
         return False
     outputs = [shape for op in ops[1:-1] for shape in op.outputs]
-    return all(_alike(shape, half_shape) for shape in outputs) and len(outputs) == len(ops) - 2
+    return (
+        all(_may_be_view(shape, half_shape) for shape in outputs) and len(outputs) == len(ops) - 2
+    )
 
 
 def _is_rotary(ops: Sequence[_Op]) -> bool:
@@ -135,15 +133,15 @@ def _is_attention(ops: Sequence[_Op]) -> bool:
     return (
         len(scores) > 2
         and len(first.outputs) == 1
-        and _alike(first.outputs[0], scores)
-        and all(_alike(op.largest, scores) for op in ops[1:-1])
-        and any(_alike(shape, scores) for shape in last.inputs[:1])
+        and _may_be_view(first.outputs[0], scores)
+        and all(_may_be_view(op.largest, scores) for op in ops[1:-1])
+        and any(_may_be_view(shape, scores) for shape in last.inputs[:1])
     )
 
 
-def _alike(one: Shape, other: Shape) -> bool:
+def _may_be_view(first: Shape, second: Shape) -> bool:
     """Whether a tensor may be a view of another: equal element count and row length."""
-    return bool(one and other) and volume(one) == volume(other) and one[-1] == other[-1]
+    return bool(first and second) and volume(first) == volume(second) and first[-1] == second[-1]
 
 
 _FUSED: Final = (
@@ -194,7 +192,8 @@ def fusible_sequences(case: Case) -> Iterator[Claim]:
         matches = [rows for rows in _matches(fused, ops, line) if claimed_rows.isdisjoint(rows)]
         if matches:
             claimed_rows.update(row for rows in matches for row in rows)
-            yield _claim(case, fused, ops, [_small(fused, line, rows) for rows in matches])
+            replaced = [[row for row in rows if line[row] not in fused.kept] for rows in matches]
+            yield _claim(case, fused, ops, replaced)
 
 
 def _streams(ops: pl.DataFrame) -> Iterator[tuple[int, int]]:
@@ -224,11 +223,6 @@ def _matches(fused: _Fused, ops: pl.DataFrame, line: str) -> Iterator[range]:
             if fits and fused.confirms(parts[: stop - rows.start]):
                 yield range(rows.start, stop)
                 break
-
-
-def _small(fused: _Fused, line: str, rows: range) -> list[int]:
-    """The rows of a match that would be replaced."""
-    return [row for row in rows if line[row] not in fused.kept]
 
 
 def _claim(case: Case, fused: _Fused, ops: pl.DataFrame, sequences: Sequence[list[int]]) -> Claim:

@@ -39,7 +39,7 @@ class Measured:
         return self.value is not None and self.value <= self.limit
 
 
-_TIMED: Final = ("kernel_details", "op_summary", "task_time", "kineto", "trace", "hccl_trace")
+_TIMED_KINDS: Final = ("kernel_details", "op_summary", "task_time", "kineto", "trace", "hccl_trace")
 """Kinds of files with ops or step marks."""
 _WITHOUT_BREAK: Final = "the end: the last line has no line break"
 """Not a sign of truncation: files saved by an editor may lack the last line break too."""
@@ -50,7 +50,7 @@ def _require_whole_steps(profile: Profile) -> None:
     kinds = dict(profile.files)
     for gap in profile.missing:
         is_truncated = gap.what.startswith("the end:") and not gap.what.startswith(_WITHOUT_BREAK)
-        if is_truncated and kinds.get(gap.file) in _TIMED:
+        if is_truncated and kinds.get(gap.file) in _TIMED_KINDS:
             raise Impossible(f"all of {gap.file}")
         if "gate" in gap.needed_for:
             mixed = "ranks" in gap.needed_for
@@ -80,13 +80,10 @@ def _share(
     return 100 * float(part) / max(float(ops["duration_ns"].sum()), 1.0)
 
 
-def _on_ai_cpu(_: pl.DataFrame) -> pl.Expr:
-    return pl.col("core").eq_missing("AI_CPU")
-
-
 def aicpu_share(profile: Profile) -> float:
     """Percentage of compute time on the AI CPU."""
-    return _share(profile, _on_ai_cpu, "core", "the core of each op")
+    on_ai_cpu = pl.col("core").eq_missing("AI_CPU")
+    return _share(profile, lambda _: on_ai_cpu, "core", "the core of each op")
 
 
 def cast_share(profile: Profile) -> float:
@@ -99,7 +96,7 @@ def format_share(profile: Profile) -> float:
     return _share(profile, is_format_change, "type", "the type of each op")
 
 
-def _of_step(profile: Profile, column: str) -> float:
+def _share_of_step(profile: Profile, column: str) -> float:
     if profile.ops["start_ns"].null_count() == profile.ops.height:
         raise Impossible("ops with start times")
     _require_whole_steps(profile)
@@ -112,12 +109,12 @@ def free_share(profile: Profile) -> float:
     """Percentage of step time in which the device is idle."""
     if profile.kind == "cpu":
         raise Impossible("ops on a device separate from the host")
-    return _of_step(profile, "free_ns")
+    return _share_of_step(profile, "free_ns")
 
 
 def uncovered_share(profile: Profile) -> float:
     """Percentage of step time in uncovered communication."""
-    return _of_step(profile, "communication_not_overlapped_ns")
+    return _share_of_step(profile, "communication_not_overlapped_ns")
 
 
 def rank_spread(profile: Profile) -> float:

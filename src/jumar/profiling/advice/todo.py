@@ -39,7 +39,7 @@ class Advice:
 
     finding: Finding
     claim: Claim
-    win_ns: float
+    saving_ns: float
     step_ns: float
     longest: pl.DataFrame = field(repr=False)
     count: int
@@ -54,10 +54,7 @@ def todo(profile: Profile, options: Options | None = None) -> list[Advice]:
     if profile.ops["start_ns"].null_count() == profile.ops.height:
         raise Impossible("ops with start times")
     # The page needs it twice: for the list, and for the intervals on the timeline.
-    memo = f"to-do {options!r}"
-    if memo not in profile.memo:
-        profile.memo[memo] = _ranked(profile, options)
-    return profile.memo[memo]
+    return profile.cached(f"to-do {options!r}", lambda: _ranked(profile, options))
 
 
 def _ranked(profile: Profile, options: Options) -> list[Advice]:
@@ -70,16 +67,16 @@ def _ranked(profile: Profile, options: Options) -> list[Advice]:
             finding=finding,
             # The spans of all entries would be as large as the profile.
             claim=replace(claim, spans=claim.spans.clear()),
-            win_ns=win / case.steps,
+            saving_ns=saving / case.steps,
             step_ns=case.step_ns,
             longest=_longest(claim.spans.filter(pl.col("rank") == case.rank)),
             count=claim.spans.height,
         )
-        for (finding, claim), win in zip(claimed, savings, strict=True)
-        if win / case.steps >= MIN_SHARE * case.step_ns
+        for (finding, claim), saving in zip(claimed, savings, strict=True)
+        if saving / case.steps >= MIN_SHARE * case.step_ns
         or claim.host_ns / case.steps >= _BLOCKING_SHARE * case.step_ns
     ]
-    return sorted(rows, key=lambda row: -row.win_ns)
+    return sorted(rows, key=lambda row: -row.saving_ns)
 
 
 def _longest(spans: pl.DataFrame) -> pl.DataFrame:
@@ -125,7 +122,7 @@ def step_summary(profile: Profile, options: Options) -> str:
     """A line with the rank and the steps that the to-do list covers."""
     case = Case(profile, options)
     step = f"{case.step_ns / 1e6:.3f} ms"
-    several = len(profile.ranks) > 1
+    has_ranks = len(profile.ranks) > 1
     steps = "1 step" if case.steps == 1 else f"average of {case.steps} steady steps"
     zh_steps = f"{case.steps} 个稳定迭代{'的平均值' if case.steps > 1 else ''}"
     if not has_steps(profile):
@@ -134,9 +131,9 @@ def step_summary(profile: Profile, options: Options) -> str:
             "未标出迭代，全部视为一个",
         )
     return Text(
-        en=f"{f'rank {case.rank}, the slowest: ' if several else ''}{step} per step ({steps}); "
+        en=f"{f'rank {case.rank}, the slowest: ' if has_ranks else ''}{step} per step ({steps}); "
         "savings are upper limits, and no time is counted twice",
-        zh=f"{f'卡 {case.rank}（最慢）：' if several else ''}每迭代 {step}"
+        zh=f"{f'卡 {case.rank}（最慢）：' if has_ranks else ''}每迭代 {step}"
         f"（{zh_steps}）；收益为上限，每个时刻只计一次",
     ).in_language(options.language)
 
@@ -161,8 +158,8 @@ def todo_table(profile: Profile, options: Options | None = None) -> pl.DataFrame
     return pl.DataFrame(
         [
             {
-                "win_ms": round(row.win_ns / 1e6, 3),
-                "share_%": round(100 * row.win_ns / max(row.step_ns, 1), 2),
+                "win_ms": round(row.saving_ns / 1e6, 3),
+                "share_%": round(100 * row.saving_ns / max(row.step_ns, 1), 2),
                 "what": row.finding.what.filled(**row.claim.values).in_language(options.language),
                 "evidence": [line.in_language(options.language) for line in row.claim.evidence],
                 "change": row.finding.change.filled(**row.claim.values).in_language(

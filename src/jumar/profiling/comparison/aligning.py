@@ -184,7 +184,7 @@ def _equal_pairs(before: _Integers, after: _Integers) -> tuple[_Integers, _Integ
 
 
 def _token_runs(tokens: _Integers) -> tuple[_Integers, _Integers, _Integers, _Integers]:
-    """The order by token, and each distinct token's first index in it, its count, and itself."""
+    """The order that sorts tokens; per distinct token, its first index, its count, and itself."""
     order = np.argsort(tokens, kind="stable")
     ordered = tokens[order]
     first = np.flatnonzero(

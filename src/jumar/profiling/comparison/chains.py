@@ -76,7 +76,7 @@ class _ChainLink(NamedTuple):
 
 
 class _TensorUse(NamedTuple):
-    """How an op uses tensors that are cast or change their format.
+    """An op's use of tensors that are cast or change their format.
 
     A cast or format change has a `conversion`; other ops have `inputs` and `outputs`.
     """
@@ -120,7 +120,7 @@ def _texts(profile: PreparedProfile, first: Tensor, chain: tuple[int, ...]) -> t
 
 
 def _tensor_uses(profile: PreparedProfile) -> list[_TensorUse | None]:
-    """How each distinct op uses converted tensors; None if it uses none, like most ops."""
+    """Each distinct op's use of converted tensors; None if it uses none, like most ops."""
     conversions = [
         input_and_output(op) if op.kind in ("cast", "format") else None for op in profile.ops
     ]

@@ -31,14 +31,14 @@ class Edit:
 
     Args:
         name: The op as named in the list.
-        to: The list to add it to.
+        target_list: The list to add it to.
         own_ns: How much longer the op itself takes in 16 bits, over all compared steps; negative
             if it is faster, 0 if it stayed in 32 bits.
         casts_ns: The time of the casts that would be removed.
     """
 
     name: str
-    to: ListName
+    target_list: ListName
     own_ns: int
     casts_ns: int
 
@@ -52,7 +52,7 @@ class Edit:
         own_ms, casts_ms = (
             f"{abs(length) / steps / 1e6:.3f}" for length in (self.own_ns, self.casts_ns)
         )
-        if self.to == "white-list":
+        if self.target_list == "white-list":
             return Text(
                 en=f"it stays in 32 bits between casts of {casts_ms} ms per step",
                 zh=f"它保持 32 位，前后的类型转换每迭代耗时 {casts_ms} ms",
@@ -93,7 +93,7 @@ def propose(
     casts = _casts(comparison, name_of)
     delta_by_name: defaultdict[str, int] = defaultdict(int)
     for row in comparison.changes.filter(part="dtype").iter_rows(named=True):
-        name = name_of(_type_after(str(row["type"])))
+        name = name_of(str(row["type"]).rpartition(" → ")[2])
         if name and is_32_bit(str(row["before"])) and has_16_bit(str(row["after"])):
             delta_by_name[name] += int(row["delta_ns"])
     names = sorted({name for cast in casts for name in (cast.producer, cast.consumer) if name})
@@ -117,25 +117,21 @@ def propose(
         }
 
 
-def _type_after(kind: str) -> str:
-    return kind.rpartition(" → ")[2]
-
-
 def _would_be_removed(cast: _CastBetween, edit: Edit) -> bool:
     """Whether an edit would remove a cast."""
-    if edit.to == "black-list":
+    if edit.target_list == "black-list":
         return edit.name == (cast.consumer if cast.is_downcast else cast.producer)
     return edit.name == (cast.producer if cast.is_downcast else cast.consumer)
 
 
 def _black_list_edit(name: str, delta_ns: int, casts: Mapping[_CastBetween, int]) -> Edit:
-    edit = Edit(name=name, to="black-list", own_ns=delta_ns, casts_ns=0)
+    edit = Edit(name=name, target_list="black-list", own_ns=delta_ns, casts_ns=0)
     cost = sum(own_ns for cast, own_ns in casts.items() if _would_be_removed(cast, edit))
     return replace(edit, casts_ns=cost)
 
 
 def _white_list_edit(name: str, casts: Mapping[_CastBetween, int]) -> Edit:
-    edit = Edit(name=name, to="white-list", own_ns=0, casts_ns=0)
+    edit = Edit(name=name, target_list="white-list", own_ns=0, casts_ns=0)
     own_casts = [
         (cast.is_downcast, own_ns)
         for cast, own_ns in casts.items()
@@ -148,7 +144,7 @@ def _white_list_edit(name: str, casts: Mapping[_CastBetween, int]) -> Edit:
 
 @dataclass(frozen=True, kw_only=True)
 class _TensorUse:
-    """How an op uses cast tensors; `name` is its name in the lists."""
+    """An op's use of cast tensors; `name` is the op's name in the lists."""
 
     cast: tuple[Tensor, Tensor] | None
     is_compute: bool
@@ -252,5 +248,5 @@ def as_mixlist(edits: Sequence[Edit]) -> str:
     """The edits as the content of a file for `precision.modify_mixlist`, in CANN's format."""
     lists: dict[ListName, dict[str, list[str]]] = {}
     for edit in edits:
-        lists.setdefault(edit.to, {"to-add": []})["to-add"].append(edit.name)
+        lists.setdefault(edit.target_list, {"to-add": []})["to-add"].append(edit.name)
     return json.dumps(lists, indent=2, ensure_ascii=False) + "\n"

@@ -299,15 +299,15 @@ def _split_at_steps(
     return ops[row][kept], window[kept], cut_low[kept], cut_high[kept]
 
 
-def _covered_before(busy: tuple[Integers, Integers], moments: Integers) -> Integers:
-    """The part of the time before each moment that the disjoint intervals cover."""
+def _covered_before(busy: tuple[Integers, Integers], times: Integers) -> Integers:
+    """The total length of the disjoint intervals before each time."""
     low, high = busy
     if not len(low):
-        return np.zeros(len(moments), np.int64)
+        return np.zeros(len(times), np.int64)
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(high - low)])
-    at = np.searchsorted(low, moments, side="right")
-    inside = np.where(at > 0, np.minimum(moments, high[at - 1]) - low[at - 1], 0)
-    return np.where(at > 0, before[at - 1] + inside, 0)
+    index = np.searchsorted(low, times, side="right")
+    inside = np.where(index > 0, np.minimum(times, high[index - 1]) - low[index - 1], 0)
+    return np.where(index > 0, before[index - 1] + inside, 0)
 
 
 def _union(
@@ -324,8 +324,8 @@ def _union(
         return low, high
     ends_so_far = np.maximum.accumulate(high)
     is_first = np.concatenate([[True], low[1:] > ends_so_far[:-1]])
-    at = np.flatnonzero(is_first)
-    return low[at], np.concatenate([ends_so_far[at[1:] - 1], ends_so_far[-1:]])
+    starts = np.flatnonzero(is_first)
+    return low[starts], np.concatenate([ends_so_far[starts[1:] - 1], ends_so_far[-1:]])
 
 
 def _waits(

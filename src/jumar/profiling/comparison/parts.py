@@ -81,7 +81,7 @@ class Comparison:
 
     @property
     def delta_ns(self) -> int:
-        """How much longer the compared steps of the second profile take in total."""
+        """The change of the total duration from the first profile to the second."""
         return self.after_ns - self.before_ns
 
     @property

@@ -174,7 +174,12 @@ def _precision(comparison: Comparison, options: Options) -> Iterator[Listing]:
 def edit_table(comparison: Comparison, edits: Sequence[Edit], language: Language) -> Listing:
     """The table of proposed edits of modify_mixlist."""
     rows = [
-        (edit.gain_ns, edit.name, edit.to, edit.reason(comparison.steps).in_language(language))
+        (
+            edit.gain_ns,
+            edit.name,
+            edit.target_list,
+            edit.reason(comparison.steps).in_language(language),
+        )
         for edit in edits
     ]
     schema = {"gain_ns": pl.Int64(), **dict.fromkeys(("name", "to", "why"), pl.String())}

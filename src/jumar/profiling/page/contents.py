@@ -30,7 +30,7 @@ PART_COLUMNS: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class StepBar:
-    """One step; a segment is a name, start and width in percent of the longest step, and ms."""
+    """A bar of a step; each segment is a name, start and width in %, and a time in ms."""
 
     name: str
     total: str

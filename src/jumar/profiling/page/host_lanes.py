@@ -5,7 +5,7 @@ from typing import Any, Final
 import polars as pl
 
 from jumar.ground.text import Language
-from jumar.profiling.page.levels import pack_level, zoom_levels
+from jumar.profiling.page.levels import detail_level, zoom_levels
 from jumar.profiling.page.nesting import call_tree, with_depths
 from jumar.profiling.page.time_range import TimeRange
 from jumar.profiling.profile import Profile
@@ -138,11 +138,4 @@ def _detail_level(
     """A level with every call of the detailed step, unless the other levels have all calls."""
     if detail is None or levels[-1]["width"] == 0:
         return []
-    low, high = detail
-    in_step = boxes.filter((pl.col("start") < high) & (pl.col("end") > low)).sort("start")
-    if in_step.height > _MAX_IN_DETAIL:
-        high = int(in_step["start"][_MAX_IN_DETAIL])
-        in_step = in_step.head(_MAX_IN_DETAIL)
-    level = in_step.sort("lane", "start", maintain_order=True)
-    level = level.with_columns(pl.lit(1, pl.Int64).alias("count"))
-    return [pack_level(level, width=0, lanes=lanes) | {"from": low, "to": high}]
+    return [detail_level(boxes, *detail, lanes=lanes, max_boxes=_MAX_IN_DETAIL)]

@@ -38,6 +38,20 @@ def pack_level(level: pl.DataFrame, *, width: int, lanes: int) -> dict[str, Any]
     return {"width": width, "lanes": lane_data}
 
 
+def detail_level(
+    boxes: pl.DataFrame, low: int, high: int, *, lanes: int, max_boxes: int
+) -> dict[str, Any]:
+    """A level with every box of a time range; beyond `max_boxes`, the range ends earlier."""
+    inside = boxes.filter((pl.col("start") < high) & (pl.col("end") > low))
+    inside = inside.sort("start", maintain_order=True)
+    if inside.height > max_boxes:
+        high = int(inside["start"][max_boxes])
+    level = inside.head(max_boxes).sort("lane", "start", maintain_order=True)
+    level = level.with_columns(pl.lit(1, pl.Int64).alias("count"))
+    packed = pack_level(level, width=0, lanes=lanes)
+    return packed | {"from": low, "to": high}
+
+
 def _merged(boxes: pl.DataFrame, width: int) -> pl.DataFrame:
     """The boxes of a level, with those shorter than `width` merged.
 

@@ -6,7 +6,7 @@ import polars as pl
 
 from jumar.ground.text import Language
 from jumar.profiling.page.host_lanes import host_lanes
-from jumar.profiling.page.levels import pack_level, zoom_levels
+from jumar.profiling.page.levels import detail_level, zoom_levels
 from jumar.profiling.page.memory_curve import memory_curves
 from jumar.profiling.page.op_groups import OpGroups
 from jumar.profiling.page.time_range import TimeRange
@@ -112,7 +112,7 @@ def _lane_name(row: dict[str, Any], profile: Profile, language: Language) -> str
 def _detail_level(
     boxes: pl.DataFrame, windows: pl.DataFrame, origin: int, lanes: pl.DataFrame
 ) -> list[dict[str, Any]]:
-    """A level with every op of a steady step, if the others lack some; `boxes` must be sorted."""
+    """A level with every op of a steady step, unless the other levels have all ops."""
     steps = steady(windows)
     if boxes.height <= MAX_BOXES // 3 or steps.is_empty():
         return []
@@ -120,12 +120,4 @@ def _detail_level(
     middle = sorted(range(len(durations)), key=durations.__getitem__)[len(durations) // 2]
     low = int(steps["begin_ns"][middle]) - origin
     high = int(steps["end_ns"][middle]) - origin
-    in_step = boxes.filter((pl.col("start") < high) & (pl.col("end") > low))
-    if in_step.height > MAX_IN_DETAIL:
-        # Cut at the same time on all lanes.
-        high = int(in_step["start"][MAX_IN_DETAIL])
-        in_step = in_step.head(MAX_IN_DETAIL)
-    level = in_step.sort("lane", "start", maintain_order=True).with_columns(
-        pl.lit(1, pl.Int64).alias("count")
-    )
-    return [pack_level(level, width=0, lanes=lanes.height) | {"from": low, "to": high}]
+    return [detail_level(boxes, low, high, lanes=lanes.height, max_boxes=MAX_IN_DETAIL)]

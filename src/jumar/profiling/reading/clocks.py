@@ -90,7 +90,7 @@ def _starts_within(table: pl.DataFrame, ops: pl.DataFrame) -> bool:
     return extent is not None and bool(table["start_ns"].is_between(*extent).any())
 
 
-_SAME_NS = 1_000
+_MAX_ROUNDING_NS = 1_000
 """Maximum rounding difference between the times of an op in two files."""
 
 
@@ -114,7 +114,7 @@ def _clock_offset(ops: pl.DataFrame, content: FileContent) -> int | None:
     max_deviation = (offsets - offset).abs().max()
     if not isinstance(max_difference, int) or not isinstance(max_deviation, int):
         return None
-    return offset if max(max_difference, max_deviation) <= _SAME_NS else None
+    return offset if max(max_difference, max_deviation) <= _MAX_ROUNDING_NS else None
 
 
 def _extent(table: pl.DataFrame, end: pl.Expr) -> tuple[int, int] | None:

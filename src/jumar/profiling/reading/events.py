@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final
 from jumar.profiling.reading.files.opening import HEAD, encoding_of, opened
 
 CHUNK: Final = 1 << 20
-LARGEST_VALUE: Final = 32 << 20
+MAX_VALUE_LENGTH: Final = 32 << 20
 """Maximum characters of an event or other value; real events with stacks have some 10,000."""
 
 _LONE_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
@@ -80,8 +80,8 @@ class _Window:
         """Read the next chunk if the value may continue in it; otherwise it is malformed."""
         if not unfinished and error_position < len(self.text) - 32:
             raise BrokenJson("not valid JSON")
-        if len(self.text) - self.position > LARGEST_VALUE:
-            raise BrokenJson(f"one value is longer than {LARGEST_VALUE >> 20} MiB")
+        if len(self.text) - self.position > MAX_VALUE_LENGTH:
+            raise BrokenJson(f"one value is longer than {MAX_VALUE_LENGTH >> 20} MiB")
         if not self.fill():
             raise BrokenJson("truncated")
 
@@ -142,12 +142,12 @@ class EventReader:
                 self.other_values[name] = window.value()
 
 
-def load_json(path: Path, largest: int = LARGEST_VALUE) -> Any:
+def load_json(path: Path, max_length: int = MAX_VALUE_LENGTH) -> Any:
     """The value of a JSON file of limited size; decimal numbers remain text."""
     with opened(path) as file:
-        content = file.read(4 * largest + 1)
-    if len(content) > 4 * largest:
-        raise BrokenJson(f"larger than {4 * largest >> 20} MiB")
+        content = file.read(4 * max_length + 1)
+    if len(content) > 4 * max_length:
+        raise BrokenJson(f"larger than {4 * max_length >> 20} MiB")
     text = content.decode(encoding_of(content[:HEAD]), "replace").lstrip("\ufeff")
     try:
         value = json.loads(text, strict=False, parse_float=str)

@@ -23,7 +23,7 @@ from jumar.profiling.reading.overlap import SAME_OP, notes_on_overlap
 from jumar.profiling.reading.traces.kineto import NOT_READ
 from jumar.profiling.reading.traces.nesting import launched_before_recording, step_at
 
-_OPS_FROM: Final = (
+_OP_SOURCES: Final = (
     "kernel_details",
     "op_summary",
     "sqlite",
@@ -35,8 +35,8 @@ _OPS_FROM: Final = (
 )
 """Kinds of files with op rows, those with the most columns first; all describe the same ops."""
 
-_HOST_FROM: Final = ("sqlite", "kineto", "trace")
-_STEPS_FROM: Final = (
+_HOST_SOURCES: Final = ("sqlite", "kineto", "trace")
+_STEP_SOURCES: Final = (
     "step_trace_time",
     "cluster_step_trace_time",
     "sqlite",
@@ -166,13 +166,13 @@ def _capture_tables(
     """The tables of one capture, and notes on contradictions among them."""
     result: dict[str, pl.DataFrame] = {}
     clock_notes: list[Missing] = []
-    ops = _best_source([(content.kind, content.ops) for content in contents], _OPS_FROM)
+    ops = _best_source([(content.kind, content.ops) for content in contents], _OP_SOURCES)
     lag_ns, mixed_tables = 0, list[Missing]()
     if ops:
-        result["ops"] = on_device_clock(_without_repeats(ops), contents)
+        result["ops"] = on_device_clock(_without_duplicates(ops), contents)
         mixed_tables = notes_on_overlap(contents)
     steps = _best_source(
-        [(_step_source(content), content.steps) for content in contents], _STEPS_FROM
+        [(_step_source(content), content.steps) for content in contents], _STEP_SOURCES
     )
     if steps:
         result["steps"] = _with_bounds(
@@ -186,7 +186,7 @@ def _capture_tables(
         result["ops"] = _with_shapes(_with_launches(result["ops"], contents, lag_ns), contents)
     if "ops" in result and "steps" in result:
         result["ops"] = _with_steps(result["ops"], result["steps"])
-    host = _best_source([(content.kind, content.host) for content in contents], _HOST_FROM)
+    host = _best_source([(content.kind, content.host) for content in contents], _HOST_SOURCES)
     if host:
         result["host"] = (
             pl.concat(host, how="diagonal_relaxed").unique(maintain_order=True)
@@ -257,7 +257,7 @@ def _best_source(
     return next((by_kind[kind] for kind in order if kind in by_kind), [])
 
 
-def _without_repeats(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
+def _without_duplicates(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """The op rows of all tables without duplicates, since files of iterations share rows."""
     if len(tables) == 1:
         return tables[0]
@@ -367,7 +367,10 @@ def _in_schema(tables: Sequence[pl.DataFrame], schema: Mapping[str, pl.DataType]
 
 def _device_kind(contents: Sequence[FileContent]) -> DeviceKind:
     """The kind of device the ops ran on."""
-    return next((content.device for content in contents if content.device is not None), "npu")
+    for content in contents:
+        if content.device is not None:
+            return content.device
+    return "npu"
 
 
 def _producer(contents: Sequence[FileContent]) -> str:

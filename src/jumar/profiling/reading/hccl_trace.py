@@ -90,7 +90,7 @@ def _ops(collectives: pl.DataFrame) -> pl.DataFrame:
 
 
 def _spent_times(tasks: Sequence[tuple[Mapping[str, Any], Span]], span: Span) -> dict[str, int]:
-    """How a collective's time is spent: on transfers, else waiting on any plane, else idle."""
+    """Split a collective's time into transfers, waits without transfers, and idle time."""
     transfers = [span for event, span in tasks if _bytes(event)]
     waits = [span for event, span in tasks if event.get("name") == _WAIT]
     transit = _covered_ns(transfers, span)

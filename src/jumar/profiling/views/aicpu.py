@@ -19,7 +19,7 @@ from jumar.profiling.profile import Profile
 from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View
 
 _WIDE = r"\b(DOUBLE|FLOAT64|COMPLEX64|COMPLEX128)\b"
-_BY = ("type", "input_types", "output_types")
+_GROUP_COLUMNS = ("type", "input_types", "output_types")
 _LONG = r"\b(INT64|UINT64|UINT32)\b"
 
 _MASK = Text(
@@ -92,14 +92,14 @@ def ai_cpu(profile: Profile, options: Options) -> pl.DataFrame:
     why, instead = _advice(options.language)
     return (
         profile.ops.filter(pl.col("core") == "AI_CPU")
-        .group_by(_BY)
+        .group_by(_GROUP_COLUMNS)
         .agg(
             pl.len().alias("count"),
             pl.col("duration_ns").sum().alias("total_ns"),
             pl.col("duration_ns").max().alias("max_ns"),
         )
         .with_columns(why.alias("reason"), instead.alias("use_instead"))
-        .sort("total_ns", *_BY, descending=[True, False, False, False])
+        .sort("total_ns", *_GROUP_COLUMNS, descending=[True, False, False, False])
     )
 
 

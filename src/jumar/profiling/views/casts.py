@@ -17,7 +17,7 @@ from jumar.profiling.columns import (
     column,
 )
 from jumar.profiling.profile import COMMUNICATION, Profile
-from jumar.profiling.views.alike import kinds
+from jumar.profiling.views.kinds import kinds
 from jumar.profiling.views.view import LEVEL_1, VIEWS, Options, View, require
 from jumar.profiling.views.windows import MEMORY_COPIES, computes
 
@@ -35,7 +35,7 @@ FORMATS: Final = (
     "asstrided",
 )
 
-_BY: Final = ("type", "input_types", "output_types", "input_formats", "output_formats")
+_GROUP_COLUMNS: Final = ("type", "input_types", "output_types", "input_formats", "output_formats")
 
 
 def _of_types(ops: pl.DataFrame, lower_types: tuple[str, ...]) -> pl.Expr:
@@ -79,9 +79,14 @@ def cast_share(profile: Profile, _: Options) -> pl.DataFrame:
     what = pl.when(is_cast(ops)).then(pl.lit("cast")).otherwise(pl.lit("format change"))
     return (
         ops.filter(is_cast(ops) | is_format_change(ops))
-        .group_by(what.alias("what"), *_BY)
+        .group_by(what.alias("what"), *_GROUP_COLUMNS)
         .agg(pl.col("count").sum(), pl.col("total_ns").sum())
-        .sort("total_ns", "what", *_BY, descending=[True] + [False] * (len(_BY) + 1))
+        .sort(
+            "total_ns",
+            "what",
+            *_GROUP_COLUMNS,
+            descending=[True] + [False] * (len(_GROUP_COLUMNS) + 1),
+        )
         .with_columns(
             (pl.col("total_ns") * 100 / max(int(total or 0), 1)).round(2).alias("share_%")
         )

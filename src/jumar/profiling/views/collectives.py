@@ -46,8 +46,8 @@ def collective_rows(profile: Profile, *, uncovered: bool = True) -> pl.DataFrame
     # Names repeat outside numbered steps; the n-th occurrences of all ranks belong together.
     occurrence = pl.int_range(pl.len()).over("rank", *_KEY)
     shortest = pl.col("elapse_ns").min().over(*_KEY, "turn")
-    several = pl.col("rank").n_unique().over(*_KEY, "turn") > 1
-    wait = pl.when(several & pl.col("transit_ns").is_null()).then(pl.col("elapse_ns") - shortest)
+    has_ranks = pl.col("rank").n_unique().over(*_KEY, "turn") > 1
+    wait = pl.when(has_ranks & pl.col("transit_ns").is_null()).then(pl.col("elapse_ns") - shortest)
     rows = rows.with_columns(occurrence.alias("turn")).with_columns(
         pl.coalesce("wait_ns", wait).alias("wait_ns")
     )
@@ -65,7 +65,7 @@ _SPLIT = ("transit", "wait", "synchronization", "idle")
 
 
 def _uncovered(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
-    """How much of each collective is not covered by computation."""
+    """The time of each collective that computation does not cover."""
     collective_spans = spans(rows, duration="elapse_ns").unique()
     pieces = segments({"own": collective_spans, "compute": computing_spans(profile)})
     uncovered = pieces.filter((pl.col("own") > 0) & (pl.col("compute") <= 0)).select(list(SPAN))
@@ -113,27 +113,27 @@ def collectives(profile: Profile, options: Options) -> pl.DataFrame:
     by_start = pl.col("elapse_ns").sort_by("start_ns", "rank")
     waited = by_start.first().over(*over) - by_start.last().over(*over)
     is_certain = (late == 0) | (last <= left) & (waited >= _MIN_WAITED_SHARE * late)
-    several = (pl.col("rank").n_unique().over(*over) > 1) & is_certain
+    has_late_rank = (pl.col("rank").n_unique().over(*over) > 1) & is_certain
     table = rows.with_columns(
-        pl.when(several & (late > 0)).then(latest).alias("late_rank"),
-        pl.when(several).then(late).alias("late_ns"),
+        pl.when(has_late_rank & (late > 0)).then(latest).alias("late_rank"),
+        pl.when(has_late_rank).then(late).alias("late_ns"),
         first.alias("from_ns"),
     )
     longest = table.sort("elapse_ns", descending=True, maintain_order=True)
-    doing = [
-        _doing(profile, row["step"], row["late_rank"], row["from_ns"], row["late_ns"]).in_language(
-            options.language
-        )
+    delay_texts = [
+        _delay_text(
+            profile, row["step"], row["late_rank"], row["from_ns"], row["late_ns"]
+        ).in_language(options.language)
         for row in longest.select("step", "late_rank", "from_ns", "late_ns")
         .head(50)
         .iter_rows(named=True)
     ]
-    doing += [""] * (longest.height - len(doing))
-    return longest.with_columns(pl.Series("late_rank_did", doing, dtype=pl.String))
+    delay_texts += [""] * (longest.height - len(delay_texts))
+    return longest.with_columns(pl.Series("late_rank_did", delay_texts, dtype=pl.String))
 
 
 def _step_delay(profile: Profile, step: int | None, rank: int) -> int:
-    """How much later than the first rank a rank started a step, by the step marks."""
+    """The delay of a rank's step mark after the first rank's; 0 if unknown."""
     if step is None:
         return 0
     marks = profile.steps.filter((pl.col("step") == step) & pl.col("start_ns").is_not_null())
@@ -141,10 +141,10 @@ def _step_delay(profile: Profile, step: int | None, rank: int) -> int:
     return int(str(rank_start)) - int(str(marks["start_ns"].min())) if rank_start is not None else 0
 
 
-def _doing(
+def _delay_text(
     profile: Profile, step: int | None, rank: int | None, start: int, late: int | None
 ) -> Text:
-    """What a rank mainly did during its delay, or that its step started late."""
+    """A rank's main activity during its delay, or a note that its step started late."""
     if rank is None or not late:
         return Text(en="", zh="")
     step_delay = _step_delay(profile, step, rank)
@@ -173,11 +173,11 @@ def _activities_during_delay(
         pl.col("start_ns") + pl.col("duration_ns") > start
     )
     # Calls that span many steps, such as the training loop, explain nothing.
-    short = (pl.col("duration_ns") < 20 * late) & ~pl.col("name").str.contains(STEP_MARK)
+    is_short = (pl.col("duration_ns") < 20 * late) & ~pl.col("name").str.contains(STEP_MARK)
     candidates: list[tuple[int, Text]] = []
     for table, label, verb in (
         (computing(profile.ops), "type", Text(en="computing", zh="计算")),
-        (profile.host.filter(short), "name", Text(en="in host call", zh="host 执行")),
+        (profile.host.filter(is_short), "name", Text(en="in host call", zh="host 执行")),
     ):
         inside = table.filter(of_rank & overlaps_delay).group_by(pl.col(label).fill_null("?"))
         sums = inside.agg(size.sum().alias("inside"))

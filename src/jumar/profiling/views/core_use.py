@@ -18,7 +18,7 @@ from jumar.profiling.profile import Profile
 from jumar.profiling.views.chips import chip_of
 from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View, require
 
-_BY = ("type", "core", "input_shapes", "block_num")
+_GROUP_COLUMNS = ("type", "core", "input_shapes", "block_num")
 _CUBE = ("AI_CORE", "MIX_AIC")
 _VECTOR = ("AI_VECTOR_CORE", "MIX_AIV")
 
@@ -51,16 +51,16 @@ def core_use(profile: Profile, options: Options) -> pl.DataFrame:
     use = pl.min_horizontal(pl.col("block_num") / pl.col("cores"), pl.lit(1.0))
     return (
         ops.lazy()
-        .select(*_BY, "duration_ns", core_count.alias("cores"))
+        .select(*_GROUP_COLUMNS, "duration_ns", core_count.alias("cores"))
         .filter(has_blocks & pl.col("core").is_in(list(cores)) & (pl.col("core") != "AI_CPU"))
         .with_columns((use * 100).round(1).alias("use_%"))
         .filter(pl.col("use_%") < 100)
-        .group_by(*_BY, "cores", "use_%")
+        .group_by(*_GROUP_COLUMNS, "cores", "use_%")
         .agg(pl.len().alias("count"), pl.col("duration_ns").sum().alias("total_ns"))
         .with_columns(
             milliseconds(pl.col("total_ns") * (1 - pl.col("use_%") / 100)).alias("idle_ms")
         )
-        .sort("idle_ms", *_BY, descending=[True, False, False, False, False])
+        .sort("idle_ms", *_GROUP_COLUMNS, descending=[True, False, False, False, False])
         .collect()
     )
 

@@ -10,7 +10,7 @@ from jumar.profiling.views.gap_calls import filling_calls
 from jumar.profiling.views.view import VIEWS, Impossible, Options, View
 from jumar.profiling.views.windows import communicates, steady, step_windows
 
-_SWITCH_NS = 5_000
+_MIN_WAIT_NS = 5_000
 """Shorter gaps between ops on a device do not count as waiting."""
 
 
@@ -30,17 +30,19 @@ def paths(profile: Profile, rank: int, windows: pl.DataFrame) -> pl.DataFrame:
         `place`, `what`, `start_ns` and `end_ns` of all segments, by time.
     """
     ops = _timed_ops(profile, rank)
-    begins, ends = (windows[name].to_numpy() for name in ("begin_ns", "end_ns"))
+    step_starts, step_ends = (windows[name].to_numpy() for name in ("begin_ns", "end_ns"))
     starts = ops["start_ns"].to_numpy()
     # An extra element, so that the -1 of a step's end can be looked up like an op.
-    stops = np.append(ops["end_ns"].to_numpy(), 0)
-    chain, step = _chains(starts, stops, begins, ends)
+    op_ends = np.append(ops["end_ns"].to_numpy(), 0)
+    chain, step = _chains(starts, op_ends, step_starts, step_ends)
     is_op = chain >= 0
-    low = np.where(is_op, np.maximum(np.append(starts, 0)[chain], begins[step]), ends[step])
-    high = np.where(is_op, stops[chain], ends[step])
+    low = np.where(
+        is_op, np.maximum(np.append(starts, 0)[chain], step_starts[step]), step_ends[step]
+    )
+    high = np.where(is_op, op_ends[chain], step_ends[step])
     op_segments = _op_segments(ops, chain[is_op], low[is_op], high[is_op])
     before = np.append(high[1:], 0)
-    before = np.where(np.append(step[1:] == step[:-1], False), before, begins[step])
+    before = np.where(np.append(step[1:] == step[:-1], False), before, step_starts[step])
     gap_rows = np.flatnonzero(low > before)
     gap_rows = gap_rows[np.argsort(before[gap_rows])]
     gaps = _gap_segments(profile, rank, before[gap_rows], low[gap_rows])
@@ -63,19 +65,19 @@ def _timed_ops(profile: Profile, rank: int) -> pl.DataFrame:
 
 
 def _chains(
-    starts: np.ndarray, stops: np.ndarray, begins: np.ndarray, ends: np.ndarray
+    starts: np.ndarray, op_ends: np.ndarray, step_starts: np.ndarray, step_ends: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """For each step, -1 and the ops on its path, from its end backwards; and the step of each."""
-    ended = stops[:-1]
+    ended = op_ends[:-1]
     predecessor = (np.searchsorted(ended, starts, side="right") - 1).tolist()
-    last_op = (np.searchsorted(ended, ends, side="right") - 1).tolist()
-    stopped = ended.tolist()
+    last_op = (np.searchsorted(ended, step_ends, side="right") - 1).tolist()
+    end_times = ended.tolist()
     chain: list[int] = []
     lengths: list[int] = []
-    for op, begin in zip(last_op, begins.tolist(), strict=True):
+    for op, step_start in zip(last_op, step_starts.tolist(), strict=True):
         start_length = len(chain)
         chain.append(-1)
-        while op >= 0 and stopped[op] > begin:
+        while op >= 0 and end_times[op] > step_start:
             chain.append(op)
             op = predecessor[op]
         lengths.append(len(chain) - start_length)
@@ -110,7 +112,7 @@ def _gap_segments(
         .select("name", "start_ns", (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns"))
         .sort("start_ns", "end_ns", descending=[False, True], maintain_order=True)
     )
-    waits = ends - starts > _SWITCH_NS
+    waits = ends - starts > _MIN_WAIT_NS
     filled = np.full(len(starts), -1, np.int64)
     filled[waits] = filling_calls(
         starts[waits], ends[waits], calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()

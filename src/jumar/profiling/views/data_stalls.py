@@ -10,10 +10,10 @@ from jumar.profiling.views.intervals import intersection, length, spans, union
 from jumar.profiling.views.view import VIEWS, Impossible, Options, View
 from jumar.profiling.views.windows import as_spans, steady, step_windows
 
-STALL = 0.05
+STALL_SHARE = 0.05
 """Waiting for data for more than this share of a step is a stall."""
 
-_READS = r"(?i)^(getnext|iteratorgetnext|iteratorv2|dequeue|queuedequeue|getnextv2)"
+_GET_NEXT_TYPES = r"(?i)^(getnext|iteratorgetnext|iteratorv2|dequeue|queuedequeue|getnextv2)"
 _QUEUES = ("aicpu_mi", "dp")
 
 
@@ -40,15 +40,16 @@ def data_stalls(profile: Profile, _: Options) -> pl.DataFrame:
 
 
 def _row(
-    rank: int, source: str, waited: float, step: float, verdict: str = ""
+    rank: int, source: str, waited: float, step: float, stall: str = "stall"
 ) -> dict[str, object]:
+    """A row with the average wait in a step; `stall` is the verdict if it is too long."""
     share = waited / step if step else 0.0
     return {
         "rank": rank,
         "source": source,
         "per_step_ms": round(waited / 1e6, 6),
         "share_of_step_%": round(share * 100, 2),
-        "verdict": verdict or ("stall" if share > STALL else "ok"),
+        "verdict": stall if share > STALL_SHARE else "ok",
     }
 
 
@@ -82,7 +83,11 @@ def _recorded_waits(profile: Profile) -> list[dict[str, object]]:
     sum_of_parts = pl.sum_horizontal(parts)
     step_time = pl.coalesce(pl.col("end_ns") - pl.col("start_ns"), sum_of_parts)
     rows: list[dict[str, object]] = []
-    for part, source in (("data_ns", "Data Aug Bound"), ("preparing_ns", "Preparing")):
+    for part, source, stall in (
+        ("data_ns", "Data Aug Bound", "stall"),
+        # Preparing also includes anything else before the first op.
+        ("preparing_ns", "Preparing", "possible stall"),
+    ):
         table = (
             profile.steps.filter(pl.col(part).is_not_null())
             .group_by(pl.col("rank").fill_null(0))
@@ -90,16 +95,12 @@ def _recorded_waits(profile: Profile) -> list[dict[str, object]]:
             .sort("rank")
         )
         for rank, waited, step in table.iter_rows():
-            rows.append(_row(rank, source, float(waited), float(step or 0)))
-    for row in rows:
-        # Preparing also includes anything else before the first op.
-        if row["source"] == "Preparing" and row["verdict"] == "stall":
-            row["verdict"] = "possible stall"
+            rows.append(_row(rank, source, float(waited), float(step or 0), stall))
     return rows
 
 
 def _get_next_ops(profile: Profile, windows: pl.DataFrame) -> list[dict[str, object]]:
-    ops = profile.ops.filter(pl.col("type").str.contains(_READS))
+    ops = profile.ops.filter(pl.col("type").str.contains(_GET_NEXT_TYPES))
     steps = _steps(windows)
     totals = ops.group_by(pl.col("rank").fill_null(0)).agg(pl.col("duration_ns").sum())
     rows: list[dict[str, object]] = []
@@ -123,8 +124,13 @@ def _queues(profile: Profile) -> list[dict[str, object]]:
             continue
         size = table[sizes].cast(pl.Float64, strict=False).drop_nulls()
         empty = float((size <= 0).sum()) / max(len(size), 1)
-        row = _row(0, f"{kind}: data queue empty", 0.0, 0.0, "stall" if empty > 0.1 else "ok")
-        rows.append(row | {"share_of_step_%": round(empty * 100, 2)})
+        rows.append(
+            _row(0, f"{kind}: data queue empty", 0.0, 0.0)
+            | {
+                "share_of_step_%": round(empty * 100, 2),
+                "verdict": "stall" if empty > 0.1 else "ok",
+            }
+        )
     return rows
 
 

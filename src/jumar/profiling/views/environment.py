@@ -1,4 +1,4 @@
-"""Environment variables recorded with a capture, with remarks on those that cost time."""
+"""Environment variables recorded with a capture, with remarks on costly ones."""
 
 from typing import Final, NamedTuple
 
@@ -51,7 +51,7 @@ COSTLY: Final = {
 
 
 def recorded(profile: Profile) -> pl.DataFrame:
-    """`rank`, `variable` and `value` as recorded; raises `Impossible` if nothing was recorded."""
+    """Return `rank`, `variable` and `value` as recorded; raise `Impossible` if there are none."""
     table = profile.statistics.get("environment")
     if table is None or table.is_empty():
         raise Impossible(
@@ -64,7 +64,7 @@ def recorded(profile: Profile) -> pl.DataFrame:
 
 
 def environment(profile: Profile, options: Options) -> pl.DataFrame:
-    """One row per variable, those that cost time first; an empty value means not set."""
+    """One row per variable, costly ones first; an empty value means unset."""
     rows = recorded(profile)
     remarks = [
         COSTLY[name].why.in_language(options.language)

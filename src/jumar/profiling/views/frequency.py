@@ -8,7 +8,7 @@ from jumar.profiling.profile import Profile
 from jumar.profiling.views.view import VIEWS, Impossible, Options, View
 from jumar.profiling.views.windows import computing_spans
 
-DROP = 0.05
+MIN_DROP = 0.05
 """Smaller drops of the clock are counter noise."""
 
 _CYCLES = (
@@ -17,7 +17,7 @@ _CYCLES = (
 )
 """Cores, the columns of their cycles and time, and how many blocks surely run at once."""
 
-_SANE_MHZ = (100, 4000)
+_PLAUSIBLE_MHZ = (100, 4000)
 
 
 def clocks(profile: Profile) -> pl.DataFrame:
@@ -27,9 +27,7 @@ def clocks(profile: Profile) -> pl.DataFrame:
     ops above 20 us, since times have three decimal places, and for ops whose blocks all run at
     once, since the cycles of others come from several rounds or two kinds of cores.
     """
-    if "clocks" not in profile.memo:
-        profile.memo["clocks"] = _clocks(profile)
-    return profile.memo["clocks"]
+    return profile.cached("clocks", lambda: _clocks(profile))
 
 
 def _clocks(profile: Profile) -> pl.DataFrame:
@@ -66,8 +64,8 @@ def _clocks(profile: Profile) -> pl.DataFrame:
             "the counter of the AI Core frequency, or cycles of ops",
             "record with aic_metrics=PipeUtilization",
         )
-    sane = measured.drop_nulls().filter(pl.col("mhz").is_between(*_SANE_MHZ))
-    return sane.sort("rank", "time_ns", maintain_order=True)
+    plausible = measured.drop_nulls().filter(pl.col("mhz").is_between(*_PLAUSIBLE_MHZ))
+    return plausible.sort("rank", "time_ns", maintain_order=True)
 
 
 def frequency(profile: Profile, _: Options) -> pl.DataFrame:
@@ -94,7 +92,7 @@ def frequency(profile: Profile, _: Options) -> pl.DataFrame:
         .join(full, on="rank")
         .with_columns(pl.col("mhz").fill_null(pl.col("full_mhz")))
     )
-    low = pl.col("mhz") < pl.col("full_mhz") * (1 - DROP)
+    low = pl.col("mhz") < pl.col("full_mhz") * (1 - MIN_DROP)
     lost = pl.col("duration_ns") * (1 - pl.col("mhz") / pl.col("full_mhz"))
     return (
         ops.group_by("rank")

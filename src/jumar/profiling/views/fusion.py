@@ -13,7 +13,7 @@ _COLUMNS = (
     *("rank", "stream", "name", "type", "core", "start_ns", "duration_ns"),
     *("input_shapes", "output_shapes"),
 )
-_LAUNCH_NS = 10_000
+_MAX_GAP_NS = 10_000
 """The longest gap that fusion removes; in longer gaps, the device waits for the host."""
 _VECTOR = ("AI_VECTOR_CORE", "MIX_AIV", "CUDA", "CPU")
 _NOT_FUSED = r"(?i)^(hcom|nccl|memcpy|memset|transdata|conv|matmul|batchmatmul|mm$|addmm|bmm)"
@@ -64,7 +64,7 @@ def fusion_candidates(profile: Profile, _: Options) -> pl.DataFrame:
         & (first_output.str.len_chars() > 0)
     ).fill_null(False)
     end = pl.col("start_ns") + pl.col("duration_ns")
-    gap = (pl.col("start_ns") - end.shift(1).over(stream)).clip(0, _LAUNCH_NS)
+    gap = (pl.col("start_ns") - end.shift(1).over(stream)).clip(0, _MAX_GAP_NS)
     chained = ops.select(
         *stream,
         "type",

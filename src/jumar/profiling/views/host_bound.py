@@ -50,7 +50,7 @@ def host_bound(profile: Profile, options: Options) -> pl.DataFrame:
         is_rank = pl.col("rank") == rank
         tables = (windows, free, waiting, copying_union(profile), queued_gaps(profile))
         times = _Times(*(table.filter(is_rank) for table in tables))
-        rows += _of_rank(int(rank), all_causes, times, options.language)
+        rows += _rows_of_rank(int(rank), all_causes, times, options.language)
     order = ("rank", "free_ms", "host_ms")
     return pl.DataFrame(rows).sort(order, descending=[False, True, True], maintain_order=True)
 
@@ -65,21 +65,21 @@ class _Times(NamedTuple):
     queued: pl.DataFrame
 
 
-def _of_rank(
+def _rows_of_rank(
     rank: int, causes: list[Cause], times: _Times, language: Language
 ) -> list[dict[str, object]]:
     """The rows of one rank."""
     is_rank = pl.col("rank") == rank
     total = max(length(times.free), 1)
     queued = intersection(times.free, times.queued)
-    free = left = difference(times.free, queued)
+    free = remaining = difference(times.free, queued)
     rows: list[dict[str, object]] = []
     for cause in causes:
         host = cause.host.filter(is_rank)
         if host.is_empty():
             continue
         explained = length(intersection(cause.alone.filter(is_rank), free))
-        left = difference(left, cause.alone.filter(is_rank))
+        remaining = difference(remaining, cause.alone.filter(is_rank))
         rows.append(
             {
                 **_row(rank, cause.label.in_language(language), explained, total),
@@ -88,18 +88,18 @@ def _of_rank(
                 "uncovered_communication_ms": length(intersection(host, times.waiting)) / 1e6,
             }
         )
-    copied = intersection(union(pl.concat([left, queued])), times.copying)
+    copied = intersection(union(pl.concat([remaining, queued])), times.copying)
     if copied.height:
-        left, queued = difference(left, copied), difference(queued, copied)
+        remaining, queued = difference(remaining, copied), difference(queued, copied)
         rows.append(_row(rank, _COPIES.in_language(language), length(copied), total))
     if queued.height:
         rows.append(_row(rank, _QUEUED.in_language(language), length(queued), total))
-    rows.append(_row(rank, _REST.in_language(language), length(left), total))
+    rows.append(_row(rank, _REST.in_language(language), length(remaining), total))
     return rows
 
 
 def _row(rank: int, cause: str, free: int, total: int) -> dict[str, object]:
-    """A row for time that no call explains."""
+    """A row with the idle time of a cause, and without calls."""
     return {
         "rank": rank,
         "cause": cause,

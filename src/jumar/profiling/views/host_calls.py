@@ -44,8 +44,8 @@ _WAITING_COPIES = r"^((cuda|hip|aclrt)Memcpy(2D)?|hipMemcpyWithStream|(cu|hip)Me
 LOADING = r"(?i)dataloader|__next__|get_?next|^data[ _.:-]?(load|wait|next|batch)|^data$"
 """Calls that fetch the next batch."""
 
-_COLLECTING = r"(?i)^gc$|garbage"
-_CALLS = ("op", "cann", "runtime", "dequeue")
+_GARBAGE_COLLECTION = r"(?i)^gc$|garbage"
+_LAUNCHING_LAYERS = ("op", "cann", "runtime", "dequeue")
 STEP_MARK = r"^ProfilerStep#"
 """The profiler's step marks, which cover whole steps and explain nothing."""
 
@@ -56,11 +56,11 @@ _MAX_COVERING = 4
 
 
 class Cause(NamedTuple):
-    """One reason for idle time of the device.
+    """A cause of the device's idle time.
 
     `calls` is the number of calls of each rank, without nested calls; `steady_calls`
-    and `longest_ns` are those in its steady steps. `host` is when the calls ran, and `alone` the
-    part of it that belongs to no earlier cause.
+    and `longest_ns` count only the steady steps. `host` has the intervals of the calls, `alone` the
+    part of them that belongs to no earlier cause.
     """
 
     label: Text
@@ -74,9 +74,7 @@ class Cause(NamedTuple):
 
 def causes(profile: Profile) -> list[Cause]:
     """The causes of idle time, most specific first."""
-    if "causes" not in profile.memo:
-        profile.memo["causes"] = _causes(profile)
-    return profile.memo["causes"]
+    return profile.cached("causes", lambda: _causes(profile))
 
 
 def _causes(profile: Profile) -> list[Cause]:
@@ -107,7 +105,11 @@ def _causes(profile: Profile) -> list[Cause]:
             _name_matches(SYNCHRONISATION),
             Text(en="stream synchronisation", zh="流同步"),
         ),
-        ("collector", _name_matches(_COLLECTING), Text(en="garbage collection", zh="垃圾回收")),
+        (
+            "collector",
+            _name_matches(_GARBAGE_COLLECTION),
+            Text(en="garbage collection", zh="垃圾回收"),
+        ),
     ]
     result: list[Cause] = []
     before = pl.DataFrame(schema=SPAN)
@@ -121,7 +123,7 @@ def _causes(profile: Profile) -> list[Cause]:
     step_times = windows.select(pl.col("end_ns") - pl.col("begin_ns")).to_series()
     half_step = float(str(step_times.median() or 0)) / 2
     is_short = (pl.col("duration_ns") < half_step) | pl.lit(half_step == 0)
-    launches = host.filter(pl.col("layer").is_in(_CALLS) & is_short)
+    launches = host.filter(pl.col("layer").is_in(_LAUNCHING_LAYERS) & is_short)
     launches = launches.filter(~_computes_on_host(profile, launches))
     if launches.height:
         label = Text(en="launching ops", zh="下发算子")
@@ -129,13 +131,13 @@ def _causes(profile: Profile) -> list[Cause]:
         before = union(pl.concat([before, result[-1].host]))
     if profile.kind != "cpu":
         inside = as_spans(windows, start="begin_ns")
-        left = difference(free_time(profile, inside), before)
+        idle = difference(free_time(profile, inside), before)
         longest = 0.9 * float(str(step_times.max() or 0))
-        result += _covering(host, left, before, longest, steps)
+        result += _covering(host, idle, before, longest, steps)
     return result
 
 
-_HOST_OP_NS = 200_000
+_MIN_HOST_OP_NS = 200_000
 """Ops of at least this duration that launch nothing compute on the host, as in resizing images."""
 
 
@@ -156,7 +158,7 @@ def _computes_on_host(profile: Profile, calls: pl.DataFrame) -> pl.Series:
             launch_times, starts[of_rank]
         )
     is_op = (calls["layer"] == "op").to_numpy()
-    return pl.Series("computes", is_op & (durations >= _HOST_OP_NS) & (launch_counts == 0))
+    return pl.Series("computes", is_op & (durations >= _MIN_HOST_OP_NS) & (launch_counts == 0))
 
 
 def _name_matches(pattern: str) -> pl.Expr:
@@ -176,7 +178,7 @@ def _is_pageable_copy(profile: Profile) -> pl.Expr:
 
 def _covering(
     host: pl.DataFrame,
-    left: pl.DataFrame,
+    idle: pl.DataFrame,
     before: pl.DataFrame,
     longest: float,
     steps: pl.DataFrame,
@@ -191,8 +193,8 @@ def _covering(
         pl.col("rank").fill_null(0)
     )
     result: list[Cause] = []
-    while len(result) < _MAX_COVERING and calls.height and left.height:
-        calls = _with_idle(calls, left).filter(
+    while len(result) < _MAX_COVERING and calls.height and idle.height:
+        calls = _with_idle(calls, idle).filter(
             pl.col("idle_ns") >= _MIN_IDLE_SHARE * pl.col("duration_ns")
         )
         names = calls.group_by("name").agg(pl.col("idle_ns", "duration_ns").sum())
@@ -203,7 +205,7 @@ def _covering(
         rows = calls.filter(pl.col("name") == name)
         result.append(_cause(Text(en=name, zh=name), "covering", rows, steps, before))
         cause_spans = result[-1].host
-        before, left = union(pl.concat([before, cause_spans])), difference(left, cause_spans)
+        before, idle = union(pl.concat([before, cause_spans])), difference(idle, cause_spans)
         calls = calls.filter(pl.col("name") != name)
     return result
 
@@ -271,6 +273,6 @@ def _cause(
 
 
 def free_time(profile: Profile, windows: pl.DataFrame) -> pl.DataFrame:
-    """When the device neither computes nor communicates, within the windows."""
+    """The intervals in the windows in which the device neither computes nor communicates."""
     busy = pl.concat([union(computing_spans(profile)), communication_spans(profile)])
     return difference(windows, busy)

@@ -47,7 +47,7 @@ def memory_peak(profile: Profile, _: Options) -> pl.DataFrame:
     )
 
 
-def memory_holders(profile: Profile, _: Options) -> pl.DataFrame:
+def memory_at_peak(profile: Profile, _: Options) -> pl.DataFrame:
     """Memory allocated at the peak, by the op that allocated it.
 
     Only allocations during the capture are known; earlier ones, such as parameters, are only in the
@@ -136,7 +136,7 @@ VIEWS.add(
             column("held_mib", "占用", unit="MiB"),
             SHARE,
         ),
-        compute=memory_holders,
+        compute=memory_at_peak,
         order=181,
     )
 )

@@ -8,7 +8,7 @@ from jumar.profiling.profile import Profile
 from jumar.profiling.views.intervals import SPAN
 from jumar.profiling.views.windows import busy_union, computes, is_communication
 
-_AHEAD_NS: Final = 50_000
+_MIN_AHEAD_NS: Final = 50_000
 """An op launched at least this long before a gap was queued; usually, ops start 5 to 20 us after
 their launch."""
 _LAUNCH: Final = "(?:^|@)launch$"
@@ -22,9 +22,7 @@ def queued_gaps(profile: Profile) -> pl.DataFrame:
     and ROCm the launch is the runtime call. On an NPU, ops launched by PyTorch may be queued on the
     host, so the CANN call counts, if recorded.
     """
-    if "queued" not in profile.memo:
-        profile.memo["queued"] = _queued(profile)
-    return profile.memo["queued"]
+    return profile.cached("queued", lambda: _queued(profile))
 
 
 def _queued(profile: Profile) -> pl.DataFrame:
@@ -48,7 +46,7 @@ def _queued(profile: Profile) -> pl.DataFrame:
     return (
         gaps.with_columns(pl.col("end_ns").shift(1).over("rank").alias("begin_ns"))
         .join(starting, on=["rank", "start_ns"], how="inner", maintain_order="left")
-        .filter(pl.col("launch_ns") + _AHEAD_NS <= pl.col("begin_ns"))
+        .filter(pl.col("launch_ns") + _MIN_AHEAD_NS <= pl.col("begin_ns"))
         .select("rank", pl.col("begin_ns").alias("start_ns"), pl.col("start_ns").alias("end_ns"))
         .select(pl.col(name).cast(kind) for name, kind in SPAN.items())
     )

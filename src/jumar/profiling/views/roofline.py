@@ -5,8 +5,8 @@ import polars as pl
 from jumar.ground.text import Text
 from jumar.profiling.columns import COUNT, DTYPES, SHAPES, TOTAL, TYPE, column, ms
 from jumar.profiling.profile import COMMUNICATION, Profile
-from jumar.profiling.views.alike import KEY, PARTS, counters, kinds, pipes_of
 from jumar.profiling.views.chips import Chip, chip_of
+from jumar.profiling.views.kinds import KEY, PARTS, counters, kinds, pipes_of
 from jumar.profiling.views.op_costs import cost
 from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View, require
 
@@ -15,7 +15,7 @@ MAX_COMBINATIONS = 20_000
 
 
 def require_chip(profile: Profile, options: Options) -> Chip:
-    """The chip; raises `Impossible` if neither profile nor user names it."""
+    """Return the chip; raise `Impossible` if neither the profile nor the user names it."""
     chip = chip_of(profile, options.chip)
     if chip is None:
         name = profile.chip or "the accelerator"
@@ -30,10 +30,7 @@ def limits(profile: Profile, chip: Chip) -> pl.DataFrame:
     `MAX_COMBINATIONS` longest combinations are included.
     """
     require(profile.ops, "shapes of the inputs", "input_shapes", how=LEVEL_1)
-    memo_key = f"limits {chip!r}"
-    if memo_key not in profile.memo:
-        profile.memo[memo_key] = _limits(profile, chip)
-    return profile.memo[memo_key]
+    return profile.cached(f"limits {chip!r}", lambda: _limits(profile, chip))
 
 
 def _limits(profile: Profile, chip: Chip) -> pl.DataFrame:

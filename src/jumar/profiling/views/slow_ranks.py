@@ -18,7 +18,7 @@ from jumar.profiling.profile import Profile
 from jumar.profiling.views.step_split import step_split
 from jumar.profiling.views.view import VIEWS, Impossible, Options, View
 
-SLOWER = 0.05
+SLOW_SHARE = 0.05
 """Ranks and links count as slow if they differ from the median by more than this share."""
 
 _ALIGNED = ("SDMA", "HCCS")
@@ -46,7 +46,10 @@ def rank_times(profile: Profile) -> pl.DataFrame:
     excess = (pl.col("computing_ns") / max(median, 1.0) - 1) * 100
     return table.with_columns(
         excess.round(2).alias("computes_longer_%"),
-        pl.when(excess > SLOWER * 100).then(pl.lit("slow")).otherwise(pl.lit("")).alias("verdict"),
+        pl.when(excess > SLOW_SHARE * 100)
+        .then(pl.lit("slow"))
+        .otherwise(pl.lit(""))
+        .alias("verdict"),
     )
 
 
@@ -77,7 +80,10 @@ def slow_links(profile: Profile, _: Options) -> pl.DataFrame:
         (pl.col("size_bytes") / 1e6).round(3).alias("size_mb"),
         pl.col("gb_s").round(3),
         deficit.round(1).alias("below_median_%"),
-        pl.when(deficit > SLOWER * 100).then(pl.lit("slow")).otherwise(pl.lit("")).alias("verdict"),
+        pl.when(deficit > SLOW_SHARE * 100)
+        .then(pl.lit("slow"))
+        .otherwise(pl.lit(""))
+        .alias("verdict"),
     )
 
 

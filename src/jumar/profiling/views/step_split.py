@@ -18,7 +18,7 @@ from jumar.profiling.views.windows import (
 
 
 def step_split(profile: Profile) -> pl.DataFrame:
-    """One row per step in the form of `STEPS_SCHEMA`, computed from the ops by unions of intervals.
+    """One row per step with the columns of `STEPS_SCHEMA`, computed from the ops.
 
     `preparing_ns` is the time from the last op of the previous step to the first one of this step,
     if known. Computing, communication (not overlapped), free and, if memory copies are recorded,
@@ -68,14 +68,14 @@ _COMPARED = (
 
 def contradictions(profile: Profile) -> list[Text]:
     """Contradictions: steps without ops, and computed figures that differ from recorded ones."""
-    if "contradictions" not in profile.memo:
-        lines = (
-            [*_steps_without_ops(profile), *_differences_from_recorded(profile)]
-            if _timed(profile)
-            else []
-        )
-        profile.memo["contradictions"] = lines
-    return profile.memo["contradictions"]
+    return profile.cached("contradictions", lambda: _contradictions(profile))
+
+
+def _contradictions(profile: Profile) -> list[Text]:
+    ops = profile.ops
+    if any(ops[name].null_count() == ops.height for name in ("start_ns", "duration_ns")):
+        return []
+    return [*_steps_without_ops(profile), *_differences_from_recorded(profile)]
 
 
 def _steps_without_ops(profile: Profile) -> list[Text]:
@@ -118,11 +118,6 @@ def _differences_from_recorded(profile: Profile) -> list[Text]:
             )
         )
     return lines
-
-
-def _timed(profile: Profile) -> bool:
-    ops = profile.ops
-    return all(ops[name].null_count() < ops.height for name in ("start_ns", "duration_ns"))
 
 
 def split_view(profile: Profile, _: Options) -> pl.DataFrame:

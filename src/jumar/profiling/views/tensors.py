@@ -9,7 +9,7 @@ import polars as pl
 from jumar.ground.text import Text
 from jumar.profiling.columns import COUNT, SHARE, TOTAL, column
 from jumar.profiling.profile import Profile
-from jumar.profiling.views.alike import kinds
+from jumar.profiling.views.kinds import kinds
 from jumar.profiling.views.shapes import Shape, shapes_of, volume
 from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View, require
 

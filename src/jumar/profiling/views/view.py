@@ -93,7 +93,7 @@ VIEWS: Final = Registry[View]("jumar.profiling.views", "jumar.profiling.advice")
 
 
 def find_view(name: str) -> View:
-    """Find a view by name; raises a `UserError` that suggests the nearest name if there is none."""
+    """Find a view by name; raise a `UserError` that suggests the nearest name if there is none."""
     if name not in VIEWS:
         raise unknown_name("view", name, VIEWS, where="--view")
     return VIEWS[name]
@@ -136,7 +136,7 @@ LEVEL_1 = "record with profiler_level=Level1 and record_shapes=True"
 
 
 def require(table: pl.DataFrame, needs: str, *columns: str, how: str = "") -> pl.DataFrame:
-    """The table; raises `Impossible` if it has no rows or a column has no values."""
+    """Return the table; raise `Impossible` if it has no rows or a column has no values."""
     if table.is_empty():
         raise Impossible(needs, how)
     for name in columns:

@@ -58,15 +58,13 @@ _SPAN_COLUMNS = ("rank", "name", "core", "start_ns", "duration_ns")
 
 
 def computing_spans(profile: Profile) -> pl.DataFrame:
-    """When ops compute, one interval per op."""
+    """The intervals in which ops compute, one per op."""
     return spans(computing(profile.ops.select(_SPAN_COLUMNS)))
 
 
 def computing_union(profile: Profile) -> pl.DataFrame:
-    """When anything computes."""
-    if "computing" not in profile.memo:
-        profile.memo["computing"] = union(computing_spans(profile))
-    return profile.memo["computing"]
+    """The intervals in which anything computes."""
+    return profile.cached("computing", lambda: union(computing_spans(profile)))
 
 
 def step_windows(profile: Profile) -> pl.DataFrame:
@@ -217,26 +215,28 @@ def as_spans(windows: pl.DataFrame, *, start: str = "start_ns") -> pl.DataFrame:
 
 
 def communication_spans(profile: Profile) -> pl.DataFrame:
-    """When collectives ran, from the table of collectives if the ops include none."""
-    if "communicating" not in profile.memo:
-        communication = spans(communicating(profile.ops.select(_SPAN_COLUMNS)))
-        if communication.is_empty() and profile.collectives.height:
-            communication = spans(profile.collectives, duration="elapse_ns")
-        profile.memo["communicating"] = union(communication)
-    return profile.memo["communicating"]
+    """The intervals of collectives, from the collectives' table if the ops include none."""
+    return profile.cached("communicating", lambda: union(_collective_spans(profile)))
+
+
+def _collective_spans(profile: Profile) -> pl.DataFrame:
+    communication = spans(communicating(profile.ops.select(_SPAN_COLUMNS)))
+    if communication.is_empty() and profile.collectives.height:
+        return spans(profile.collectives, duration="elapse_ns")
+    return communication
 
 
 def copying_union(profile: Profile) -> pl.DataFrame:
-    """When memory is copied or set."""
-    if "copying" not in profile.memo:
-        copies = pl.col("core").is_in(MEMORY_COPIES).fill_null(False)
-        profile.memo["copying"] = union(spans(profile.ops.select(_SPAN_COLUMNS).filter(copies)))
-    return profile.memo["copying"]
+    """The intervals in which memory is copied or set."""
+    copies = pl.col("core").is_in(MEMORY_COPIES).fill_null(False)
+    return profile.cached(
+        "copying", lambda: union(spans(profile.ops.select(_SPAN_COLUMNS).filter(copies)))
+    )
 
 
 def busy_union(profile: Profile) -> pl.DataFrame:
-    """When anything computes or communicates."""
-    if "busy" not in profile.memo:
-        unions = [computing_union(profile), communication_spans(profile)]
-        profile.memo["busy"] = union(pl.concat(unions)) if unions[1].height else unions[0]
-    return profile.memo["busy"]
+    """The intervals in which anything computes or communicates."""
+    computing, communication = computing_union(profile), communication_spans(profile)
+    if communication.is_empty():
+        return computing
+    return profile.cached("busy", lambda: union(pl.concat([computing, communication])))

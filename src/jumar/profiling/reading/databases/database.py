@@ -134,7 +134,9 @@ class _Database:
                 rows_before += len(batch)
             self._counted_columns.update((name, column) for column in present)
         frame = (
-            pl.concat(frames) if frames else pl.DataFrame(schema={c: columns[c] for c in present})
+            pl.concat(frames)
+            if frames
+            else pl.DataFrame(schema={column: columns[column] for column in present})
         )
         return frame.select(
             pl.col(column) if column in present else pl.lit(None, kind).alias(column)
@@ -158,7 +160,7 @@ class _Database:
                         self._unreadable.count_number(lambda where=where: where, text)
 
     def _or_missing(self, make: Callable[[], pl.DataFrame], what: str) -> pl.DataFrame:
-        """The table that `make` returns; if it fails, an empty table, and the reason is noted."""
+        """Return the table from `make`; if it fails, note the reason and return an empty one."""
         try:
             return make()
         except (sqlite3.Error, pl.exceptions.PolarsError, OverflowError) as error:

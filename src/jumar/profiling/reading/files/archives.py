@@ -35,9 +35,9 @@ def unpacked(path: Path, display_name: str) -> Generator[Path, None, None]:
             with zipfile.ZipFile(path) as archive:
                 _unpack(archive, Path(folder), path.stat().st_size, display_name)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
-            raise _refused(f"the archive is broken: {error}", display_name) from None
+            raise _archive_error(f"the archive is broken: {error}", display_name) from None
         except (RuntimeError, NotImplementedError) as error:
-            raise _refused(f"the archive cannot be unpacked: {error}", display_name) from None
+            raise _archive_error(f"the archive cannot be unpacked: {error}", display_name) from None
         yield Path(folder)
 
 
@@ -55,12 +55,14 @@ def _unpack(archive: zipfile.ZipFile, folder: Path, packed_size: int, display_na
         if not member.is_dir() and member.filename.lower().endswith(ENDINGS)
     ]
     if len(members) > MAX_FILES:
-        raise _refused(f"contains more than {MAX_FILES} files", display_name)
+        raise _archive_error(f"contains more than {MAX_FILES} files", display_name)
     bytes_left = min(MAX_UNPACKED, MAX_EXPANSION * packed_size + (1 << 20))
     for member in members:
         name = PurePosixPath(member.filename.replace("\\", "/"))
         if name.is_absolute() or ".." in name.parts or ":" in name.parts[0]:
-            raise _refused(f"'{member.filename}' is a path outside of the archive", display_name)
+            raise _archive_error(
+                f"'{member.filename}' is a path outside of the archive", display_name
+            )
         target = folder.joinpath(*name.parts)
         target.parent.mkdir(parents=True, exist_ok=True)
         with archive.open(member) as source, target.open("wb") as file:
@@ -68,9 +70,9 @@ def _unpack(archive: zipfile.ZipFile, folder: Path, packed_size: int, display_na
             while chunk := source.read(1 << 20):
                 bytes_left -= len(chunk)
                 if bytes_left < 0:
-                    raise _refused("expands to far more than its size suggests", display_name)
+                    raise _archive_error("expands to far more than its size suggests", display_name)
                 file.write(chunk)
 
 
-def _refused(what: str, display_name: str) -> UserError:
+def _archive_error(what: str, display_name: str) -> UserError:
     return UserError(what, where=display_name, todo="Unpack it yourself and pass the folder.")

@@ -18,7 +18,7 @@ _EXPORT_FOLDERS: Final = ("mindstudio_profiler_output", "summary", "timeline")
 _ANALYSIS_FOLDERS: Final = ("ASCEND_PROFILER_OUTPUT", "ASCEND_MINDSPORE_PROFILER_OUTPUT")
 _MSPROF_SCRIPT: Final = "tools/profiler/profiler_tool/analysis/msprof/msprof.py"
 _HOME_VARIABLES: Final = ("ASCEND_TOOLKIT_HOME", "ASCEND_HOME_PATH")
-_USUAL_HOMES: Final = ("/usr/local/Ascend/cann", "/usr/local/Ascend/ascend-toolkit/latest")
+_DEFAULT_HOMES: Final = ("/usr/local/Ascend/cann", "/usr/local/Ascend/ascend-toolkit/latest")
 _MAX_FOLDERS: Final = 10_000
 """Maximum number of folders to search."""
 
@@ -87,7 +87,7 @@ def _has_current_names(folder: Path) -> bool:
 
 
 def unexported_hint(path: Path) -> str:
-    """What to do about a path with nothing but raw data; empty if it has no raw data."""
+    """Advice for a path with nothing but raw data; empty if it has no raw data."""
     folders = raw_folders(path) if path.is_dir() else []
     if not folders:
         return ""
@@ -137,5 +137,5 @@ def export(paths: Sequence[Path]) -> list[Path]:
 def _msprof_path() -> str | None:
     """The path of msprof: from PATH, else from CANN's folder."""
     homes = [os.environ[name] for name in _HOME_VARIABLES if os.environ.get(name)]
-    program_folders = [str(Path(home) / "tools/profiler/bin") for home in (*homes, *_USUAL_HOMES)]
+    program_folders = [str(Path(home) / "tools/profiler/bin") for home in (*homes, *_DEFAULT_HOMES)]
     return shutil.which("msprof") or shutil.which("msprof", path=os.pathsep.join(program_folders))

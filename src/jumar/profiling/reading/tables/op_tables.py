@@ -160,12 +160,9 @@ def _gaps(ops: pl.DataFrame, display_name: str) -> list[Missing]:
     is_device_op = (pl.col("core") != COMMUNICATION).fill_null(True)
     for column, what, needed_for in _EXPECTED_COLUMNS:
         rows = ops.select(
-            is_device_op.alias("is_device_op"), has_value=_has_value(column, ops.columns)
+            is_device_op.alias("is_device_op"),
+            has_value=pl.col(column).is_not_null() if column in ops.columns else False,
         )
         if rows["is_device_op"].any() and not (rows["is_device_op"] & rows["has_value"]).any():
             gaps.append(Missing(file=display_name, what=what, needed_for=needed_for))
     return gaps
-
-
-def _has_value(column: str, present: list[str]) -> pl.Expr:
-    return pl.col(column).is_not_null() if column in present else pl.lit(False)

@@ -36,7 +36,11 @@ def longest_calls(
     if longest_dropped >= 0 or count > MAX_CALLS:
         longest_dropped = _drop_shortest(kept, longest_dropped)
     if not kept:
-        kept.append(pl.DataFrame(schema={k: v for k, v in HOST_SCHEMA.items() if k != "rank"}))
+        kept.append(
+            pl.DataFrame(
+                schema={name: dtype for name, dtype in HOST_SCHEMA.items() if name != "rank"}
+            )
+        )
     host = pl.concat(kept)
     if longest_dropped < 0:
         return host, []

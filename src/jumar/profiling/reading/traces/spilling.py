@@ -216,7 +216,7 @@ class SpillingTable:
             return
         starts = np.sort(np.concatenate(self._samples))
         count = max(1, round(self._packed / rows))
-        edges = np.unique(starts[[len(starts) * i // count for i in range(1, count)]])
+        edges = np.unique(starts[[len(starts) * index // count for index in range(1, count)]])
         low = -_MAX_INT64 - 1
         for high in [*(int(edge) for edge in edges), _MAX_INT64]:
             pieces: list[pl.DataFrame] = []

@@ -215,7 +215,11 @@ class Trace:
         duration: int,
     ) -> None:
         grid = arguments.get("grid")
-        is_grid = isinstance(grid, list) and all(type(size) is int for size in grid)
+        blocks = (
+            math.prod(grid[:3])
+            if isinstance(grid, list) and all(type(size) is int for size in grid)
+            else None
+        )
         self.kernels.add(
             (
                 event.get("name", ""),
@@ -232,7 +236,7 @@ class Trace:
                 ),
                 arguments.get("Task Id"),
                 arguments.get("Task Type", arguments.get("level")),
-                math.prod(grid[:3]) if is_grid else None,
+                blocks,
                 arguments.get("bytes"),
             )
         )

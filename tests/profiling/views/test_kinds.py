@@ -4,7 +4,7 @@ from typing import Any
 
 import polars as pl
 
-from jumar.profiling.views.alike import KEY, PARTS, counters, kinds, pipes_of
+from jumar.profiling.views.kinds import KEY, PARTS, counters, kinds, pipes_of
 from tests.profiling.generated import profile_of
 
 _BASE = {

@@ -20,7 +20,7 @@ KEY = (
 )
 """Ops that are equal in these columns do the same work."""
 
-_ALIKE = (*KEY, "output_formats")
+_KIND_COLUMNS = (*KEY, "output_formats")
 _PIPES = ("mac", "vec", "scalar", "mte1", "mte2", "mte3", "fixpipe")
 """Pipes of the AI Core with a `_ratio` column in PipeUtilization."""
 
@@ -50,13 +50,11 @@ def pipes_of(ops: pl.DataFrame) -> list[str]:
 
 def kinds(profile: Profile) -> Kinds:
     """The kinds of a profile's ops, computed once."""
-    if "kinds" not in profile.memo:
-        profile.memo["kinds"] = _kinds(profile.ops)
-    return profile.memo["kinds"]
+    return profile.cached("kinds", lambda: _kinds(profile.ops))
 
 
 def _kinds(ops: pl.DataFrame) -> Kinds:
-    of_op = ops.select(pl.struct(_ALIKE).hash(seed=0).alias("kind"))["kind"]
+    of_op = ops.select(pl.struct(_KIND_COLUMNS).hash(seed=0).alias("kind"))["kind"]
     # Texts are looked up once per kind: with almost as many kinds as ops, grouping by all columns
     # would take more memory than the profile.
     groups = (
@@ -72,7 +70,7 @@ def _kinds(ops: pl.DataFrame) -> Kinds:
         .collect()
     )
     recorded_work = (pl.col("flops").alias("known_flops"), pl.col("bytes").alias("known_bytes"))
-    texts = ops.select(*_ALIKE, *recorded_work)[groups["row"]]
+    texts = ops.select(*_KIND_COLUMNS, *recorded_work)[groups["row"]]
     same = texts.select(pl.struct(KEY).hash(seed=0).alias("same"))
     return Kinds(of_op, pl.concat([groups.drop("row"), texts, same], how="horizontal"))
 

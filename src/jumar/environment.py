@@ -1,7 +1,7 @@
-"""What this machine has for training, what is missing, and how to get it.
+"""What this machine offers for training, what is missing, and how to install it.
 
-The content of `jumar doctor` and of a run's environment.json. Nothing here fails: whatever cannot
-be determined is None.
+The content of `jumar doctor` and of a run's environment.json. Nothing here fails: a value that
+cannot be determined is None.
 """
 
 import importlib.metadata
@@ -49,14 +49,14 @@ _PACKAGES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Processor:
-    """The CPU, as far as this process may use it.
+    """The CPU, and how much of it this process may use.
 
     Attributes:
         cores: Cores of the machine.
         usable_cores: Cores allowed by the process's affinity and the container's quota.
         intra_op_threads: Threads that torch uses within one operator.
         inter_op_threads: Threads that torch uses to run operators in parallel.
-        accelerates_bf16: Whether it has instructions for bfloat16.
+        accelerates_bf16: Whether it has bfloat16 instructions.
     """
 
     name: str | None
@@ -89,8 +89,8 @@ class Ascend:
         cann_script: The script that sets CANN's variables.
         cann_is_sourced: Whether the script was sourced for this process.
         fault: Why no NPU can be opened; None if one can.
-        todo: What to do about it.
-        firmware_range: The oldest and the newest firmware that the driver says it works with.
+        todo: The remedy.
+        firmware_range: The oldest and the newest firmware that the driver declares compatible.
     """
 
     device_files: tuple[str, ...]
@@ -127,9 +127,9 @@ class Environment:
 
     Attributes:
         system: Operating system and architecture.
-        versions: Versions of jumar, python, torch and whatever else computes (`cann`,
-            `npu_driver`, `npu_firmware`, `cuda`, `cuda_driver`, the NPU's package by its own name);
-            None if not installed.
+        versions: Versions of jumar, python, torch and the software below them (`cann`,
+            `npu_driver`, `npu_firmware`, `cuda`, `cuda_driver`, and `torch_npu`); None if not
+            installed.
     """
 
     system: str
@@ -143,11 +143,12 @@ class Environment:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong, slow or missing.
+    """Something that is broken, slow or missing.
 
     Attributes:
-        level: `error` stops a run, `warning` makes it slow or wrong, `note` disables something.
-        source: The file, variable or call it was read from, unless that is obvious.
+        level: An `error` prevents a run, a `warning` makes it slow or its results wrong, and a
+            `note` means that something is unavailable.
+        source: The file, variable or call that it was read from, unless that is obvious.
     """
 
     level: Literal["error", "warning", "note"]
@@ -160,7 +161,7 @@ def inspect_environment(root: Path = Path("/")) -> Environment:
     """Inspect this machine; takes about as long as importing torch_npu, if it is installed.
 
     Args:
-        root: Where to look for the files of an Ascend installation.
+        root: The folder below which to look for the files of an Ascend installation.
     """
     ascend = root / _ASCEND
     home = _tried(lambda: _cann_home(ascend))
@@ -180,7 +181,7 @@ def inspect_environment(root: Path = Path("/")) -> Environment:
         processor=_processor(),
         accelerators=tuple(_tried(_accelerators) or ()),
         ascend=_ascend(home, ascend),
-        storage=tuple(_storage(purpose, path) for purpose, path in _places()),
+        storage=tuple(_storage(purpose, path) for purpose, path in _written_paths()),
         packages=tuple(
             Package(
                 name=name,
@@ -194,7 +195,7 @@ def inspect_environment(root: Path = Path("/")) -> Environment:
 
 
 def check(environment: Environment) -> list[Finding]:
-    """Problems and gaps, worst first, each with what to do."""
+    """Problems and missing packages, worst first, each with a remedy."""
     findings = [
         *_check_torch(environment),
         *_check_ascend(environment),
@@ -208,13 +209,13 @@ def check(environment: Environment) -> list[Finding]:
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings sorted by level, otherwise in their order."""
+    """The findings sorted by level; those of one level keep their order."""
     order = ("error", "warning", "note")
     return sorted(findings, key=lambda finding: order.index(finding.level))
 
 
 def cann_version(home: Path) -> str | None:
-    """The version of the CANN toolkit in a folder, from its installer's files."""
+    """The version of the CANN toolkit in a folder, as recorded by its installer."""
     patterns = (
         "ascend_toolkit_install.info",
         "*/ascend_toolkit_install.info",
@@ -296,7 +297,7 @@ def _cann_home(ascend: Path) -> Path | None:
 
 
 def _cann_script(home: Path) -> Path:
-    # Older releases of CANN have it next to `latest`, newer ones inside their folder.
+    # Older releases of CANN have the script next to `latest`, newer ones inside their folder.
     inside = home / "set_env.sh"
     return inside if inside.exists() else home.parent / "set_env.sh"
 
@@ -315,7 +316,7 @@ def _cuda_driver_version() -> str | None:
     return match[1] if match else None
 
 
-def _places() -> list[tuple[str, Path]]:
+def _written_paths() -> list[tuple[str, Path]]:
     paths = [("runs", _tried(Path.cwd)), ("cache", _tried(cache_folder))]
     return [(purpose, path) for purpose, path in paths if path is not None]
 
@@ -383,5 +384,5 @@ def _check_machine(environment: Environment) -> Iterator[Finding]:
             yield Finding(
                 "warning",
                 f"less than 1 GiB is free for the {storage.purpose} in {storage.place}",
-                f"Free some space, or choose another place with {option}.",
+                f"Free some space, or choose another folder with {option}.",
             )

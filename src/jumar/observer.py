@@ -1,7 +1,7 @@
 """Observers of a training run: the profiler, memory recorders, and any others.
 
-The loop notifies its observers and knows nothing about them. The protocol is below the precision
-and training packages, so that either can have observers.
+The loop notifies its observers without knowing what they do. The protocol is in a layer below the
+precision and training packages, so that both can define observers.
 """
 
 from collections.abc import Generator, Iterable, Sequence
@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from typing import Any, Final, Protocol
 
 DATA: Final = "data"
-"""Waiting for a batch; contains `enumerate(DataLoader)`, which torch marks itself."""
+"""Waiting for a batch; contains `enumerate(DataLoader)`, which torch's profiler marks itself."""
 OBJECTIVE: Final = "objective"
 """Everything that trains one objective; the detail is its name."""
 FORWARD: Final = "forward"
@@ -29,7 +29,7 @@ class Record(Protocol):
         ...
 
     def line(self) -> str:
-        """The record for the console; empty for one that is not shown there."""
+        """The record as shown on the console; empty if it is not shown there."""
         ...
 
     def to_json(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class Observer:
     span: int = 0
 
     def open(self, first_step: int) -> None:
-        """Called once nothing prevents the first step, when the run's folder exists.
+        """Called after all checks, when the run's folder exists and before the first step.
 
         Args:
             first_step: Number of steps already finished.
@@ -60,7 +60,7 @@ class Observer:
     def further_records(self) -> Iterable[Record]:
         """The observer's own records.
 
-        Requested after each record, and at the end of a run without error.
+        Requested after each record, and at the end of a run that ends without an error.
         """
         return ()
 
@@ -133,9 +133,9 @@ class Observers:
         self._record_further()
 
     def _record_further(self) -> None:
-        """Pass on what observers have to report, see `Observer.further_records`."""
-        further = [record for each in self._observers for record in each.further_records()]
-        for record in further:
+        """Pass the observers' own records to all observers; see `Observer.further_records`."""
+        records = [record for observer in self._observers for record in observer.further_records()]
+        for record in records:
             for observer in self._observers:
                 observer.record(record)
 
@@ -146,7 +146,7 @@ class Observers:
             for observer in self._observers:
                 stack.callback(observer.end)
                 observer.begin()
-            # Only from here on: the step rehearsed before the loop must not be observed.
+            # Not earlier: the step rehearsed before the loop must not be observed.
             self._watching = tuple(
                 observer
                 for observer in self._observers

@@ -121,7 +121,7 @@ def test_torch_npu_for_another_torch_is_refused_before_it_is_loaded(
         ),
         ("raise Exception('ASCEND_RUNTIME_PATH : /x does not exist')", "/x", "Check CANN in /x"),
         ("raise ImportError('libascend_hal.so: cannot open')", "/x", "driver is missing"),
-        ("raise ImportError('_C.so: undefined symbol: _ZN2at')", "/x", "torch_npu of this torch"),
+        ("raise ImportError('_C.so: undefined symbol: _ZN2at')", "/x", "torch_npu for this torch"),
     ],
 )
 def test_failing_torch_npu_import_says_why_and_what_to_do(

@@ -6,7 +6,7 @@ import pytest
 
 from jumar.devices.load import DeviceLoad, UnreadableLoadError
 from jumar.devices.npu import Npu
-from jumar.devices.npu_load import NpuMeter, parse_npu_smi, place_of
+from jumar.devices.npu_load import NpuMeter, parse_npu_smi, number_on_machine
 
 SAMPLES = Path(__file__).parent / "npu_smi"
 
@@ -75,7 +75,7 @@ def test_output_without_a_table_is_named(text: str, why: str) -> None:
     ("index", "visible", "place"), [(1, "", 1), (1, "4,6", 6), (0, " 3 ", 3), (1, "3", 1)]
 )
 def test_visible_index_maps_to_the_machines_index(index: int, visible: str, place: int) -> None:
-    assert place_of(index, visible) == place
+    assert number_on_machine(index, visible) == place
 
 
 def _npu_smi(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:

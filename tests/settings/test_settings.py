@@ -234,7 +234,7 @@ def test_field_without_effect_is_refused_naming_its_owner() -> None:
         override(training, ["clip_limit=0.5"])
     assert str(refused.value) == (
         "--set: 'clip_limit' has no effect with clip=none\n"
-        "  It belongs to clip=global_norm or norm or value: set that too, or leave it out."
+        "  It belongs to clip=global_norm or norm or value: set both or neither."
     )
     for assignments in (["clip=norm", "clip_limit=0.5"], ["clip_limit=0.5", "clip=norm"]):
         assert override(training, assignments).clip_limit == 0.5

@@ -1,8 +1,8 @@
-"""What GPUs and NPUs have in common.
+"""The shared implementation of GPUs and NPUs.
 
 `torch.cuda` and `torch_npu.npu` offer the same functions under the same names. They are called on
-a variable `backend`; a test reads those calls from this source and compares them with the names of
-the real package.
+a variable named `backend`, so that a test can find these calls in the source and check that the
+real package has the functions.
 """
 
 import os
@@ -26,7 +26,7 @@ class Accelerator(Device):
     @classmethod
     @abstractmethod
     def load(cls) -> ModuleType:
-        """The module of torch that drives this kind, with at least one device.
+        """Return torch's module for this kind, once it is known to have at least one device.
 
         Raises:
             UserError: There is no such device; the message says what to install or check.
@@ -35,9 +35,9 @@ class Accelerator(Device):
     @classmethod
     def open(cls, index: int | None, note: str = "") -> Device:
         backend = cls.load()
-        number = _checked_index(cls.names.kind, index, backend.device_count())
-        backend.set_device(number)
-        return cls(index=number, name=backend.get_device_name(number), note=note)
+        checked_index = _checked_index(cls.names.kind, index, backend.device_count())
+        backend.set_device(checked_index)
+        return cls(index=checked_index, name=backend.get_device_name(checked_index), note=note)
 
     @classmethod
     def visible(cls) -> list[Device]:
@@ -110,13 +110,13 @@ def _checked_index(kind: str, requested: int | None, count: int) -> int:
         raise UserError(
             f"{ranks} ranks on this machine cannot share {kind}:{requested}",
             where="--device",
-            todo=f"Write --device {kind}: each rank then uses the device of its local rank.",
+            todo=f"Write --device {kind}: each rank then uses the device with its local rank.",
         )
     index = requested if requested is not None else int(os.environ.get("LOCAL_RANK", "0"))
     if index >= count:
-        have = f"{counted(count, f'{kind} device')} visible here"
         raise UserError(
-            f"there is no {kind}:{index}; {have}, counted from 0",
+            f"there is no {kind}:{index}; {counted(count, f'{kind} device')} visible, "
+            "numbered from 0",
             where="--device",
             todo=f"Start at most {counted(count, 'rank')} (torchrun --nproc-per-node {count})."
             if has_peers

@@ -1,4 +1,4 @@
-"""How a device is requested: `auto`, or a kind, usually with a number. Needs no torch."""
+"""Parsing device requests: `auto`, or a kind, usually with a number. Does not import torch."""
 
 import re
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ class Names:
         kind: Its name here and in torch.
         others: Its names in other frameworks, in drivers and on vendors' pages.
         numbered: Whether a number after a colon chooses one of several.
-        counted: Names after which digits without a separator are a device number. In `ascend910b`
-            they are the chip.
+        counted: Names after which digits without a separator are a device number; in `ascend910b`,
+            by contrast, they belong to the chip's name.
     """
 
     kind: str
@@ -29,14 +29,14 @@ class Names:
 
 
 def parse_device(request: str, known: Sequence[Names]) -> tuple[str, int | None]:
-    """Kind and number of a device; None if no number was given.
+    """Return the kind and the number of a device; the number is None if it was not specified.
 
     Args:
         request: The value of `--device`.
         known: The names of every kind.
 
     Raises:
-        UserError: It is not the name of a device; the message suggests the likely name.
+        UserError: The value is not a device name; the message suggests the likely one.
     """
     text = request.strip().lower()
     if text == AUTO:

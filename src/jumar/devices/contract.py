@@ -38,9 +38,9 @@ class Recording:
     """What a profiler records.
 
     Attributes:
-        folder: Where a profiler that writes files puts them.
+        folder: Output folder for profilers that write files.
         steps: Number of steps to record.
-        warm_up: Steps before them; torch's profiler records these too.
+        warm_up: Number of preceding steps; torch's profiler records these too.
         memory: Whether allocations are recorded.
         shapes: Whether the shapes of ops are recorded.
     """
@@ -54,24 +54,24 @@ class Recording:
 
 @dataclass(frozen=True, kw_only=True)
 class Device(ABC):
-    """One selected device; its class holds all that is known about its kind.
+    """One selected device; everything that is specific to its kind is in its class.
 
     Attributes:
         names: The names of its kind.
         dispatch_key: torch's dispatch key of kernels for this kind.
         autocast_key: The dispatch key of autocast.
-        native_lists: Which op lists torch's own autocast uses here, if any.
+        native_lists: The op lists that torch's own autocast uses for this kind.
         distributed_backend: The torch.distributed backend for this kind's tensors.
-        out_of_memory: A pattern of this kind's own out-of-memory errors.
-        on_host: Whether it computes on the cores and in the memory of this process.
+        out_of_memory: A pattern for the out-of-memory errors that only this kind raises.
+        on_host: Whether it uses the cores and the memory of this process.
         reads_at_once: Whether a result can be read without waiting for pending work.
         computes_fp16: Whether computing in float16 is worthwhile; otherwise bfloat16 is used, or
             fp16 is emulated.
         has_float64: Whether it computes in float64.
         profiler_activities: What torch's profiler records besides the host.
-        fallback_message: A pattern of what its library prints for an op without a kernel, which
-            the CPU computes instead; the first group is the op. None if that is an error.
-        fallback_remedy: Additional advice about such an op.
+        fallback_message: A pattern for its library's warning that the CPU computes an op which has
+            no kernel; the first group is the op. None if a missing kernel is an error.
+        fallback_remedy: Additional advice for this warning.
         profiler_writes_files: Whether its profiler marks steps itself and writes files instead of
             returning events.
         index: Number among the visible devices of its kind; 0 on a CPU.
@@ -124,14 +124,14 @@ class Device(ABC):
     @classmethod
     @abstractmethod
     def open(cls, index: int | None, note: str = "") -> "Device":
-        """Find and select the device of this number.
+        """Find and select a device.
 
         Args:
             index: The device number; None for this process's local rank.
             note: What `auto` skipped.
 
         Raises:
-            UserError: It is not available; the message says what to install or check.
+            UserError: The device is not available; the message says what to install or check.
         """
 
     @classmethod
@@ -142,18 +142,18 @@ class Device(ABC):
     @classmethod
     @abstractmethod
     def why_passed_over(cls) -> str | None:
-        """Why `auto` moves on to the next kind; None if it takes this one.
+        """Return why `auto` skips this kind, or None if it selects it.
 
         Returns:
-            Text for the first line of a run, empty if there is nothing to say.
+            Text for the first line of a run, empty if there is nothing to report.
 
         Raises:
-            UserError: There is such a device, but its software is broken.
+            UserError: A device exists, but its software is broken.
         """
 
     @classmethod
     def has_kernel(cls, name: str) -> bool:
-        """Whether this kind has a kernel of its own for an aten operator.
+        """Whether this kind has a native kernel for an aten operator.
 
         torch accepts `fused=True` on every accelerator; if the kernel is missing, torch_npu
         runs it on the CPU, with a copy of every parameter each step.
@@ -162,7 +162,7 @@ class Device(ABC):
 
     @classmethod
     def accelerates_bf16(cls) -> bool:
-        """Whether products in bfloat16 are fast; if not, float32 computes them and rounds."""
+        """Whether bfloat16 products are fast; if not, they are computed in float32 and rounded."""
         return True
 
     @classmethod
@@ -183,7 +183,7 @@ class Device(ABC):
         """Memory of the device; on a CPU the container's limit, if there is one."""
 
     def load_meter(self) -> LoadMeter:
-        """Reads its load, memory, power and temperature during training."""
+        """The meter of its load, memory, power and temperature during training."""
         return NoMeter(f"the load of {self.kind} devices cannot be read")
 
     @abstractmethod
@@ -204,7 +204,7 @@ class Device(ABC):
 
         An operator without a deterministic algorithm then raises an error that names it. Call this
         before the first matmul and before torch.distributed starts: cuBLAS and HCCL read their
-        variables once.
+        environment variables only once.
         """
         # The call imports the compiler, which takes a second and a half; False is the default
         # anyway.

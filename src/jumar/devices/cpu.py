@@ -16,7 +16,7 @@ from jumar.devices.load import LoadMeter
 from jumar.ground import machine
 
 _ISAS_WITHOUT_BF16 = ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_VNNI")
-"""Values of oneDNN's variable ONEDNN_MAX_CPU_ISA."""
+"""Values of oneDNN's variable ONEDNN_MAX_CPU_ISA that rule out bf16 instructions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class Cpu(Device):
 
     @property
     def parallel_ids(self) -> None:
-        """None: DistributedDataParallel takes no device numbers for CPUs."""
+        """None, because DistributedDataParallel accepts no device numbers for CPUs."""
         return
 
     @classmethod
@@ -50,12 +50,12 @@ class Cpu(Device):
 
     @classmethod
     def why_passed_over(cls) -> None:
-        """None: there is always a CPU."""
+        """None, because a CPU is always available."""
         return
 
     @classmethod
     def note_on_bf16(cls) -> str:
-        """How products are computed where bfloat16 is no faster than float32."""
+        """A note on how products are computed, if bfloat16 is no faster than float32."""
         if cls.accelerates_bf16():
             return ""
         return "this CPU has no bf16 instructions: products are computed in fp32 and rounded"
@@ -69,7 +69,7 @@ class Cpu(Device):
             usable = bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
         except (AttributeError, RuntimeError):
             return False
-        # torch calls bf16 supported with AVX-512 alone, where it takes 2.5 times as long as fp32.
+        # torch reports bf16 support with AVX-512 alone, where it takes 2.5 times as long as fp32.
         has_instructions = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
         is_x86 = platform.machine().lower() in ("x86_64", "amd64")
         return usable and (not is_x86 or bool(has_instructions()))

@@ -1,4 +1,4 @@
-"""The load of the processor, of this process, and of the machine, from Linux's files."""
+"""The load of the processor, this process and the machine, read from Linux's /proc and /sys."""
 
 import os
 import re
@@ -12,7 +12,7 @@ _POWERCAP = "sys/class/powercap"
 _THERMAL = "sys/class/thermal"
 _HWMON = "sys/class/hwmon"
 _PROCESSOR_ZONES = ("x86_pkg_temp", "cpu", "soc", "acpitz")
-"""Prefixes of the names of a processor's thermal zones, the most exact first."""
+"""Name prefixes of a processor's thermal zones, most accurate first."""
 _PROCESSOR_SENSORS = ("coretemp", "k10temp", "zenpower")
 
 
@@ -20,26 +20,26 @@ class CpuMeter:
     """Reads the load of this process and the processor since the previous reading.
 
     Args:
-        system: The folder with `proc` and `sys`.
+        system: The folder that contains `proc` and `sys`.
     """
 
     def __init__(self, system: Path | None = None) -> None:
         self._system = machine.SYSTEM if system is None else system
         self._cores = machine.usable_cores()
-        self._at, self._used_s = time.monotonic(), time.process_time()
+        self._read_at, self._used_s = time.monotonic(), time.process_time()
         self._energy = self._energies()
         self._sensor = self._temperature_file()
 
     def read(self) -> DeviceLoad:
         """See `LoadMeter.read`."""
         now, used_s, energy = time.monotonic(), time.process_time(), self._energies()
-        seconds = max(now - self._at, 1e-9)
+        seconds = max(now - self._read_at, 1e-9)
         busy = 100 * (used_s - self._used_s) / (seconds * self._cores)
         energies = [
             (after - before) % wrap
             for (after, wrap), (before, _) in zip(energy, self._energy, strict=False)
         ]
-        self._at, self._used_s, self._energy = now, used_s, energy
+        self._read_at, self._used_s, self._energy = now, used_s, energy
         return DeviceLoad(
             busy_percent=busy,
             memory_used_bytes=self._resident_bytes(),
@@ -53,7 +53,7 @@ class CpuMeter:
         return int(pages[1]) * os.sysconf("SC_PAGE_SIZE") if len(pages) > 1 else None
 
     def _energies(self) -> list[tuple[int, int]]:
-        """For each processor package the microjoules counted, and where the counter wraps.
+        """Each processor package's energy counter in microjoules, and the value at which it wraps.
 
         On most systems only root may read them.
         """
@@ -68,7 +68,7 @@ class CpuMeter:
         return counters
 
     def _temperature_file(self) -> str:
-        """The file of the processor's temperature; empty if there is none."""
+        """The path of the file with the processor's temperature; empty if there is none."""
         for sensor in sorted((self._system / _HWMON).glob("hwmon*")):
             name = str(sensor.relative_to(self._system))
             if self._text(f"{name}/name").strip() in _PROCESSOR_SENSORS:
@@ -98,7 +98,7 @@ class MachineMeter:
     """Reads how busy the whole machine was since the previous reading.
 
     Args:
-        system: The folder with `proc`.
+        system: The folder that contains `proc`.
     """
 
     def __init__(self, system: Path | None = None) -> None:
@@ -106,7 +106,7 @@ class MachineMeter:
         self._before = self._ticks()
 
     def busy_percent(self) -> float | None:
-        """The fraction of its cores' time that was not idle; None if unknown."""
+        """The percentage of its cores' time that was not idle; None if unknown."""
         before, self._before = self._before, self._ticks()
         if before is None or self._before is None:
             return None
@@ -115,14 +115,14 @@ class MachineMeter:
         return 100 * (1 - (idle - idle_before) / elapsed) if elapsed > 0 else None
 
     def _ticks(self) -> tuple[int, int] | None:
-        """Ticks in which all cores were idle, and all ticks."""
+        """Idle and total ticks, both summed over the cores; None if they cannot be read."""
         try:
             with (self._system / "proc/stat").open() as file:
-                words = file.readline().split()
+                columns = file.readline().split()
         except OSError:
             return None
-        if not words or words[0] != "cpu" or not all(word.isdigit() for word in words[1:]):
+        if not columns or columns[0] != "cpu" or not all(map(str.isdigit, columns[1:])):
             return None
         # user, nice, system, idle, iowait, irq, softirq, steal; guests are counted in user.
-        ticks = [int(word) for word in words[1:9]]
+        ticks = [int(column) for column in columns[1:9]]
         return sum(ticks[3:5]), sum(ticks)

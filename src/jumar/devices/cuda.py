@@ -31,12 +31,12 @@ class Cuda(Accelerator):
 
     @property
     def group_device(self) -> "torch.device":
-        """The device itself: NCCL needs to know it."""
+        """The device itself, because NCCL must know it in advance."""
         return self.torch
 
     @classmethod
     def why_passed_over(cls) -> str | None:
-        """Without a GPU there is nothing to report."""
+        """An empty text without a GPU, because its absence is not worth a note."""
         return None if torch.cuda.is_available() else ""
 
     @classmethod
@@ -58,7 +58,7 @@ class Cuda(Accelerator):
         raise UserError(problem, where="--device", todo=f"{todo}, or write --device cpu.")
 
     def load_meter(self) -> LoadMeter:
-        """The driver's library where pynvml is installed, otherwise nvidia-smi."""
+        """A meter that uses the driver's library if pynvml is installed, otherwise nvidia-smi."""
         return cuda_meter(self._backend(), self.index)
 
     def set_full_float32(self, full: bool) -> None:
@@ -71,5 +71,5 @@ class Cuda(Accelerator):
         if deterministic:
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         super().set_deterministic(deterministic)
-        # The search for the fastest algorithm may end differently in every process.
+        # The search for the fastest algorithm may choose another one in every process.
         torch.backends.cudnn.benchmark = not deterministic

@@ -56,7 +56,7 @@ class NvidiaSmiMeter:
 
 
 def cuda_meter(backend: ModuleType, index: int) -> LoadMeter:
-    """The cheapest meter of a GPU that works here.
+    """The cheapest meter that works for a GPU.
 
     Args:
         backend: `torch.cuda`.
@@ -65,17 +65,17 @@ def cuda_meter(backend: ModuleType, index: int) -> LoadMeter:
     try:
         backend.utilization(index)
     except Exception:
-        # Without pynvml a ModuleNotFoundError; drivers in virtual machines raise their own.
+        # ModuleNotFoundError without pynvml; drivers in virtual machines raise other errors.
         identity = getattr(backend.get_device_properties(index), "uuid", None)
         return NvidiaSmiMeter(str(index) if identity is None else f"GPU-{identity}")
     return DriverMeter(backend, index)
 
 
 def parse_nvidia_smi(text: str) -> DeviceLoad:
-    """The reading in a line of CSV with the fields that `NvidiaSmiMeter` queries.
+    """Parse a line of CSV with the fields that `NvidiaSmiMeter` queries.
 
     Raises:
-        UnreadableLoadError: The text is something else.
+        UnreadableLoadError: The text has no such line.
     """
     lines = [line for line in text.splitlines() if line.count(",") == len(_FIELDS) - 1]
     if not lines:
@@ -94,7 +94,7 @@ def parse_nvidia_smi(text: str) -> DeviceLoad:
 
 
 def _number(query: Callable[[], float]) -> float | None:
-    """One answer of the driver; None if it has none, such as power on a part of a GPU."""
+    """The result of a query; None if it is unavailable, such as the power of a GPU partition."""
     try:
         return float(query())
     except Exception:

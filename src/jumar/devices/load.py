@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-_PATIENCE_S = 20.0
+_TIMEOUT_S = 20.0
 """npu-smi takes seconds while a driver is busy, and hangs with some broken drivers."""
 
 
@@ -15,11 +15,11 @@ class DeviceLoad:
     """One reading; None for values that the device does not report.
 
     Attributes:
-        busy_percent: Fraction of the time in which it computed; on a CPU, of this process in the
-            cores that it may use, since the previous reading.
+        busy_percent: Percentage of the time during which it computed; on a CPU, the share of its
+            usable cores' time that this process used since the previous reading.
         memory_used_bytes: Memory in use, by all processes on an accelerator, by this process on a
             CPU.
-        memory_total_bytes: All of its memory.
+        memory_total_bytes: Total memory.
         power_w: Power draw.
         temperature_c: Temperature of its hottest sensor.
     """
@@ -39,10 +39,10 @@ class LoadMeter(Protocol):
     """Reads the load of one device, in its own thread."""
 
     def read(self) -> DeviceLoad:
-        """The load now.
+        """The current load.
 
         Raises:
-            UnreadableLoadError: It cannot be read, and will not be later.
+            UnreadableLoadError: It cannot be read, and later attempts would fail too.
         """
         ...
 
@@ -66,17 +66,17 @@ def output_of(command: Sequence[str]) -> str:
     """The output of a vendor's program.
 
     Raises:
-        UnreadableLoadError: It is missing, fails, or does not answer.
+        UnreadableLoadError: The program is missing, fails, or does not answer.
     """
     name = command[0]
     if shutil.which(name) is None:
         raise UnreadableLoadError(f"{name} is not installed")
     try:
         done = subprocess.run(
-            command, capture_output=True, check=False, timeout=_PATIENCE_S, stdin=subprocess.DEVNULL
+            command, capture_output=True, check=False, timeout=_TIMEOUT_S, stdin=subprocess.DEVNULL
         )
     except subprocess.TimeoutExpired:
-        raise UnreadableLoadError(f"{name} did not answer within {_PATIENCE_S:.0f} s") from None
+        raise UnreadableLoadError(f"{name} did not answer within {_TIMEOUT_S:.0f} s") from None
     except OSError as error:
         raise UnreadableLoadError(f"{name} cannot be started: {error.strerror}") from None
     text = done.stdout.decode("utf-8", "replace")
@@ -88,7 +88,7 @@ def output_of(command: Sequence[str]) -> str:
 
 
 def number_in(text: str) -> float | None:
-    """The number at the start of a field of such a program; None for `NA`, `-`, `[N/A]`."""
+    """The number at the start of a field in such output; None for `NA`, `-` or `[N/A]`."""
     words = text.split()
     try:
         return float(words[0]) if words else None

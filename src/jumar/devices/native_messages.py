@@ -1,4 +1,4 @@
-"""Reads what C++ libraries print to standard error, while it is printed."""
+"""Reading the messages that C++ libraries print to standard error."""
 
 import os
 import re
@@ -12,13 +12,14 @@ _BLOCK = 1 << 16
 
 @contextmanager
 def names_in_messages(pattern: str | None) -> Generator[list[str]]:
-    """Context that extracts names from messages, which are still printed.
+    """Context that extracts names from messages on standard error and still prints them.
 
     Args:
-        pattern: Its first group is a name; None for a device without such messages.
+        pattern: A regular expression whose first group is a name; None for a device without such
+            messages.
 
     Yields:
-        The names in order, without repetitions; complete at the end of the context.
+        The names in order, without repetitions; filled in at the end of the context.
     """
     names: list[str] = []
     if pattern is None:
@@ -42,7 +43,7 @@ def names_in_messages(pattern: str | None) -> Generator[list[str]]:
         yield names
     finally:
         sys.stderr.flush()
-        # The last write end of the pipe: the thread reads what is left, and ends.
+        # This closes the last write end of the pipe: the thread reads the rest and ends.
         os.dup2(original, 2)
         thread.join()
         os.close(reading)

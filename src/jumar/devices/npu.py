@@ -1,8 +1,8 @@
-"""Everything specific to Ascend NPUs. The only file that knows torch_npu.
+"""Everything specific to Ascend NPUs. The only file that refers to torch_npu.
 
-Functions that only Ascend has are called on a variable `npu`, and its profiler on a variable
-`profiler`. A test reads those calls from this source and compares them with the names of the real
-package.
+Functions that exist only for Ascend are called on a variable named `npu`, and its profiler's on a
+variable named `profiler`, so that a test can find these calls in the source and check that the
+real package has the functions.
 """
 
 import importlib
@@ -26,7 +26,7 @@ from jumar.ground.errors import UserError
 
 NPU_PACKAGE = "torch_npu"
 CANN_VARIABLE = "ASCEND_HOME_PATH"
-"""Set by CANN's set_env.sh; unset means that its libraries cannot be found either."""
+"""Set by CANN's set_env.sh; if it is unset, CANN's libraries cannot be found either."""
 
 DEVICE_FILES = Path("/dev")
 
@@ -43,8 +43,8 @@ class Npu(Accelerator):
     dispatch_key: ClassVar = "PrivateUse1"
     autocast_key: ClassVar = "AutocastPrivateUse1"
     distributed_backend: ClassVar = "hccl"
-    # Both come from CANN below torch_npu's own allocator: its error code, and what its runtime
-    # returns, which is only a number unless the words before it are read too.
+    # Both come from CANN, below torch_npu's allocator: its error code, and its runtime's return
+    # value, which is an arbitrary number without the text before it.
     out_of_memory: ClassVar = r"\bEL0004\b|(?:result = |error code is )207001\b"
     has_float64: ClassVar = False
     fallback_message: ClassVar = (
@@ -55,8 +55,8 @@ class Npu(Accelerator):
 
     @classmethod
     def why_passed_over(cls) -> str | None:
-        """If NPUs are visible and torch_npu is installed but broken, fail instead of silently
-        running on the CPU.
+        """Fail if NPUs are visible and torch_npu is installed but broken, because `auto` would
+        otherwise silently use the CPU.
         """
         nodes = npu_nodes()
         if importlib.util.find_spec(NPU_PACKAGE) is None:
@@ -74,7 +74,7 @@ class Npu(Accelerator):
             raise UserError(
                 "an NPU needs the package torch_npu, which is not installed",
                 where="--device",
-                todo="Install CANN, then the torch_npu of this torch: "
+                todo="Install CANN, then the torch_npu for this torch: "
                 f"pip install 'torch-npu=={release}.*'. Or write --device cpu.",
             )
         version = npu_package_version()
@@ -84,8 +84,8 @@ class Npu(Accelerator):
         try:
             importlib.import_module(NPU_PACKAGE)
         except Exception as error:
-            # torch_npu raises bare Exception where CANN is incomplete, besides ImportError and
-            # OSError.
+            # Besides ImportError and OSError, torch_npu raises a bare Exception if CANN is
+            # incomplete.
             raise _import_fault(error) from error
         backend = torch.get_device_module(cls.names.kind)
         if backend.is_available() and backend.device_count() > 0:
@@ -93,12 +93,12 @@ class Npu(Accelerator):
         raise _no_npu_fault()
 
     def load_meter(self) -> LoadMeter:
-        """npu-smi."""
+        """A meter that queries npu-smi."""
         return NpuMeter(self.index)
 
     def set_full_float32(self, full: bool) -> None:
-        """Set whether matmul and convolution use full precision; otherwise HF32, which is on for
-        convolutions by default.
+        """Set whether matmul and convolution use full precision; otherwise they use HF32, the
+        default for convolutions.
         """
         super().set_full_float32(full)
         npu = self._backend()
@@ -114,8 +114,8 @@ class Npu(Accelerator):
     def create_recorder(self, wanted: Recording) -> Recorder:
         """torch_npu's profiler, which writes files when it stops."""
         profiler = importlib.import_module(f"{NPU_PACKAGE}.profiler")
-        # Level 0, the default, gives neither types nor shapes nor cores.
-        level = profiler._ExperimentalConfig(
+        # Level 0, the default, records neither types nor shapes nor cores.
+        config = profiler._ExperimentalConfig(
             profiler_level=profiler.ProfilerLevel.Level1,
             aic_metrics=profiler.AiCMetrics.PipeUtilization,
             export_type=[profiler.ExportType.Text, profiler.ExportType.Db],
@@ -128,7 +128,7 @@ class Npu(Accelerator):
             on_trace_ready=profiler.tensorboard_trace_handler(str(wanted.folder)),
             record_shapes=wanted.shapes,
             profile_memory=wanted.memory,
-            experimental_config=level,
+            experimental_config=config,
         )
 
 
@@ -142,7 +142,7 @@ def npu_fault() -> UserError | None:
 
 
 def npu_nodes() -> list[str]:
-    """The device files of NPUs visible in this machine or container, such as /dev/davinci0."""
+    """The device files of the NPUs visible to this machine or container, such as /dev/davinci0."""
     return sorted(str(path) for path in DEVICE_FILES.glob("davinci[0-9]*"))
 
 
@@ -155,7 +155,7 @@ def npu_package_version() -> str | None:
 
 
 def npu_pairing_fault(torch_version: str, npu_version: str) -> UserError | None:
-    """The mismatch of this pair of torch and torch_npu; None if they are compatible.
+    """The error for an incompatible pair of torch and torch_npu; None if it is compatible.
 
     torch_npu X.Y.Z is built against the C++ interface of torch X.Y and works with no other.
     """
@@ -182,11 +182,11 @@ def _import_fault(error: BaseException) -> UserError:
         todo = "The NPU driver is missing: in a container, mount /usr/local/Ascend/driver."
     elif "undefined symbol" in reason:
         todo = (
-            "Install the torch_npu of this torch, and a CANN release that it supports "
+            "Install the torch_npu for this torch, and a CANN release that it supports "
             "(https://gitcode.com/Ascend/pytorch has the table)."
         )
     else:
-        todo = f"Check CANN in {os.environ[CANN_VARIABLE]}, and `jumar doctor`."
+        todo = f"Check CANN in {os.environ[CANN_VARIABLE]}, and run `jumar doctor`."
     return UserError(f"torch_npu cannot be loaded: {reason}", where="--device", todo=todo)
 
 

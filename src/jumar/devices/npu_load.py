@@ -1,9 +1,9 @@
 """The load of an NPU, from `npu-smi info`, whose table differs from release to release.
 
-Two lines per chip: card, name, health, power, temperature and huge pages; then chip, perhaps its
-number on the host, bus, AI Core and memory. The headers name the fields; which numbers they have
-depends on the card (HBM comes after DDR, and inference cards have only DDR). Chips after the first
-of a card omit the card's values, with `-` or `NA`.
+There are two lines per chip: card, name, health, power, temperature and huge pages; then chip,
+in some releases its number on the host, bus, AI Core and memory. The headers name the fields; their
+values depend on the card (HBM follows DDR, and inference cards have only DDR). Chips other than the
+first of a card have `-` or `NA` in place of the card's values.
 """
 
 import os
@@ -24,9 +24,9 @@ class Chip:
     """A chip in the table of `npu-smi info`.
 
     Attributes:
-        card: The NPU's number there, which may have gaps.
-        chip: Number on its card.
-        load: Its values in the table.
+        card: The NPU's number in the table; the numbers may have gaps.
+        chip: The chip's number on its card.
+        load: The chip's load.
     """
 
     card: int
@@ -42,20 +42,20 @@ class NpuMeter:
     """
 
     def __init__(self, index: int) -> None:
-        self._place = place_of(index, os.environ.get(_VISIBLE, ""))
+        self._number = number_on_machine(index, os.environ.get(_VISIBLE, ""))
 
     def read(self) -> DeviceLoad:
         """See `LoadMeter.read`."""
         chips = parse_npu_smi(output_of(_COMMAND))
-        if self._place >= len(chips):
+        if self._number >= len(chips):
             raise UnreadableLoadError(
-                f"npu-smi lists {len(chips)} chips, but none with the number {self._place}"
+                f"npu-smi lists {len(chips)} chips, but none with the number {self._number}"
             )
-        return chips[self._place].load
+        return chips[self._number].load
 
 
-def place_of(index: int, visible: str) -> int:
-    """The number of an NPU on the machine.
+def number_on_machine(index: int, visible: str) -> int:
+    """The number of an NPU among all NPUs of the machine.
 
     Args:
         index: Number among the visible ones.
@@ -70,7 +70,7 @@ def parse_npu_smi(text: str) -> list[Chip]:
     """The chips in the output of `npu-smi info`, in order of their numbers.
 
     Raises:
-        UnreadableLoadError: There is no such table in it.
+        UnreadableLoadError: The output contains no such table.
     """
     if not (re.search(r"\|\s*NPU\s+Name\s*\|", text) and "AICore(%)" in text):
         lines = text.strip().splitlines()
@@ -94,10 +94,10 @@ def parse_npu_smi(text: str) -> list[Chip]:
 
 
 def _load(power_text: str, usage_text: str) -> DeviceLoad:
-    """The reading in the third cells of a chip's two lines."""
+    """Parse the third cells of a chip's two lines."""
     power, temperature = [*map(number_in, power_text.split()[:2]), None, None][:2]
     pairs = [(int(a), int(b)) for a, b in re.findall(_PAIR, usage_text)]
-    # HBM is the last; a card without it says 0 / 0, or nothing.
+    # HBM is the last; for a card without it, the table has 0 / 0 or nothing.
     memory = next(((a, b) for a, b in reversed(pairs) if b), None)
     return DeviceLoad(
         busy_percent=number_in(usage_text),

@@ -10,11 +10,11 @@ from jumar.ground.errors import UserError
 
 
 def set_threads(intra_op: int | None = None, inter_op: int | None = None) -> None:
-    """Set the CPU threads within and between operators; None leaves them unchanged.
+    """Set the numbers of CPU threads within and between operators; None leaves one unchanged.
 
     Raises:
-        UserError: More than this machine can handle, or the inter-op pool of this process already
-            runs with another size.
+        UserError: A number is more than this machine can handle, or the inter-op pool of this
+            process already runs with another size.
     """
     if intra_op is not None:
         torch.set_num_threads(machine.checked_count(intra_op, "threads", "threads.intra_op"))
@@ -29,8 +29,8 @@ def set_threads(intra_op: int | None = None, inter_op: int | None = None) -> Non
             f"the inter-op threads of this process are fixed at {torch.get_num_interop_threads()}, "
             f"and cannot be changed to {inter_op}",
             where="threads.inter_op",
-            todo="torch takes this number once, before the first operator that runs in parallel. "
-            "Start a new process for another number.",
+            todo="torch accepts this setting only before the first operator that runs in parallel. "
+            "Start a new process to change it.",
         ) from error
 
 

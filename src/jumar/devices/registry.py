@@ -1,4 +1,4 @@
-"""The kinds of device that jumar supports, and opening the one that a run requests."""
+"""The supported kinds of device, and opening the requested one."""
 
 import re
 
@@ -11,11 +11,11 @@ from jumar.devices.cuda import Cuda
 from jumar.devices.npu import Npu
 
 _KINDS: dict[str, type[Device]] = {}
-"""By name; `auto` takes the last of them that is present."""
+"""By name; `auto` selects the last one that is present."""
 
 _OUT_OF_MEMORY = (
     r"out of memory|"
-    # Bytes beyond 63 bits, a worker's MemoryError as the loader repeats it, and shared memory.
+    # Sizes beyond 63 bits, a worker's MemoryError as repeated by the loader, and shared memory.
     r"Storage size calculation overflowed|numel: integer multiplication overflow|"
     r"Unable to allocate .* for an array|Caught \w*MemoryError|Cannot allocate memory"
 )
@@ -23,7 +23,7 @@ _TOO_LARGE_FOR_NUMPY = re.compile("array is too big|Maximum allowed dimension ex
 
 
 def register(kind: type[Device]) -> None:
-    """Register a kind for `--device`; `auto` prefers it to those registered earlier."""
+    """Register a kind for `--device`; `auto` prefers it to kinds registered earlier."""
     _KINDS[kind.names.kind] = kind
 
 
@@ -38,7 +38,7 @@ def device_kind(name: str) -> type[Device]:
         name: torch's device type.
 
     Raises:
-        ValueError: It is not a supported kind.
+        ValueError: The kind is not supported.
     """
     if name not in _KINDS:
         raise ValueError(f"device type must be one of {', '.join(_KINDS)}, not '{name}'")
@@ -46,14 +46,14 @@ def device_kind(name: str) -> type[Device]:
 
 
 def open_device(request: str) -> Device:
-    """Find and select the requested device; never another one.
+    """Find and select the requested device, never a substitute.
 
-    `auto` takes an NPU, otherwise a GPU, otherwise the CPU. If NPUs are visible and torch_npu is
+    `auto` selects an NPU, otherwise a GPU, otherwise the CPU. If NPUs are visible and torch_npu is
     installed but broken, it fails instead of silently using the CPU.
 
     Args:
         request: `auto`, `cpu`, `cuda`, `cuda:N`, `npu` or `npu:N`. Without a number, a torchrun
-            process takes the device of its local rank.
+            process uses the device with its local rank.
 
     Raises:
         UserError: The device is not available; the message says what to install or check.

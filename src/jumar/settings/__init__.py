@@ -1,9 +1,9 @@
 """Settings: frozen dataclasses whose fields document themselves.
 
-A recipe is a tree of such dataclasses. Only this room accesses them by field: it lists every field
-with its meaning and unit, applies `section.field=value` from the command line, checks types,
-choices and ranges, and converts to JSON and back. Every error names the field, the value, what is
-allowed, and the nearest name.
+A recipe is a tree of such dataclasses. Only this room accesses their fields generically: it lists
+every field with its meaning and unit, applies `section.field=value` from the command line, checks
+types, choices and ranges, and converts to JSON and back. Every error names the field, the value,
+the allowed values, and the nearest name.
 """
 
 from jumar.settings.changing import field_of, override

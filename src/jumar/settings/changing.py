@@ -28,8 +28,8 @@ def override(settings: S, assignments: Sequence[str], *, where: str = "--set") -
     kinds have keep their values.
 
     Raises:
-        UserError: A field is unknown or has no effect with the others, or a value has the wrong
-            type or is not allowed.
+        UserError: A field is unknown, or has no effect with the other fields' values, or a value
+            has the wrong type or is not allowed.
     """
     for assignment in assignments:
         path, separator, text = assignment.partition("=")
@@ -47,37 +47,33 @@ def override(settings: S, assignments: Sequence[str], *, where: str = "--set") -
 
 
 def field_of(assignment: str) -> str:
-    """The field of `section.field=value`."""
+    """The part of `section.field=value` before the equals sign."""
     return assignment.partition("=")[0].strip()
 
 
 def _refuse_ineffective(settings: Any, path: str, where: str) -> None:
-    """Check that an assigned field has an effect with the values of the fields beside it.
+    """Check that an assigned field has an effect with the values of its sibling fields.
 
-    Otherwise `training.clip_limit=1` alone would look like clipped gradients and clip none.
+    Otherwise `training.clip_limit=1` alone would suggest that gradients are clipped.
     """
     *sections, name = path.split(".")
     for section in sections:
         settings = getattr(settings, section)
-    assigned_field = next(
-        (field for field in dataclasses.fields(settings) if field.name == name), None
-    )
-    for sibling, values in (
-        assigned_field.metadata.get("only_with", {}).items() if assigned_field else ()
-    ):
+    metadata = {field.name: field.metadata for field in dataclasses.fields(settings)}
+    # A kind is assigned under the name `kind`, which is not a field.
+    for sibling, values in metadata.get(name, {}).get("only_with", {}).items():
         value, sibling_path = getattr(settings, sibling), ".".join([*sections, sibling])
         if not values and not value:
             raise UserError(
                 f"'{path}' has no effect without {sibling_path}",
                 where=where,
-                todo="Set that too, or leave it out.",
+                todo="Set both or neither.",
             )
         if values and value not in values:
             raise UserError(
                 f"'{path}' has no effect with {sibling_path}={value_text(value)}",
                 where=where,
-                todo=f"It belongs to {sibling_path}={' or '.join(values)}: set that too, "
-                "or leave it out.",
+                todo=f"It belongs to {sibling_path}={' or '.join(values)}: set both or neither.",
             )
 
 
@@ -105,13 +101,13 @@ def _assign(settings: S, keys: list[str], text: str, path: str, where: str) -> S
 
 
 def unknown_field(settings: Any, section: Sequence[str], key: str, *, where: str) -> UserError:
-    """The error for an unknown field of a section, with the nearest name and all of its fields.
+    """The error for an unknown field of a section, with the nearest name and all known fields.
 
     Args:
         settings: The section.
-        section: The path to it.
+        section: The path of the section.
         key: The unknown field's name.
-        where: The option or file that names it.
+        where: The option or file that names the field.
     """
     unknown_path = ".".join([*section, key])
     if isinstance(settings, Component) and (kinds := settings.kinds_with(key)):

@@ -5,16 +5,22 @@ import math
 import typing
 from typing import Any, TypeVar
 
-from jumar.ground.errors import UserError, nearest
-from jumar.settings.fields import LARGEST_SIDE, LARGEST_WHOLE, range_text, shortened
+from jumar.ground.errors import UserError
+from jumar.settings.fields import (
+    LARGEST_SIDE,
+    LARGEST_WHOLE,
+    not_a_choice,
+    range_text,
+    shortened,
+)
 
 S = TypeVar("S")
 
 
 def checked(settings: S, *, where: str = "") -> S:
-    """The same settings, after checking every choice and range in the tree.
+    """Return the same settings after checking every choice and range in the tree.
 
-    A section with rules across its fields defines `check(self) -> None`, which raises
+    A section with rules that span several fields defines `check(self) -> None`, which raises
     `UserError`.
     """
     _check(settings, "", where)
@@ -22,10 +28,10 @@ def checked(settings: S, *, where: str = "") -> S:
 
 
 def check_intervals(settings: Any, *names: str) -> None:
-    """Reject fields that are not a smallest and a largest value.
+    """Check that each of the named fields is a smallest and a largest value.
 
     Raises:
-        UserError: One has the wrong number of values, or they are in the wrong order.
+        UserError: A field does not have two values, or they are in the wrong order.
     """
     for name in names:
         values: tuple[float, ...] = getattr(settings, name)
@@ -46,20 +52,13 @@ def _check(settings: Any, prefix: str, where: str) -> None:
         parts = typing.cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
         choices = field.metadata.get("choices", ())
         for part in parts if choices else ():
-            if part in choices:
-                continue
-            suggestion = nearest(str(part), choices)
-            hint = f"Did you mean '{suggestion}'? " if suggestion else ""
-            raise UserError(
-                f"'{path}' cannot be '{part}'",
-                where=where,
-                todo=f"{hint}Allowed: {', '.join(choices)}.",
-            )
+            if part not in choices:
+                raise not_a_choice(path, str(part), choices, where=where)
         for number in parts:
             if not isinstance(number, (int, float)):
                 continue
             declared = (field.metadata.get("minimum"), field.metadata.get("maximum"))
-            # Report declared limits as declared; the general limit only if it is exceeded.
+            # Report declared limits as declared, and a general limit only if it is exceeded.
             for limits in (
                 declared,
                 _general_limits(number, *declared, field.metadata.get("unit", "")),
@@ -78,7 +77,7 @@ def _check(settings: Any, prefix: str, where: str) -> None:
 def _general_limits(
     number: float, low: float | None, high: float | None, unit: str
 ) -> tuple[float | None, float | None]:
-    """The limits of a field, with the general limits of integers if it declares none."""
+    """The limits of a field; general limits replace those that an integer field omits."""
     if not isinstance(number, int):
         return low, high
     largest = LARGEST_SIDE if unit == "px" else LARGEST_WHOLE

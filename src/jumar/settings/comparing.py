@@ -12,8 +12,8 @@ def fixed_differences(before: Any, after: Any, prefix: str = "") -> Iterator[tup
 
     Args:
         before: The stored settings.
-        after: Settings of the same recipe.
-        prefix: The path of both within the recipe.
+        after: The new settings, of the same recipe.
+        prefix: The path of both within the recipe, with a final dot.
 
     Yields:
         Path, value before, value after.

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-from jumar.ground.errors import UserError, nearest
-from jumar.settings.fields import field_names
+from jumar.ground.errors import UserError
+from jumar.settings.fields import field_names, not_a_choice
 
 C = TypeVar("C", bound="Component")
 
@@ -36,7 +36,7 @@ class Component:
             raise UserError(
                 f"'{kind}' already exists, in {existing_class.__module__}",
                 where=f"{cls.__module__}.{cls.__qualname__}",
-                todo="Give it another name.",
+                todo="Choose another name.",
             )
         cls.kind = kind
         cls.kinds[kind] = cls
@@ -45,21 +45,15 @@ class Component:
         """Another kind of the family, keeping the values of the fields that both kinds have.
 
         Args:
-            kind: Its name.
+            kind: The name of the other kind.
             path: The path of the part in the recipe, for error messages.
-            where: The option or file that asks for it.
+            where: The option or file that requests the kind.
 
         Raises:
             UserError: There is no such kind.
         """
         if kind not in self.kinds:
-            suggestion = nearest(kind, self.kinds)
-            hint = f"Did you mean '{suggestion}'? " if suggestion else ""
-            raise UserError(
-                f"'{path}' cannot be '{kind}'",
-                where=where,
-                todo=f"{hint}Allowed: {', '.join(self.kinds)}.",
-            )
+            raise not_a_choice(path, kind, tuple(self.kinds), where=where)
         if kind == self.kind:
             return self
         target_class = self.kinds[kind]

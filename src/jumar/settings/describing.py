@@ -1,4 +1,4 @@
-"""Listing every field of a settings tree, for people."""
+"""Describing every field of a settings tree for users."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -39,12 +39,11 @@ def describe(settings: Any, prefix: str = "") -> list[FieldRow]:
 
 def _row(settings: Any, field: "dataclasses.Field[Any]", path: str, value: Any) -> FieldRow:
     data = field.metadata
-    choices, text = data.get("choices", ()), value
-    type_text = (
-        "" if isinstance(value, Component) else type_name(types_of(type(settings))[field.name])
-    )
     if isinstance(value, Component):
         choices, text, type_text = tuple(value.kinds), value.kind, "a kind"
+    else:
+        choices, text = data.get("choices", ()), value
+        type_text = type_name(types_of(type(settings))[field.name])
     return FieldRow(
         path=path,
         value=text,

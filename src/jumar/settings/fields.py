@@ -1,4 +1,4 @@
-"""A field of a settings dataclass: its meaning, unit and allowed values, and how it is written."""
+"""A field of a settings dataclass: its meaning, unit, allowed values and notation."""
 
 import dataclasses
 import types
@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
+from jumar.ground.errors import UserError, nearest
+
 LARGEST_WHOLE = 2**31 - 1
-"""For a field without a maximum: nothing here needs more, and larger sizes overflow."""
+"""The limit for integer fields without a maximum: larger sizes are never needed and overflow."""
 LARGEST_SIDE = 2**16
-"""The same for a field in px, which is squared: an image with this side takes 13 GB."""
-_LONGEST_NUMBER = 40
-"""The most digits of a number that a message repeats."""
+"""The limit for fields in px, which are squared: an image with this side takes 13 GB."""
+_MAX_QUOTED_LENGTH = 40
+"""Maximum number of characters of a value that a message repeats."""
 
 T = TypeVar("T")
 
@@ -34,14 +36,14 @@ def setting(
         default: The default value; a frozen dataclass for a nested section.
         meaning: One sentence, as `jumar recipes show` prints it.
         unit: For instance `px`, `epochs`, `samples per rank`.
-        choices: The allowed strings, for a tuple those of each item; empty to allow any.
+        choices: The allowed strings, or the allowed items of a tuple; empty to allow any.
         minimum: Smallest allowed number.
-        maximum: Largest allowed number; if None, `LARGEST_WHOLE` or `LARGEST_SIDE` for whole
-            numbers, and no limit for others, which must be finite.
+        maximum: Largest allowed number; if None, integers are limited by `LARGEST_WHOLE` or
+            `LARGEST_SIDE`, and other numbers only have to be finite.
         changeable: Whether it may differ when a run is resumed, because no finished step
             depends on it; for a section, whether all of its fields may.
-        only_with: Neighbouring fields, and the values of theirs with which this one has an effect
-            (none listed: any but empty and 0); otherwise assigning it is refused.
+        only_with: Sibling fields, and their values for which this field has an effect (if none are
+            listed: any but empty and 0). Assigning the field is an error otherwise.
     """
     metadata = {
         "meaning": meaning,
@@ -74,7 +76,7 @@ def inner_type(kind: Any) -> Any:
 
 
 def type_name(kind: Any) -> str:
-    """A type in words."""
+    """A type as described to users."""
     optional = inner_type(kind)
     if optional is not None:
         return f"{type_name(optional)} or none"
@@ -85,7 +87,7 @@ def type_name(kind: Any) -> str:
 
 
 def value_text(value: Any) -> str:
-    """A value as written after `--set field=`."""
+    """A value in the notation of `--set field=value`."""
     if value is None:
         return "none"
     if isinstance(value, bool):
@@ -96,7 +98,7 @@ def value_text(value: Any) -> str:
 
 
 def range_text(low: float | None, high: float | None) -> str:
-    """A range of numbers in words; empty without limits."""
+    """A range of numbers as described to users; empty without limits."""
     if low is not None and high is not None:
         return f"{_number(low)} to {_number(high)}"
     if low is not None:
@@ -104,9 +106,20 @@ def range_text(low: float | None, high: float | None) -> str:
     return f"{_number(high)} or less" if high is not None else ""
 
 
+def not_a_choice(path: str, value: str, choices: Sequence[str], *, where: str) -> UserError:
+    """The error for a value that is not one of a field's choices, with the nearest of them."""
+    suggestion = nearest(value, choices)
+    hint = f"Did you mean '{suggestion}'? " if suggestion else ""
+    return UserError(
+        f"'{path}' cannot be '{value}'",
+        where=where,
+        todo=f"{hint}Allowed: {', '.join(choices)}.",
+    )
+
+
 def shortened(text: str) -> str:
-    """A text, shortened for a message."""
-    return text if len(text) <= _LONGEST_NUMBER else f"{text[:_LONGEST_NUMBER]}..."
+    """The text, truncated for a message if it is long."""
+    return text if len(text) <= _MAX_QUOTED_LENGTH else f"{text[:_MAX_QUOTED_LENGTH]}..."
 
 
 def _number(value: float) -> str:

@@ -33,8 +33,8 @@ def from_json(like: S, data: Mapping[str, Any], *, where: str, path: str = "") -
     """Settings of the same classes as `like` with the values of `data`.
 
     Fields missing in `data` keep their value from `like`, so a file written by an earlier version
-    can still be read. Earlier versions also gave every kind of a component the fields of all kinds;
-    those of other kinds, which had no effect, are ignored.
+    can still be read. Earlier versions stored the fields of all kinds for every component; fields
+    of other kinds never had an effect and are ignored.
 
     Raises:
         UserError: A field is unknown, or a value has the wrong type.
@@ -48,17 +48,19 @@ def from_json(like: S, data: Mapping[str, Any], *, where: str, path: str = "") -
         }
     changes: dict[str, Any] = {}
     for name, value in data.items():
-        full = f"{path}{name}"
+        full_path = f"{path}{name}"
         if name not in field_names(like):
             raise unknown_field(like, path.split(".")[:-1], name, where=where)
         current = getattr(like, name)
         if dataclasses.is_dataclass(current):
             if not isinstance(value, Mapping):
-                raise UserError(f"'{full}' must be an object, not {json.dumps(value)}", where=where)
+                raise UserError(
+                    f"'{full_path}' must be an object, not {json.dumps(value)}", where=where
+                )
             section = typing.cast("Mapping[str, Any]", value)
-            changes[name] = from_json(current, section, where=where, path=f"{full}.")
+            changes[name] = from_json(current, section, where=where, path=f"{full_path}.")
         else:
-            changes[name] = _from_json_value(types_of(type(like))[name], value, full, where)
+            changes[name] = _from_json_value(types_of(type(like))[name], value, full_path, where)
     return dataclasses.replace(typing.cast(Any, like), **changes)
 
 
@@ -75,7 +77,7 @@ def _from_json_value(kind: Any, value: Any, path: str, where: str) -> Any:
     if kind is int and isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, str) and "\0" in value:
-        # A shell cannot pass one, so no code expects it; as a path it raises `ValueError`.
+        # A shell cannot pass one, so no code expects it; in a path it raises `ValueError`.
         raise UserError(f"'{path}' contains a null character", where=where)
     if kind in (bool, str) and isinstance(value, kind):
         return value

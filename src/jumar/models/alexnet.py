@@ -1,7 +1,7 @@
 """AlexNet as the Ascend ModelZoo trained it in TensorFlow 1.15.
 
 Original: Ascend/ModelZoo-TensorFlow, AlexNet_ID0072. Unlike torchvision's network of the same
-name: 96 filters in the first layer, dropout after the dense layers instead of before, no
+name, it has 96 filters in the first layer, dropout after the dense layers instead of before, no
 adaptive pooling, and a ReLU on the logits.
 """
 
@@ -41,10 +41,10 @@ class AlexNet(nn.Module):
 
     Args:
         num_classes: Length of the logits.
-        image_size: Pixels per side, at least 63; it decides the length of the first dense layer.
-        dropout: Probability of dropping a feature after each hidden dense layer. The original
-            keeps 0.65. The trainer must set the batch's position before each forward in
-            training; see `jumar.models.keyed_dropout`.
+        image_size: Pixels per side, at least 63; determines the size of the first dense layer.
+        dropout: Probability of dropping a feature after each hidden dense layer. The original's
+            probability of keeping one is 0.65. The trainer must set the batch's position before
+            each forward pass in training; see `jumar.models.keyed_dropout`.
         logits_relu: Whether the logits go through a ReLU, as in the original.
         initialization: Weights uniform within sqrt(6 / fan_in) ("he_uniform", the original's
             default), Glorot's sqrt(6 / (fan_in + fan_out)) ("xavier") or sqrt(1 / fan_in)
@@ -118,7 +118,7 @@ class AlexNet(nn.Module):
 
 
 def decays(name: str, parameter: nn.Parameter) -> bool:
-    """Whether weight decay applies to a parameter: to all of them, biases included."""
+    """Whether weight decay applies to a parameter: always, even to biases."""
     del name, parameter
     return True
 

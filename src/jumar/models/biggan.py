@@ -2,13 +2,13 @@
 
 Paper: Brock, Donahue, Simonyan, "Large Scale GAN Training for High Fidelity Natural Image
 Synthesis", arXiv 1809.11096. Original: taki0112/BigGAN-Tensorflow, `BigGAN_128.py` and `ops.py`
-(MIT), whose numbers are replayed. It differs from the paper: no classes; transposed convolutions
-instead of nearest neighbours, also in the skip; batch norm in the discriminator, on the raw image
-as well; weights from a truncated normal of 0.02; gains of the conditional batch norms without the
-"1 +".
+(MIT), with which the parity tests compare. It differs from the paper: no classes; transposed
+convolutions instead of nearest neighbours, also in the skip; batch norm in the discriminator, even
+on the raw image; weights from a truncated normal with a standard deviation of 0.02; gains of the
+conditional batch norms without the "1 +".
 
-`torch.nn.BatchNorm2d` replaces `tf.layers.batch_normalization`, whose fused form averages the
-unbiased variance, too.
+`torch.nn.BatchNorm2d` replaces `tf.layers.batch_normalization`, whose fused form also averages the
+unbiased variance.
 """
 
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ class BigGan(nn.Module):
         width: Channels at full resolution (`ch`), at least 8; the original has 96.
         latent: Length of the latent vector (`z_dim`): 128, or a multiple of 6.
         gain_starts_at: Initial value of the gains of the conditional batch norms. With the
-            original's 0 a new generator starts as its chain of skips; 1 is the paper's.
+            original's 0 a new generator starts as its chain of skips; the paper's is 1.
         moves_in_evaluation: See `SpectralLayer`.
         fused_attention: See `SelfAttention`.
         discriminator_norms: See `Discriminator`.
@@ -73,10 +73,11 @@ class BigGan(nn.Module):
         """Draw the weights as the original does."""
         for module in self.modules():
             if isinstance(module, (nn.Conv2d, nn.ConvTranspose2d, nn.Linear)):
-                cut = 2 * INITIAL_STD
-                nn.init.trunc_normal_(module.weight, std=INITIAL_STD, a=-cut, b=cut)
+                bound = 2 * INITIAL_STD
+                nn.init.trunc_normal_(module.weight, std=INITIAL_STD, a=-bound, b=bound)
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
+        # Afterwards, because the gains' dense layers are among the modules above.
         for module in self.modules():
             if isinstance(module, ConditionalBatchNorm2d):
                 nn.init.constant_(module.gain.bias, gain_starts_at)
@@ -110,7 +111,7 @@ class Generator(nn.Module):
         self.out = SpectralConv2d(width, 3, 3, bias=False)
 
     def forward(self, latent: Tensor) -> Tensor:
-        """Images [N, 3, 128, 128] between -1 and 1, of vectors [N, latent]."""
+        """Generate images [N, 3, 128, 128] between -1 and 1 from vectors [N, latent]."""
         first, *conditions = latent.split(self.parts, dim=1)
         # In the order (height, width, channels) of the original. Contiguous again, because the
         # weights after it determine the memory format.
@@ -121,7 +122,7 @@ class Generator(nn.Module):
                 x = self.attention(x)
             x = block(x, condition)
         x = self.out(F.relu(self.norm(x), inplace=True))
-        # In 16 bits, neighbouring levels of bright and dark pixels would fall together.
+        # In 16 bits, neighbouring levels of bright and of dark pixels would become equal.
         return torch.tanh(x.to(torch.promote_types(x.dtype, torch.float32)))
 
 
@@ -130,11 +131,11 @@ class Discriminator(nn.Module):
 
     Args:
         width: See `BigGan`.
-        norms: Batch norms, which the original has and the paper does not. With them it sees each
-            batch without its mean brightness and contrast, and in training no image in isolation.
+        norms: Whether to have batch norms, as in the original but not in the paper. They hide a
+            batch's mean brightness and contrast, and in training no image is scored in isolation.
 
     Attributes:
-        norms: The same.
+        norms: The argument of this name.
     """
 
     def __init__(self, *, width: int, norms: bool = True) -> None:
@@ -151,7 +152,7 @@ class Discriminator(nn.Module):
         self.out = SpectralLinear(channels[-1], 1)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Logits [N, 1] of images [N, 3, 128, 128]."""
+        """Logits [N, 1] for images [N, 3, 128, 128]."""
         x = images
         for number, block in enumerate(self.down):
             if number == 1:
@@ -185,7 +186,8 @@ class DownBlock(nn.Module):
         inner: Channels of the input.
         outer: Channels of the output.
         norms: Whether there are batch norms.
-        of_images: The input is an image: without a norm, a ReLU would remove its dark half.
+        of_images: Whether the input is an image. Then, without a norm, there is no ReLU on it,
+            which would remove its dark half.
     """
 
     def __init__(self, inner: int, outer: int, *, norms: bool, of_images: bool) -> None:
@@ -228,7 +230,7 @@ class SelfAttention(nn.Module):
 
     At full resolution the attention weights take 16 MiB per sample, more than the rest of the
     network, and a step on a CPU spends most of its time waiting for them. Fused attention never
-    stores them. Fused kernels need keys as long as values, hence the zeros.
+    stores them. Its kernels need keys as long as values, hence the padding with zeros.
 
     Args:
         channels: Channels of the images, at least 8.
@@ -252,10 +254,10 @@ class SelfAttention(nn.Module):
         queries = self.queries(x).flatten(2).transpose(1, 2)
         values = F.max_pool2d(self.values(x), 2).flatten(2).transpose(1, 2)
         if self.fused:
-            missing = (0, values.shape[2] - keys.shape[2])
+            padding = (0, values.shape[2] - keys.shape[2])
             attended = F.scaled_dot_product_attention(
-                F.pad(queries, missing)[:, None],
-                F.pad(keys, missing)[:, None],
+                F.pad(queries, padding)[:, None],
+                F.pad(keys, padding)[:, None],
                 values.contiguous()[:, None],
                 scale=1.0,
             )[:, 0]
@@ -269,12 +271,12 @@ def _norm(channels: int, has_norm: bool) -> nn.Module:
 
 
 def _activated(norm: nn.Module, x: Tensor) -> Tensor:
-    """A ReLU after the norm; in place only on the norm's output, since a skip may need `x`."""
+    """Apply the norm and a ReLU, which is not in place without a norm: a skip may need `x`."""
     return F.relu(norm(x), inplace=not isinstance(norm, nn.Identity))
 
 
 def latent_parts(latent: int) -> list[int]:
-    """The sizes of the latent vector's parts: the start, then the conditions of the blocks.
+    """The sizes of the latent vector's parts: the dense layer's input, then the blocks' conditions.
 
     Raises:
         ValueError: The length cannot be split.

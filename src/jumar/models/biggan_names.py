@@ -109,7 +109,7 @@ def _conditional(scope: str, name: str) -> list[TfVariable]:
 
 
 def _kernel(scope: str, name: str) -> list[TfVariable]:
-    """A convolution's kernel and vector; transposed kernels change their axes alike."""
+    """A convolution's kernel and `u`; transposed kernels change their axes in the same way."""
     return [
         TfVariable(tf_name=f"{scope}/kernel", name=f"{name}.weight", layout=ConvolutionKernel()),
         TfVariable(tf_name=f"{scope}/u", name=f"{name}.u", layout=Row()),

@@ -13,12 +13,12 @@ from jumar.models.vqvae import VQVAE
 class CodePrior(nn.Module):
     """Both networks; only the prior is trained.
 
-    The VQ-VAE's weights are part of the state, so that a checkpoint can generate images on its own,
-    whatever happens to the run they come from.
+    The VQ-VAE's weights are part of the state, so that a checkpoint can generate images even if
+    the run that trained the VQ-VAE no longer exists.
 
     Args:
         vqvae: Encoder, codebook and decoder; frozen here.
-        prior: Over the codes of that codebook.
+        prior: The prior over the codes of that codebook.
     """
 
     def __init__(self, vqvae: VQVAE, prior: PixelCNN) -> None:
@@ -27,7 +27,7 @@ class CodePrior(nn.Module):
         self.prior = prior
 
     def forward(self, codes: Tensor, labels: Tensor | None) -> Tensor:
-        """Logits [N, K, h, w] of each code, given the codes before it.
+        """Logits [N, K, h, w] for each code, given the preceding codes.
 
         Args:
             codes: int64 [N, h, w].
@@ -71,7 +71,7 @@ class CodePrior(nn.Module):
 
 
 def tf_names(model: CodePrior) -> TfNames:
-    """The names of both of the original's checkpoints: that of the VQ-VAE and that of the prior."""
+    """The names in the original's two checkpoints, the VQ-VAE's and the prior's."""
     first, second = vqvae.tf_names(model.vqvae), pixelcnn.tf_names(model.prior)
     parts = (("vqvae", first), ("prior", second))
     return TfNames(

@@ -1,8 +1,8 @@
 """Sampling grids of codes from a PixelCNN, one position at a time.
 
-A position only needs the window of each layer's kernels, so each layer computes just that position
-and keeps it for the next ones. A whole image then costs about as much as one forward pass, instead
-of one per position.
+A position depends only on the window of each layer's kernels, so each layer computes just that
+position and stores its input for later ones. A whole image then costs about as much as one forward
+pass, instead of one per position.
 """
 
 import torch
@@ -28,15 +28,15 @@ def sample_codes(
 ) -> Tensor:
     """Draw grids of codes for several images at once.
 
-    Image number i of a seed is the same however many are drawn at once (except for the rounding of
-    the device's kernels): its random numbers derive from the seed, its number and the position.
+    Apart from the rounding of the device's kernels, an image does not depend on how many are drawn
+    at once: its random numbers derive from the seed, the image's number and the position.
 
     Args:
         model: The model, on the codebook's device.
         codebook: [K, D].
         rows: Number of images.
-        height: Codes from top to bottom.
-        width: Codes from left to right.
+        height: Rows of codes per image.
+        width: Columns of codes per image.
         seed: Determines the images, together with `first_row`.
         first_row: Number of the first image.
         labels: int64 [rows], for a model with classes.
@@ -56,18 +56,18 @@ def sample_codes(
             # The argmax of the logits plus Gumbel noise is a sample from their softmax.
             samples = (logits - torch.log(-torch.log(uniform))).argmax(dim=1)
             codes[:, y, x] = samples
-            stepwise.take(y, x, F.embedding(samples, codebook))
+            stepwise.store(y, x, F.embedding(samples, codebook))
     return codes
 
 
-class _Seen:
+class _Inputs:
     """The inputs of a gated layer so far, including the border covered by its kernel.
 
     Args:
         layer: The layer.
         rows: Number of images.
-        height: Positions from top to bottom.
-        width: Positions from left to right.
+        height: Rows of positions.
+        width: Columns of positions.
         like: A tensor with the dtype and device to use.
     """
 
@@ -81,12 +81,12 @@ class _Seen:
             (rows, channels, height + self._rows - 1, width + self._columns - 1)
         )
 
-    def put(self, y: int, x: int, values: Tensor) -> None:
-        """Keep the input of a position, [rows, channels]."""
+    def store(self, y: int, x: int, values: Tensor) -> None:
+        """Store the input at a position, [rows, channels]."""
         self._maps[:, :, y + self._rows - 1, x + self._columns // 2] = values
 
     def output(self, y: int, x: int, labels: Tensor | None, added: Tensor | None = None) -> Tensor:
-        """The layer at a position, [rows, maps, 1, 1]; later inputs are zero and masked."""
+        """The layer's output at a position, [rows, maps, 1, 1]; later inputs are 0 and masked."""
         window = self._maps[:, :, y : y + self._rows, x : x + self._columns]
         return self.layer.gated(window, self.kernel, labels, added)
 
@@ -106,29 +106,29 @@ class _Stepwise:
     ) -> None:
         self._model = model
         self._labels = labels if model.classes else None
-        self._layers: list[tuple[PixelCNNLayer, _Seen, _Seen]] = []
+        self._layers: list[tuple[PixelCNNLayer, _Inputs, _Inputs]] = []
         for layer in model.layers:
             assert isinstance(layer, PixelCNNLayer)
-            windows = [
-                _Seen(part, rows, height, width, codebook)
+            vertical, horizontal = (
+                _Inputs(part, rows, height, width, codebook)
                 for part in (layer.vertical, layer.horizontal)
-            ]
-            self._layers.append((layer, windows[0], windows[1]))
+            )
+            self._layers.append((layer, vertical, horizontal))
 
-    def take(self, y: int, x: int, vectors: Tensor) -> None:
-        """Keep the codes that were drawn at a position, as vectors [rows, D]."""
+    def store(self, y: int, x: int, vectors: Tensor) -> None:
+        """Store the vectors [rows, D] of the codes drawn at a position."""
         _, vertical, horizontal = self._layers[0]
-        vertical.put(y, x, vectors)
-        horizontal.put(y, x, vectors)
+        vertical.store(y, x, vectors)
+        horizontal.store(y, x, vectors)
 
     def logits(self, y: int, x: int) -> Tensor:
         """Logits [rows, codes] of a position, once all earlier ones have been drawn."""
-        # The first layer has taken its input already, and adds nothing to its result.
+        # The first layer's input is already stored, and its result has no residual sum.
         above = onward = torch.empty(0)
         for number, (layer, vertical, horizontal) in enumerate(self._layers):
             if number:
-                vertical.put(y, x, above)
-                horizontal.put(y, x, onward)
+                vertical.store(y, x, above)
+                horizontal.store(y, x, onward)
             lower = vertical.output(y, x, self._labels)
             across = torch.relu(layer.across(lower))
             right = horizontal.output(y, x, self._labels, across)

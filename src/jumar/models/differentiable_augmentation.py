@@ -18,14 +18,14 @@ LARGEST_SHIFT = 1 / 8
 """Largest translation, as a share of the image's side."""
 HOLE = 1 / 2
 """Side of a cutout, as a share of the image's side."""
-_NUMBERS = 7
+_DRAWS_PER_IMAGE = 7
 
 
 class DifferentiableAugmentation(Keyed):
-    """Changes images [N, C, H, W] around 0 individually, with random numbers keyed by row.
+    """Changes each of the images [N, C, H, W], centred on 0, with random numbers keyed by row.
 
     Args:
-        changes: Some of `CHANGES`; none leaves images unchanged.
+        changes: A subset of `CHANGES`; images stay unchanged if it is empty.
 
     Raises:
         ValueError: A change is unknown.
@@ -42,9 +42,9 @@ class DifferentiableAugmentation(Keyed):
         """The changed images, in the dtype of the input."""
         if not self.changes:
             return images
-        numbers = keyed_uniform(len(images), _NUMBERS, self.known_position(), images.device)
-        brightness, saturation, contrast, *positions = numbers.unbind(1)
-        # In 16 bits the shift's product would round values that it should only move.
+        draws = keyed_uniform(len(images), _DRAWS_PER_IMAGE, self.known_position(), images.device)
+        brightness, saturation, contrast, *positions = draws.unbind(1)
+        # In 16 bits the product of a translation would round values that it should only move.
         with torch.autocast(images.device.type, enabled=False):
             if "color" in self.changes:
                 images = recolored(images, brightness - 0.5, 2 * saturation, contrast + 0.5)
@@ -68,19 +68,19 @@ def recolored(images: Tensor, brightness: Tensor, saturation: Tensor, contrast: 
         saturation: [N], factor of the distance from the mean of the channels.
         contrast: [N], factor of the distance from the mean of the image.
     """
-    images = images + _by_picture(brightness, images)
+    images = images + _per_image(brightness, images)
     grey = images.mean(1, keepdim=True)
-    images = grey + (images - grey) * _by_picture(saturation, images)
+    images = grey + (images - grey) * _per_image(saturation, images)
     mean = images.mean((1, 2, 3), keepdim=True)
-    return mean + (images - mean) * _by_picture(contrast, images)
+    return mean + (images - mean) * _per_image(contrast, images)
 
 
 def translated(images: Tensor, down: Tensor, right: Tensor) -> Tensor:
     """Shift by whole pixels, filling with zeros.
 
-    A product with a matrix of zeros and ones on each side: exact, and the backward pass is two more
-    products. Indexing would scatter in the backward pass, which is slow on an NPU and adds in no
-    fixed order on CUDA.
+    Multiplies by a matrix of zeros and ones on each side, which is exact, and whose backward pass
+    is two more products. Indexing would scatter in the backward pass, which is slow on an NPU and
+    adds in no fixed order on CUDA.
 
     Args:
         images: [N, C, H, W].
@@ -106,7 +106,7 @@ def cut_out(images: Tensor, top: Tensor, left: Tensor) -> Tensor:
     return images * (1 - inside_rows * inside_columns).to(images.dtype)
 
 
-def _by_picture(values: Tensor, images: Tensor) -> Tensor:
+def _per_image(values: Tensor, images: Tensor) -> Tensor:
     return values.to(images.dtype)[:, None, None, None]
 
 
@@ -116,13 +116,13 @@ def _shift(uniform: Tensor, side: int) -> Tensor:
 
 
 def _shift_matrix(shift: Tensor, side: int, like: Tensor) -> Tensor:
-    """[N, side, side]: row i takes column i - shift."""
+    """[N, side, side]: row i selects column i - shift."""
     positions = torch.arange(side, device=like.device, dtype=shift.dtype)
     return (positions[None, :, None] - shift[:, None, None] == positions).to(like.dtype)
 
 
 def _near(middle: Tensor, side: int) -> Tensor:
-    """[N, side] of ones within half a hole of the middle, and zeros."""
+    """[N, side]: one within half a hole of the middle, zero elsewhere."""
     hole = int(HOLE * side + 0.5)
     first = torch.floor(middle * (side + 1)) - hole // 2
     offsets = torch.arange(side, device=middle.device, dtype=middle.dtype) - first[:, None]

@@ -35,7 +35,7 @@ SIZES: dict[str, tuple[int, ...]] = {
     "M": (5, 172, 10, 4, 2, 1, 172, 3, 3, 2, 2, *_MEDIUM_BLOCK * 3),
     "L": (6, 276, 10, 4, 2, 1, 276, 3, 3, 2, 2, *_LARGE_BLOCK * 4),
 }
-"""The original's `model_size_info` of the three published networks; see `read_size`."""
+"""The original's `model_size_info` for the three published networks; see `read_size`."""
 
 BATCH_NORM_EPSILON = 1e-3
 BATCH_NORM_MOMENTUM = 0.04
@@ -52,11 +52,11 @@ class LayerSize:
 
 
 def read_size(numbers: Sequence[int]) -> list[LayerSize]:
-    """The layers that a `model_size_info` list of the original describes.
+    """The layers described by a `model_size_info` list of the original.
 
     Args:
-        numbers: How many layers, then for each: channels, height and width of the kernel, and its
-            strides in time and frequency.
+        numbers: The number of layers, then for each layer: channels, height and width of the
+            kernel, and strides in time and frequency.
 
     Raises:
         ValueError: The list does not have the length its first number implies, or a number is
@@ -98,7 +98,7 @@ class ConvNorm(nn.Module):
 
 
 class DepthwiseSeparable(nn.Module):
-    """A convolution within each channel, then one over the channels of each position."""
+    """A convolution within each channel, then one across the channels at each position."""
 
     def __init__(self, in_channels: int, size: LayerSize, *, matrix_product: bool) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ class DSCNN(nn.Module):
             Pass False if an op list treats convolutions and matrix products differently.
 
     Raises:
-        ValueError: The size is not such a list.
+        ValueError: The size is not a valid list.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class DepthwiseKernel(Layout):
 def tf_variables(model: DSCNN) -> list[TfVariable]:
     """The variables of the original in graph order, with their names here."""
     variables = _layer_variables(f"{TF_SCOPE}/conv_1", "first", "weights", ConvolutionKernel())
-    for number, _ in enumerate(model.blocks):
+    for number in range(len(model.blocks)):
         scope, name = f"{TF_SCOPE}/conv_ds_{number + 1}", f"blocks.{number}"
         variables += _layer_variables(
             f"{scope}/dw_conv", f"{name}.depthwise", "depthwise_weights", DepthwiseKernel()

@@ -1,7 +1,7 @@
-"""EAST: for every pixel whether it is text, and the rotated box around it.
+"""EAST predicts for every pixel whether it is text, and the rotated box around the text.
 
 Paper: Zhou et al., "EAST: An Efficient and Accurate Scene Text Detector", arXiv 1704.03155. Written
-from the paper and from numbers of a TensorFlow implementation, not from its code, which is GPL.
+from the paper and from outputs of a TensorFlow implementation, not from its code, which is GPL.
 The backbone is ResNet-50 as in that implementation and in Ascend's ModelZoo (ID0238); the paper
 has PVANET and VGG-16.
 """
@@ -21,7 +21,7 @@ _WIDTHS = (128, 64, 32)
 
 
 class EastMaps(NamedTuple):
-    """What EAST returns, at a quarter of the image's sides and in float32.
+    """The output of EAST, at a quarter of the image's sides and in float32.
 
     Attributes:
         score: Probability of text, [N, 1, height / 4, width / 4].
@@ -54,7 +54,7 @@ class East(nn.Module):
     Args:
         depth: Depth of the backbone; see `ResNetV1`.
         backbone_width: Channels of its first convolution.
-        text_scale: The largest distance in pixels; the original's is the side of its training
+        text_scale: The largest distance in pixels; in the original, the side of its training
             images.
         matrix_product: See `PointwiseConv2d`.
 
@@ -99,8 +99,8 @@ class East(nn.Module):
 def tf_variables(model: East) -> list[TfVariable]:
     """The variables of the original in graph order (306 for a depth of 50), with their names here.
 
-    Those of the backbone have the names of slim's ImageNet classifier, whose checkpoints so
-    initialise it.
+    The backbone's variables have the same names as slim's ImageNet classifier, so that its
+    checkpoints can initialise the backbone.
     """
     parts: list[tuple[str, SlimConv2d]] = []
     for number, merge in enumerate(model.merges):

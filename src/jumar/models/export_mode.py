@@ -1,8 +1,9 @@
-"""Export mode: networks take a form whose graph is valid for every batch.
+"""Export mode, in which networks take a form whose graph is valid for every batch.
 
-Tracing a network (`torch.export`, ONNX) records the ops of one forward. Whatever depends on values
-(padding that is left out), on sizes (work done in parts) or on the kernel of a device is recorded
-as it happened to be. Within `export_mode()` the networks here avoid that; the numbers are the same.
+Tracing a network (`torch.export`, ONNX) records the ops of one forward pass. Everything that
+depends on values (padding that is left out), on sizes (work done in parts) or on a device's kernels
+is recorded as it was in that pass. Within `export_mode()` the networks here avoid such
+dependencies; their results are the same.
 """
 
 from collections.abc import Generator
@@ -20,8 +21,8 @@ def in_export_mode() -> bool:
 
 @contextmanager
 def export_mode() -> Generator[None]:
-    """A region in which networks are traced."""
-    global _depth  # noqa: PLW0603 - of the process, as tracing is
+    """A context in which networks are traced."""
+    global _depth  # noqa: PLW0603 - tracing concerns the whole process
     _depth += 1
     try:
         yield
@@ -30,8 +31,8 @@ def export_mode() -> Generator[None]:
 
 
 def without_autocast(device_type: str) -> AbstractContextManager[object]:
-    """A region in which every precision mode computes in the dtype of its inputs.
+    """A context in which every precision mode computes in the dtype of its inputs.
 
-    In export mode there is no autocast, and a graph of regions would need more than ONNX has.
+    It does nothing in export mode, where there is no autocast and ONNX could not express a context.
     """
     return nullcontext() if in_export_mode() else torch.autocast(device_type, enabled=False)

@@ -3,11 +3,12 @@
 C. Szegedy et al., "Rethinking the Inception Architecture for Computer Vision" (2015). The FID of
 the literature is measured with one particular network, TensorFlow's graph of 2015-12-05, whose
 weights pytorch-fid (M. Seitzer) converted to PyTorch as `pt_inception-2015-12-05-6726825d.pth`.
-It differs from torchvision's `inception_v3`, whose names the weights have:
+The weights have the names of torchvision's `inception_v3`, from which the network differs:
 
 - mean pools divide by the number of values inside the image, not by nine;
 - the last block (`Mixed_7c`) uses max pooling where the paper and the previous block use the mean;
-- there are no auxiliary logits, and the 1,008 logits (`fc`) are not needed for the features.
+- there are no auxiliary logits, and the 1,008 logits (`fc`) are left out as the features do not
+  need them.
 """
 
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ _Pool = Literal["none", "mean", "max", "halve"]
 
 @dataclass(frozen=True)
 class _Layer:
-    """A convolution of a branch; `stride` 2 has no padding, stride 1 keeps the size."""
+    """A convolution of a branch; stride 1 keeps the size, and stride 2 has no padding."""
 
     name: str
     channels: int
@@ -36,7 +37,7 @@ class _Layer:
 
 @dataclass(frozen=True, kw_only=True)
 class _Branch:
-    """A pool, then convolutions in a row, then possibly two side by side."""
+    """A pool, then a chain of convolutions, then possibly two in parallel."""
 
     chain: Sequence[_Layer] = ()
     fork: Sequence[_Layer] = ()
@@ -130,7 +131,7 @@ def inception_features(network: nn.Module, images: Tensor) -> Tensor:
     Args:
         network: `FidInception` in evaluation mode.
         images: [N, 3, height, width] in -1..1. FID is defined for stored images: round to the 256
-            values of a byte to get comparable numbers.
+            values of a byte for comparable scores.
 
     Returns:
         float32 [N, 2048], without gradients.

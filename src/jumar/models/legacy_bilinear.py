@@ -1,7 +1,7 @@
 """Enlarging feature maps as `tf.image.resize_bilinear` does by default in TensorFlow 1.
 
-Output pixel i lies at i / factor of the input; neither corners nor centres of pixels are aligned.
-`F.interpolate` has both of these alignments but not this one.
+Output pixel i samples the input at i / factor; neither corners nor centres of pixels are aligned.
+`F.interpolate` offers only these two alignments.
 """
 
 import torch
@@ -12,7 +12,7 @@ def enlarge(maps: torch.Tensor, factor: int) -> torch.Tensor:
     """Maps with `factor` times as many rows and columns.
 
     With the last row and column repeated once, aligning the corners puts output pixel i exactly
-    at i / factor, so that torch's own kernel computes it; the pixels of the repetition are cut off.
+    at i / factor, so that torch's kernel can be used; the excess pixels are cut off.
 
     Args:
         maps: [N, channels, height, width].

@@ -19,7 +19,7 @@ FILTER_FLOOR = 1e-12
 """Floor for the energy of a mel band before its logarithm, so that silence is finite."""
 
 _CLIPS_IN_CACHE = 10
-"""Clips that a CPU computes at once: a hundred at once take half as long again."""
+"""Clips that a CPU computes at once: in batches of a hundred, a clip takes 1.5 times as long."""
 
 
 class PowerSpectrogram(nn.Module):
@@ -55,7 +55,9 @@ class PowerSpectrogram(nn.Module):
     ) -> None:
         super().__init__()
         if window_samples < 2 or stride_samples < 1:
-            raise ValueError(f"no frames of {window_samples} samples every {stride_samples}")
+            raise ValueError(
+                f"frames of {window_samples} samples every {stride_samples} are not possible"
+            )
         self.window_samples = window_samples
         self.stride_samples = stride_samples
         length = transform_length(window_samples)
@@ -91,10 +93,10 @@ class PowerSpectrogram(nn.Module):
 
 
 class Mfcc(nn.Module):
-    """Cepstral coefficients of a batch of clips, in float32 whatever the precision mode is.
+    """Cepstral coefficients of a batch of clips, in float32 in every precision mode.
 
-    Takes float audio [N, samples] in -1..1 and returns float32 [N, frames, coefficients]. It has
-    nothing to train and nothing in its `state_dict`.
+    Takes float audio [N, samples] in -1..1 and returns float32 [N, frames, coefficients]. It has no
+    parameters, and its `state_dict` is empty.
 
     Args:
         sample_rate: Samples per second.
@@ -107,7 +109,7 @@ class Mfcc(nn.Module):
         matrices: See `PowerSpectrogram`.
 
     Raises:
-        ValueError: The numbers contradict each other.
+        ValueError: The arguments contradict each other.
     """
 
     def __init__(
@@ -124,10 +126,14 @@ class Mfcc(nn.Module):
     ) -> None:
         super().__init__()
         if not 1 <= coefficients <= bands:
-            raise ValueError(f"{bands} mel bands have no {coefficients} coefficients")
+            raise ValueError(
+                f"the number of coefficients must be from 1 to the {bands} mel bands, "
+                f"not {coefficients}"
+            )
         if not 0 <= lowest < highest <= sample_rate / 2:
             raise ValueError(
-                f"no bands from {lowest} to {highest} Hz at {sample_rate} samples per second"
+                f"bands from {lowest} to {highest} Hz are not possible at {sample_rate} samples "
+                "per second"
             )
         self.sample_rate = sample_rate
         self.window_samples = window_samples
@@ -175,7 +181,7 @@ def _table(values: NDArray[np.float64]) -> torch.Tensor:
 
 
 def _hann(window: int) -> NDArray[np.float64]:
-    """The periodic window: its first weight is zero, but its last one is not."""
+    """The periodic window, whose first weight is zero and whose last one is not."""
     return 0.5 - 0.5 * np.cos(2 * math.pi / window * np.arange(window))
 
 

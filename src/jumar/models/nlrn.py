@@ -31,10 +31,10 @@ BATCH_NORM_EPSILON = 1e-3
 BATCH_NORM_MOMENTUM = 0.01
 NORMS_PER_STEP = 3
 SIMILARITIES_IN_CACHE = 2**20
-"""On a CPU. The 4 MB softmax and the product after it then find their operands in the cache, which
-makes the non-local part of 43x43 patches twice as fast, also in training."""
+"""Limit on a CPU: the operands of the 4 MB softmax and of the product after it are then in the
+cache, which makes the non-local part of 43x43 patches twice as fast, also in training."""
 SIMILARITIES_IN_MEMORY = 2**27
-"""On other devices: 512 MB in fp32, and few large operations."""
+"""Limit on other devices: 512 MB in fp32, for few but large operations."""
 
 
 class StepNorm(nn.BatchNorm2d):
@@ -73,7 +73,7 @@ class NonLocal(nn.Module):
     Args:
         channels: Channels of input and output.
         embedded: Length of the compared vectors.
-        similarities: How many to compute at a time; 0: what suits this kind of device.
+        similarities: Number of similarities to compute at a time; 0 to choose it by device.
     """
 
     def __init__(self, channels: int, embedded: int, *, similarities: int = 0) -> None:
@@ -94,15 +94,15 @@ class NonLocal(nn.Module):
         limit = self.similarities or (
             SIMILARITIES_IN_CACHE if x.device.type == "cpu" else SIMILARITIES_IN_MEMORY
         )
-        pictures = max(limit // positions**2, 1)
-        rows = min(max(limit // (pictures * positions), 1), positions)
-        groups = zip(theta.split(pictures), phi.split(pictures), g.split(pictures), strict=True)
+        images = max(limit // positions**2, 1)
+        rows = min(max(limit // (images * positions), 1), positions)
+        groups = zip(theta.split(images), phi.split(images), g.split(images), strict=True)
         mean = torch.cat([_means(*group, rows) for group in groups])
         return x + mean.transpose(1, 2).unflatten(2, x.shape[2:])
 
 
 def _means(theta: torch.Tensor, phi: torch.Tensor, g: torch.Tensor, rows: int = 0) -> torch.Tensor:
-    """[images, positions, channels], a few rows of similarities at a time; 0: all at once."""
+    """The means [images, positions, channels], computing `rows` similarities at a time; 0: all."""
     # The softmax is a separate op, so that an op list can keep it in fp32.
     parts = [
         torch.matmul(torch.softmax(torch.matmul(part, phi), dim=-1), g)
@@ -112,7 +112,7 @@ def _means(theta: torch.Tensor, phi: torch.Tensor, g: torch.Tensor, rows: int = 
 
 
 class Recurrence(nn.Module):
-    """The layers that every step shares: non-local, then two convolutions."""
+    """The layers shared by all steps: non-local, then two convolutions."""
 
     def __init__(self, filters: int, embedded: int, *, similarities: int) -> None:
         super().__init__()
@@ -131,7 +131,7 @@ class Recurrence(nn.Module):
 
 
 class NLRN(nn.Module):
-    """Noisy grey images [N, 1, height, width] from 0 to 1 in, clean ones out; any size.
+    """Denoises grey images [N, 1, height, width] from 0 to 1 of any size.
 
     The cost grows with the square of the number of pixels: large images are processed in patches.
 
@@ -141,8 +141,8 @@ class NLRN(nn.Module):
         embedded: Length of the compared vectors; the original has 64.
         recompute: Keep only the states of a training step and recompute everything between them in
             the backward pass: the memory of one recurrence instead of all, for a third more time.
-            The numbers are the same. Compiled code decides this itself.
-        similarities: How many to compute at a time; 0: what suits this kind of device.
+            The results are the same. Compiled code ignores this, as the compiler decides itself.
+        similarities: Number of similarities to compute at a time; 0 to choose it by device.
     """
 
     def __init__(
@@ -179,19 +179,19 @@ class NLRN(nn.Module):
                     nn.init.zeros_(layer.bias)
         nn.init.zeros_(self.recurrence.non_local.g.weight)
 
-    def forward(self, pictures: torch.Tensor) -> torch.Tensor:
-        first = self.conv_in(self.norm_in(pictures))
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        first = self.conv_in(self.norm_in(images))
         x = first
         for norms in self.norms:
             x = self._step(x, first, list(norms.children()))
         x = functional.relu_(self.norm_out(x))
-        return self.conv_out(x) + pictures
+        return self.conv_out(x) + images
 
     def _step(
         self, x: torch.Tensor, first: torch.Tensor, norms: Sequence[nn.Module]
     ) -> torch.Tensor:
         recomputes = self.recompute and self.training and torch.is_grad_enabled()
-        # The compiler itself chooses what to recompute, and supports no context here.
+        # The compiler decides by itself what to recompute, and does not support `context_fn`.
         if not recomputes or torch.compiler.is_compiling():
             return self.recurrence(x, first, norms)
         state: torch.Tensor = checkpoint(  # pyright: ignore[reportUnknownVariableType]
@@ -220,7 +220,7 @@ def tf_names(model: NLRN) -> TfNames:
 def tf_variables(model: NLRN) -> list[TfVariable]:
     """The variables of the original in graph order: 166 with 12 steps.
 
-    The shared layers come where the first step created them, between its batch norms.
+    The shared layers are where the first step created them, between its batch norms.
     """
     variables = [
         *batch_norm_variables("batch_normalization", "norm_in"),

@@ -5,16 +5,16 @@ arXiv 1606.05328. Original: the `PixelCNN` of hiwonjoon/tf-vqvae and Ascend's co
 on the layers of anantzoid/Conditional-PixelCNN-decoder of July 2017 (no licence is stated, so only
 their facts are used).
 
-What the original does that the paper does not:
+Differences of the original from the paper:
 
 - The vertical stack sees the codes to the left in its own row too, so there is a blind spot.
 - The 1x1 convolutions of the first layer have the mask that hides the position itself, and so
   output only their bias: the first layer of the horizontal stack has no effect, and information
   about the image reaches the output through the vertical stack from the second layer on.
-- The 1x1 convolutions end in a ReLU, also before the residual sum.
+- The 1x1 convolutions are followed by a ReLU, even before the residual sum.
 
-Only the unmasked parts of the kernels are computed. The state holds whole kernels, so that
-checkpoints of the original can be loaded.
+Only the unmasked parts of the kernels are computed. The `state_dict` contains whole kernels, so
+that checkpoints of the original can be loaded.
 """
 
 import torch
@@ -64,12 +64,12 @@ class MaskedConv2d(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         kernel = self.masked_weight()
-        return F.conv2d(bordered(x, kernel), kernel, self.bias)
+        return F.conv2d(padded(x, kernel), kernel, self.bias)
 
 
-def bordered(x: Tensor, kernel: Tensor) -> Tensor:
-    """The input padded with zeros, so that a kernel whose last row is at the position preserves
-    the size.
+def padded(x: Tensor, kernel: Tensor) -> Tensor:
+    """The input padded with zeros such that a kernel whose last row is the position's own keeps the
+    size.
 
     Args:
         x: [N, in, height, width].
@@ -88,7 +88,7 @@ class GatedConv2d(nn.Module):
         height: Height of the kernel.
         width: Width of the kernel.
         sees_itself: See `MaskedConv2d`.
-        classes: Classes, each of which has its own two biases; 0 for one pair of biases.
+        classes: Number of classes, each with its own pair of biases; 0 for a single pair.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class GatedConv2d(nn.Module):
             nn.init.xavier_uniform_(self.gate_bias)
 
     def forward(self, x: Tensor, labels: Tensor | None, added: Tensor | None = None) -> Tensor:
-        """Maps of [N, maps, h, w].
+        """The gated maps, [N, maps, h, w].
 
         Args:
             x: [N, in, h, w].
@@ -126,7 +126,7 @@ class GatedConv2d(nn.Module):
             added: [N, maps, h, w], added before both non-linearities.
         """
         kernel = self.kernel()
-        return self.gated(bordered(x, kernel), kernel, labels, added)
+        return self.gated(padded(x, kernel), kernel, labels, added)
 
     def kernel(self) -> Tensor:
         """Both masked kernels, [2 * maps, in, height // 2 + 1, width]."""
@@ -135,7 +135,7 @@ class GatedConv2d(nn.Module):
     def gated(
         self, x: Tensor, kernel: Tensor, labels: Tensor | None, added: Tensor | None
     ) -> Tensor:
-        """Like `forward`, for a padded input and each position of the kernel in it."""
+        """Like `forward`, for an input that is already padded and a kernel that is computed."""
         biases = torch.cat([self.value_bias, self.gate_bias], dim=-1)
         if labels is None:
             value_and_gate = F.conv2d(x, kernel, biases)
@@ -184,7 +184,7 @@ class PixelCNNLayer(nn.Module):
 
 
 class PixelCNN(nn.Module):
-    """Logits of each code, given those before it in reading order.
+    """Logits for each code, given the preceding codes in reading order.
 
     Args:
         codes: Size of the codebook (K).
@@ -212,7 +212,7 @@ class PixelCNN(nn.Module):
 
         Args:
             vectors: The codes' vectors [N, width, h, w].
-            labels: int64 [N]; needed with classes, and not used without.
+            labels: int64 [N]; required if the model has classes, otherwise ignored.
         """
         labels = labels if self.classes else None
         vertical = horizontal = vectors
@@ -236,7 +236,7 @@ def tf_variables(model: PixelCNN) -> list[TfVariable]:
 
 
 def tf_names(model: PixelCNN) -> TfNames:
-    """The names in the original's checkpoints, which hold the prior without the codebook."""
+    """The names in the original's checkpoints, which contain the prior without the codebook."""
     return TfNames(
         variables=tf_variables(model),
         averages="none",
@@ -245,7 +245,7 @@ def tf_names(model: PixelCNN) -> TfNames:
 
 
 def _gated(scope: str, name: str, classes: int) -> list[TfVariable]:
-    """The original calls the value's part `v` and the gate's `h`, in both stacks."""
+    """A gated layer: the original calls the value `v` and the gate `h` in both stacks."""
     bias = "V" if classes else "b"
     parts = (("v", "value"), ("h", "gate"))
     kernels = [

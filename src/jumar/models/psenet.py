@@ -1,9 +1,9 @@
-"""PSENet: text as nested kernels, from the smallest to the whole.
+"""PSENet predicts text as nested kernels, from the smallest to the whole text.
 
 Paper: Wang et al., "Shape Robust Text Detection with Progressive Scale Expansion Network",
 arXiv 1806.02559. The graph is that of liuheng92/tensorflow_PSENet (MIT), which Ascend's ModelZoo
-ported (ID0239). Unlike the paper's authors': ReLUs after every convolution of the pyramid, and
-maps enlarged without aligned pixels.
+ported (ID0239). Unlike the authors' network, it has a ReLU after every convolution of the pyramid,
+and enlarges maps without aligning pixels.
 """
 
 import torch
@@ -81,8 +81,8 @@ class PSENet(nn.Module):
 def tf_variables(model: PSENet) -> list[TfVariable]:
     """The variables of the original in graph order (286 for a depth of 50), with their names here.
 
-    The first half of them has the names of slim's ImageNet classifier, whose checkpoints so
-    initialise the backbone.
+    The backbone's variables have the same names as slim's ImageNet classifier, so that its
+    checkpoints can initialise the backbone.
     """
     pyramid = "build_feature_pyramid/build_P"
     variables = model.backbone.tf_variables("backbone")

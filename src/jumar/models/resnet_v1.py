@@ -1,9 +1,9 @@
 """ResNet v1 as TF-Slim built it, a backbone for detectors: feature maps at four sizes.
 
-Architecture: He et al., "Deep Residual Learning for Image Recognition", arXiv 1512.03385. Unlike
-torchvision's network of the same name: the stride of a block is in its last unit instead of its
-first, whose shortcut then takes every second pixel; SAME max-pooling; batch norms with a decay of
-0.997.
+Architecture: He et al., "Deep Residual Learning for Image Recognition", arXiv 1512.03385.
+Differences from torchvision's network of the same name: the stride of a block is in its last unit
+instead of its first, whose shortcut then takes every second pixel; SAME max-pooling; batch norms
+with a decay of 0.997.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,17 +18,18 @@ from jumar.models.slim_convolution import SlimConv2d
 from jumar.models.tf_layout import TfVariable
 
 STRIDE = 32
-"""How much smaller the smallest feature map is than the image."""
+"""Ratio of the image's side to that of the smallest feature map."""
 IMAGE_MEAN = (123.68, 116.78, 103.94)
-"""What the originals subtract from red, green and blue."""
+"""Mean red, green and blue, which the originals subtract."""
 
 
 class _Form(NamedTuple):
-    """The shape of a depth.
+    """The architecture for a depth.
 
     Attributes:
-        units: Residual units of each block.
-        bottleneck: Whether a unit is 1x1, 3x3, 1x1 with four times the width, or two 3x3.
+        units: Number of residual units in each block.
+        bottleneck: Whether a unit consists of 1x1, 3x3 and 1x1 convolutions, the last with four
+            times the width, instead of two 3x3 convolutions.
     """
 
     units: Sequence[int]
@@ -170,7 +171,7 @@ class ResNetV1(nn.Module):
         return pooled, first, second, last
 
     def convolutions(self) -> Iterator[tuple[str, str, SlimConv2d]]:
-        """Scope, path here and module of each convolution, in the original's creation order."""
+        """Original scope, path here, and module of each convolution, in creation order."""
         kind = "bottleneck_v1" if _FORMS[self.depth].bottleneck else "basic_v1"
         scope = f"resnet_v1_{self.depth}"
         yield f"{scope}/conv1", "conv1", self.conv1
@@ -185,7 +186,7 @@ class ResNetV1(nn.Module):
                     )
 
     def tf_variables(self, path: str) -> list[TfVariable]:
-        """The variables in graph order; `path` is where the network is in the `state_dict`."""
+        """The variables in graph order; `path` is the network's prefix in the `state_dict`."""
         return [
             variable
             for scope, name, convolution in self.convolutions()

@@ -2,9 +2,9 @@
 
 Architecture: Xie et al., "Aggregated Residual Transformations for Deep Neural Networks",
 arXiv 1611.05431, 32x4d. Original: Ascend/ModelZoo-TensorFlow, ResNext50_ID0070. Unlike
-torchvision's network of the same name: SAME padding (asymmetric on even sizes) in the strided
-3x3 convolutions and the max-pooling, batch norms with epsilon 1e-4, 1001 classes of which 0 is
-the background, and other initialisers.
+torchvision's network of the same name, it has SAME padding (asymmetric on even sizes) in the
+strided 3x3 convolutions and the max-pooling, batch norms with epsilon 1e-4, 1001 classes of which
+0 is the background, and other initialisers.
 """
 
 from collections.abc import Iterator

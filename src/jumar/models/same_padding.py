@@ -54,8 +54,8 @@ class SameConv2d(nn.Conv2d):
         left, right = same_padding(input.shape[3], self.kernel_size[1], self.stride[1])
         padding = (top, left)
         if top != bottom or left != right:
-            # Measured on a CPU, the copy costs about a tenth of the convolution, and the other
-            # exact way, a larger kernel with zeros before it, half of it or more.
+            # Measured on a CPU, the copy costs about a tenth of the convolution. The other exact
+            # method, a larger kernel with leading zeros, costs half of it or more.
             input = F.pad(input, (left, right, top, bottom))
             padding = (0, 0)
         return F.conv2d(input, self.weight, self.bias, self.stride, padding, groups=self.groups)
@@ -65,12 +65,12 @@ class SameMaxPool2d(nn.Module):
     """Max-pooling over 3x3 windows with stride 2 and SAME padding, without a padded copy.
 
     An even axis is padded by (0, 1): `ceil_mode` lets the last window extend over the edge. An
-    odd axis is padded by (1, 1). Positions outside the image never win in either. Exported with
-    sizes left open, it is for even ones.
+    odd axis is padded by (1, 1). Positions outside the image are never the maximum. If it is
+    exported with dynamic sizes, the graph is valid for even sizes only.
     """
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         sides = (input.shape[2], input.shape[3])
-        is_open = in_export_mode() and any(isinstance(side, torch.SymInt) for side in sides)
-        padding = (0, 0) if is_open else (sides[0] % 2, sides[1] % 2)
+        is_dynamic = in_export_mode() and any(isinstance(side, torch.SymInt) for side in sides)
+        padding = (0, 0) if is_dynamic else (sides[0] % 2, sides[1] % 2)
         return F.max_pool2d(input, 3, stride=2, padding=padding, ceil_mode=True)

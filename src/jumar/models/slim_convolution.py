@@ -1,7 +1,7 @@
 """The convolution of TF-Slim, from which both text detectors are built.
 
-`slim.conv2d` adds either a batch norm or a bias, and a ReLU unless told otherwise. Its kernels
-have odd sides here, and a stride pads both sides equally, as slim's `conv2d_same` does.
+`slim.conv2d` adds either a batch norm or a bias, and by default a ReLU. Kernels have odd sides
+here, and both sides are padded equally if there is a stride, as in slim's `conv2d_same`.
 """
 
 from collections.abc import Sequence
@@ -21,18 +21,18 @@ from jumar.models.tf_layout import (
 
 _EPSILON = 1e-5
 _MOMENTUM = 0.003
-"""TensorFlow's decay of 0.997."""
+"""1 minus TensorFlow's decay of 0.997."""
 
 
 def set_norm_decay(network: nn.Module, decay: float) -> None:
-    """Set the fraction of their averages that all batch norms keep in each step."""
+    """Set the decay of the running averages of all batch norms."""
     for module in network.modules():
         if isinstance(module, nn.BatchNorm2d):
             module.momentum = 1 - decay
 
 
 class SlimConv2d(nn.Module):
-    """A convolution, then a batch norm or a bias, then perhaps a ReLU.
+    """A convolution with a batch norm or a bias, and optionally a ReLU.
 
     The kernel starts as `slim.conv2d` draws it by default, uniform within Glorot's bounds; a bias
     starts at zero.
@@ -42,7 +42,7 @@ class SlimConv2d(nn.Module):
         out_channels: Channels of the output.
         kernel: Its odd side in pixels.
         stride: Its step in pixels.
-        norm: A batch norm instead of a bias.
+        norm: Whether to use a batch norm instead of a bias.
         relu: Whether the output goes through a ReLU.
         matrix_product: See `PointwiseConv2d`.
     """
@@ -81,7 +81,7 @@ class SlimConv2d(nn.Module):
         return x if self.relu is None else self.relu(x)
 
     def tf_variables(self, tf_name: str, name: str) -> list[TfVariable]:
-        """The variables: the original's scope of this convolution, and its path here."""
+        """The variables, given this convolution's scope in the original and its path here."""
         kernel = TfVariable(
             tf_name=f"{tf_name}/weights", name=f"{name}.conv.weight", layout=ConvolutionKernel()
         )
@@ -103,13 +103,12 @@ def decays(name: str, parameter: nn.Parameter) -> bool:
 
 
 def detector_names(variables: Sequence[TfVariable]) -> TfNames:
-    """The names in a detector's checkpoints: Adam's state, and averages next to the weights.
+    """The names in a detector's checkpoints, with Adam's state and averages next to the weights.
 
-    In slim's ImageNet checkpoint, the classifier and the mean of red, green and blue belong to no
-    detector.
+    The classifier and the mean color in slim's ImageNet checkpoint are ignored.
 
     Args:
-        variables: Its variables in graph order.
+        variables: The detector's variables in graph order.
     """
     return TfNames(
         variables=variables,

@@ -1,11 +1,11 @@
 """Layers whose weight is divided by its largest singular value, as in taki0112's BigGAN.
 
 Method: Miyato et al., "Spectral Normalization for Generative Adversarial Networks", arXiv
-1802.05957. The singular value is estimated by one power iteration at every evaluation, from a
-vector `u` that is kept as a buffer. TensorFlow's kernels are flattened to [-1, last axis] for it,
-and that axis is the *output* of a convolution or dense layer, but the *input* of a transposed
+1802.05957. The singular value is estimated by one power iteration in every forward pass, from a
+vector `u` that is kept as a buffer. TensorFlow's kernels are flattened to [-1, last axis] for this.
+That axis is the *output* of a convolution or dense layer, but the *input* of a transposed
 convolution: in torch's layouts the first axis in every case. `torch.nn.utils.spectral_norm`
-flattens a transposed convolution by its second axis and so estimates another number.
+flattens a transposed convolution by its second axis and so estimates a different value.
 """
 
 import torch
@@ -26,8 +26,8 @@ class SpectralLayer(nn.Module):
     iteration is computed but discarded, so that evaluating a network does not change it; with
     `moves_in_evaluation` it is kept there too, as in the original.
 
-    The vector depends only on the weight, so ranks with equal weights have equal vectors. If a
-    batch is split, each part is a separate evaluation.
+    The vector depends only on the weights so far, so ranks with equal weights have equal vectors.
+    If a batch is split, each part is a separate forward pass.
     """
 
     weight: Tensor
@@ -40,7 +40,7 @@ class SpectralLayer(nn.Module):
         self.register_buffer("u", torch.randn(self.weight.shape[0]))
 
     def normalized_weight(self) -> Tensor:
-        """The weight divided by the estimate; updates `u` if that is due."""
+        """The weight divided by the estimate; updates `u` where the class says so."""
         if self.is_folded:
             return self.weight
         # In 16 bits the iteration would lose most of a training step's change to u.
@@ -54,7 +54,7 @@ class SpectralLayer(nn.Module):
 
     @torch.no_grad()
     def fold(self) -> None:
-        """Divide the weight once and for all, in a network that is no longer trained."""
+        """Divide the weight permanently, in a network that is no longer trained."""
         self.weight.copy_(self.normalized_weight())
         self.is_folded = True
 

@@ -32,7 +32,7 @@ class Layout(ABC):
 
 @dataclass(frozen=True)
 class Unchanged(Layout):
-    """Biases and all batch-norm variables: one axis, the channels."""
+    """No change, for biases and batch-norm variables, whose only axis is the channels."""
 
     def to_torch(self, array: Array) -> Array:
         return array
@@ -116,10 +116,10 @@ class TfOptimizer:
 
     Attributes:
         kind: The optimizer, by its name in recipes.
-        slots: What is kept for each trained variable: maps the name in an optimizer's state here
+        slots: The state of each trained variable: maps the name in an optimizer's state here
             (`exp_avg`) to the suffix that TensorFlow appends to the variable's name (`/Adam`).
         powers: Names of two scalars, beta1 and beta2 to the power of one more than the number of
-            updates; None if the rule needs none.
+            updates; None if the optimizer has none.
         trains: Regular expression (`re.search`) of the `tf_name`s that it trains; empty for all.
     """
 
@@ -135,18 +135,18 @@ def adam_state(
     """The state of `tf.train.AdamOptimizer`.
 
     Args:
-        name: The optimizer's name, if it was given one.
-        number: How many other Adam optimizers the graph created before.
+        name: The optimizer's name, if it is not the default.
+        number: Number of Adam optimizers created earlier in the same graph.
         trains: See `TfOptimizer`.
         scope: The name scope in which the original calls `minimize`: the powers are in it, the
             slots are not.
     """
-    end = f"_{number}" if number else ""
-    begin = f"{scope}/" if scope else ""
+    suffix = f"_{number}" if number else ""
+    prefix = f"{scope}/" if scope else ""
     return TfOptimizer(
         kind="adam",
         slots={"exp_avg": f"/{name}", "exp_avg_sq": f"/{name}_1"},
-        powers=(f"{begin}beta1_power{end}", f"{begin}beta2_power{end}"),
+        powers=(f"{prefix}beta1_power{suffix}", f"{prefix}beta2_power{suffix}"),
         trains=trains,
     )
 
@@ -179,14 +179,14 @@ class TfNames:
             (statistics, the `u` of a spectral norm).
         averages: Where a checkpoint keeps the moving averages of the trained variables:
             `beside` under `<name>/ExponentialMovingAverage`; `swapped` under `<name>` itself,
-            with the raw value under `<name>/ExponentialMovingAverage`, which is what
-            `ExponentialMovingAverage`'s swapping saver writes; `none` if there are none.
+            with the raw value under `<name>/ExponentialMovingAverage`, as written by
+            `ExponentialMovingAverage`'s swapping saver; `none` if there are none.
         averaged: Regular expression (`re.search`) of the `tf_name`s that have an average, if not
             every trained variable has one: in a GAN often only the generator's do. Only used for
-            export; an import sees what the file has.
+            export; an import finds the averages in the file.
         renamings: Patterns of names in other files of the same network, as (regular expression,
-            replacement) from the file's name to `tf_name`. On a name that is not one of
-            `variables` they are applied one after another (`re.sub`) until it is.
+            replacement) from the file's name to `tf_name`. They are applied one after another
+            (`re.sub`) to a name that is not one of `variables`, until it is.
         ignored: Regular expressions (`re.search`) of names that do not belong to the network, such
             as copies of the graph or extra counters. The import already knows optimizer slots and
             the global step (`weights/matching.py`).

@@ -1,9 +1,9 @@
 """Transposed convolution with TensorFlow's SAME padding: `tf.nn.conv2d_transpose`.
 
-SAME turns N positions into N * stride. The full result is longer by kernel - stride, of which an
-odd row is cut at the end. Torch's `padding` cuts equally on both sides and its `output_padding`
-adds at the end, so that for kernel 3 and stride 2, `padding=1, output_padding=1` gives the right
-size but is off by one pixel.
+SAME turns N positions into N * stride. The full result is longer by kernel - stride, which is cut
+equally on both sides, with an odd row cut at the end. Torch's `padding` cuts equally on both sides
+and its `output_padding` adds at the end: for kernel 3 and stride 2, `padding=1, output_padding=1`
+has the right size but is off by one pixel.
 """
 
 import torch.nn.functional as F

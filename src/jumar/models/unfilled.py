@@ -1,4 +1,4 @@
-"""Building a network whose weights come from elsewhere, without drawing random ones first."""
+"""Building a network whose weights will be loaded, without drawing random ones first."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -20,7 +20,7 @@ _DRAWS: frozenset[Callable[..., object]] = frozenset(
 _STEPS_AFTER: frozenset[Callable[..., object]] = frozenset(
     {Tensor.erfinv_, Tensor.mul_, Tensor.add_, Tensor.clamp_}
 )
-"""Used by older torch releases to make a truncated normal; they cost as much as the draw."""
+"""Steps with which older torch releases truncate a normal; they cost as much as the draw."""
 
 
 class Unfilled(TorchFunctionMode):
@@ -47,8 +47,8 @@ class Unfilled(TorchFunctionMode):
         if func in _DRAWS or func in _STEPS_AFTER:
             target = args[0] if args else kwargs.get("tensor")
             if isinstance(target, nn.Parameter):
-                # 0 rather than uninitialised memory: a truncated normal is redrawn as long as a
-                # value is outside its bounds.
+                # 0 rather than uninitialised memory, because a truncated normal is redrawn while
+                # any value is outside its bounds.
                 with torch.no_grad():
                     return target.zero_() if func in _DRAWS else target
         return func(*args, **kwargs)

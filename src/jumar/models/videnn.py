@@ -1,4 +1,4 @@
-"""ViDeNN: a network for single frames, one for three frames that follows it, and both chained.
+"""ViDeNN: a spatial network for single frames, a temporal one for three frames, and both chained.
 
 Paper: M. Claus and J. van Gemert, "ViDeNN: Deep Blind Video Denoising", arXiv 1904.10898.
 Original: clausmichele/ViDeNN in TensorFlow 1.15 (the spatial network also as ViDeNN_ID1146 of
@@ -35,11 +35,11 @@ LEAKY_SLOPE = 0.2
 
 
 class _Convolutions(nn.Module):
-    """What both networks have: 3x3 convolutions between the frames and the noise in one of them.
+    """The common part of both networks: 3x3 convolutions from frames to the noise in one of them.
 
     Args:
-        channels: Channels of a frame: 3, or 1 if grey, which the original does not have.
-        bgr: Whether the weights expect blue, green, red; see the module.
+        channels: Channels of a frame: 3, or 1 for grey, which the original does not support.
+        bgr: Whether the weights expect blue, green, red; see the module's docstring.
         output_bias: A bias in the last convolution. The original's code has none, but its
             published `ckpt_awgn` and `ckpt_videnn` were trained with one.
         depth: Number of convolutions; the original has 20.
@@ -47,7 +47,7 @@ class _Convolutions(nn.Module):
     """
 
     frames: ClassVar[int]
-    """Frames that go in, side by side as channels."""
+    """Number of input frames, concatenated along the channels."""
     has_norms: ClassVar[bool]
     """Whether batch norms follow the convolutions between the first and the last."""
     norms: nn.ModuleList
@@ -81,56 +81,56 @@ class _Convolutions(nn.Module):
 
 
 class SpatialCNN(_Convolutions):
-    """The network for single frames: [N, channels, height, width] noisy in, clean out; any size.
+    """Denoises single frames [N, channels, height, width] of any size.
 
-    Convolution 128 with bias and ReLU, eighteen of 64 with batch norm and ReLU, and one of 3
-    whose output is subtracted from the input.
+    A convolution with 128 channels, bias and ReLU, eighteen with 64 channels, batch norm and ReLU,
+    and one with 3 channels whose output is subtracted from the input.
     """
 
     frames = 1
     has_norms = True
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
-        x = _turned(frames) if self.bgr else frames
+        x = _reversed_channels(frames) if self.bgr else frames
         y = functional.relu_(self.head(x))
         for conv, norm in zip(self.body, self.norms, strict=True):
-            # In place: the backward pass of a ReLU only needs its output, and on a CPU a second
+            # In place: the backward pass of a ReLU needs only its output, and on a CPU a second
             # copy of every feature map costs a tenth of the step.
             y = functional.relu_(norm(conv(y)))
         y = x - self.tail(y)
-        return _turned(y) if self.bgr else y
+        return _reversed_channels(y) if self.bgr else y
 
 
 class Temp3CNN(_Convolutions):
-    """The network for three frames: [N, 9, height, width] in, the middle one [N, 3, ...] out.
+    """Denoises the middle one of three frames: from [N, 9, height, width] to [N, 3, ...].
 
-    Channels are those of the previous, the current and the next frame, each already denoised by the
-    spatial network. Like `SpatialCNN`, with leaky ReLUs of slope 0.2 and without batch norms.
+    The channels are those of the previous, the current and the next frame, each already denoised by
+    the spatial network. Like `SpatialCNN`, but with leaky ReLUs of slope 0.2 and no batch norms.
     """
 
     frames = 3
     has_norms = False
 
     def forward(self, triplets: torch.Tensor) -> torch.Tensor:
-        x = _turned(triplets) if self.bgr else triplets
+        x = _reversed_channels(triplets) if self.bgr else triplets
         y = functional.leaky_relu_(self.head(x), LEAKY_SLOPE)
         for conv in self.body:
             y = functional.leaky_relu_(conv(y), LEAKY_SLOPE)
         y = x[:, self.channels : 2 * self.channels] - self.tail(y)
-        return _turned(y) if self.bgr else y
+        return _reversed_channels(y) if self.bgr else y
 
 
 class ViDeNN(nn.Module):
-    """Both networks: three noisy frames [N, 9, height, width] in, the clean middle one out.
+    """Denoises the middle one of three noisy frames [N, 9, height, width] with both networks.
 
     The spatial network is already trained: it stays in evaluation mode and gets no gradients.
 
     Args:
         spatial: Denoises each frame.
-        temporal: Takes the three denoised frames.
-        margin: In training, by how much the frames exceed the output on each side. It is cut off
-            between the two networks; if it equals the radius of the spatial one, the temporal one
-            sees the same as for whole frames.
+        temporal: Processes the three denoised frames.
+        margin: In training, by how many pixels the frames exceed the output on each side. They are
+            cut off between the two networks; if the margin equals the radius of the spatial one,
+            the temporal one gets the same input as for whole frames.
     """
 
     def __init__(self, spatial: SpatialCNN, temporal: Temp3CNN, *, margin: int = 0) -> None:
@@ -156,7 +156,7 @@ class ViDeNN(nn.Module):
 
 
 def reset_convolutions(module: nn.Module) -> None:
-    """Initialise a module's convolutions as `tf.layers.conv2d` does: Glorot uniform, zero bias."""
+    """Initialise a module's convolutions like `tf.layers.conv2d`: Glorot uniform, zero biases."""
     for layer in module.modules():
         if isinstance(layer, nn.Conv2d):
             nn.init.xavier_uniform_(layer.weight)
@@ -168,8 +168,8 @@ def tf_names(model: SpatialCNN | Temp3CNN, *, prefix: str = "") -> TfNames:
     """The names of one of the two networks' weights in the original's checkpoints.
 
     The checkpoint with both networks (`ckpt_videnn`) fits either: the other one's variables are
-    ignored. ID1146 keeps what it trains under `static_graph/` and a copy of it, with which it
-    evaluates, under `dynamic_graph/`.
+    ignored. ID1146 stores the trained variables under `static_graph/`, and their copies for
+    evaluation under `dynamic_graph/`.
 
     Args:
         model: The network.
@@ -182,7 +182,7 @@ def tf_names(model: SpatialCNN | Temp3CNN, *, prefix: str = "") -> TfNames:
         optimizers=(adam_state("AdamOptimizer"),),
         renamings=[(rf"^static_graph/({own_prefix}block\d+/.*)$", r"\1")],
         ignored=[
-            *_NOT_OF_THE_NETWORK,
+            *_IGNORED_NAMES,
             *(
                 []
                 if model.tail.bias is not None
@@ -209,11 +209,11 @@ def joint_tf_names(
         variables=[*first.variables, *second.variables],
         averages="none",
         renamings=[*first.renamings, *second.renamings],
-        ignored=[*_NOT_OF_THE_NETWORK, *biases],
+        ignored=[*_IGNORED_NAMES, *biases],
     )
 
 
-_NOT_OF_THE_NETWORK: Sequence[str] = (
+_IGNORED_NAMES: Sequence[str] = (
     r"/AdamOptimizer(_1)?$",
     r"^(static_graph/)?beta[12]_power(_1)?$",
     r"^dynamic_graph/",
@@ -248,6 +248,6 @@ def tf_variables(model: SpatialCNN | Temp3CNN, *, prefix: str = "") -> list[TfVa
     return variables
 
 
-def _turned(x: torch.Tensor) -> torch.Tensor:
-    """The three channels of each frame in the opposite order."""
+def _reversed_channels(x: torch.Tensor) -> torch.Tensor:
+    """The input with the three channels of each frame in reverse order."""
     return x.unflatten(1, (-1, 3)).flip(2).flatten(1, 2)

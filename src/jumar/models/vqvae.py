@@ -6,8 +6,8 @@ arXiv 1711.00937. Original: hiwonjoon/tf-vqvae, from which Ascend's contrib/grap
 without residual blocks, for CIFAR-10 and for ImageNet; only the last has a ReLU between the
 decoder's residual blocks and its first transposed convolution.
 
-Difference: the squared distance to a code is computed directly and not as the square of a norm,
-whose gradient is NaN if an image hits a code exactly.
+Unlike in the original, the squared distance to a code is computed directly and not as the square of
+a norm, whose gradient is NaN if a feature equals a code exactly.
 """
 
 from collections import OrderedDict
@@ -28,8 +28,8 @@ TF_SCOPE = "train"
 
 _INITIAL_STD = 0.02
 _MAX_DISTANCES = 2**24
-"""Distances held at once, 64 MiB. A 512 px image has 16,384 positions; with a batch of them and
-thousands of codes, all distances would not fit into memory at once."""
+"""Distances computed at once, 64 MiB. A 512 px image has 16,384 positions: for a batch of images
+and thousands of codes, all distances would not fit into memory."""
 
 
 class Quantized(NamedTuple):
@@ -39,7 +39,7 @@ class Quantized(NamedTuple):
         reconstruction: [N, channels, height, width], 0 to 1.
         features: The encoder's output [N, D, h, w].
         chosen: The vectors of the nearest codes, float32 [N, D, h, w].
-        codes: The numbers of the nearest codes, int64 [N, h, w].
+        codes: The indices of the nearest codes, int64 [N, h, w].
     """
 
     reconstruction: Tensor
@@ -90,8 +90,8 @@ class VQVAE(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weights as the original does: standard deviation 0.02, truncated at two of them
-        except in transposed convolutions; biases are zero.
+        """Draw the weights as the original does: with a standard deviation of 0.02, truncated at
+        two deviations except in transposed convolutions, and with biases of zero.
         """
         for module in self.modules():
             if isinstance(module, nn.ConvTranspose2d):
@@ -103,7 +103,7 @@ class VQVAE(nn.Module):
         _truncated(self.codebook)
 
     def forward(self, images: Tensor) -> Quantized:
-        """Encode, take the nearest codes, decode.
+        """Encode, choose the nearest codes, and decode them.
 
         The gradient of the reconstruction passes straight through the choice of codes: it reaches
         the encoder but not the codebook.
@@ -130,7 +130,7 @@ class VQVAE(nn.Module):
         return nearest_codes(features, self.codebook)
 
     def vectors(self, codes: Tensor) -> Tensor:
-        """The vectors [N, D, h, w] of codes [N, h, w], in the codebook's type."""
+        """The vectors [N, D, h, w] of codes [N, h, w], in the codebook's dtype."""
         return nn.functional.embedding(codes, self.codebook).permute(0, 3, 1, 2)
 
 
@@ -138,7 +138,7 @@ def nearest_codes(features: Tensor, codebook: Tensor) -> Tensor:
     """For each position, the index of the code with the smallest Euclidean distance.
 
     Args:
-        features: [N, D, h, w] of any floating type.
+        features: [N, D, h, w] of any floating-point dtype.
         codebook: [K, D].
 
     Returns:
@@ -152,8 +152,8 @@ def vq_losses(images: Tensor, quantized: Quantized) -> Mapping[str, Tensor]:
     """The three terms of the loss, in float32.
 
     `recon` is the mean squared error over pixels and channels, `vq` the mean squared distance of
-    a position's feature to its code (trains the codebook only), `commit` the same number (trains
-    the encoder only).
+    a position's feature to its code (trains only the codebook), `commit` the same value (trains
+    only the encoder).
     """
     features, chosen = quantized.features.float(), quantized.chosen.float()
     return {
@@ -166,8 +166,8 @@ def vq_losses(images: Tensor, quantized: Quantized) -> Mapping[str, Tensor]:
 def unused_pull(features: Tensor, codebook: Tensor) -> Tensor:
     """Mean squared distance of each code to its nearest feature in the batch.
 
-    Its gradient reaches only the codebook, and draws codes that no feature uses to where the
-    features are. The original has nothing like it: a code that is never the nearest never changes.
+    Its gradient reaches only the codebook, and pulls unused codes towards the features. The
+    original has no such term: a code that is never the nearest one never changes.
 
     Args:
         features: [N, D, h, w].
@@ -209,13 +209,13 @@ def tf_names(model: VQVAE) -> TfNames:
 
 
 def _positions(features: Tensor) -> Tensor:
-    """float32 [N * h * w, D] of [N, D, h, w]."""
+    """Reshape [N, D, h, w] to float32 [N * h * w, D]."""
     return features.float().permute(0, 2, 3, 1).flatten(0, 2)
 
 
 @torch.no_grad()
 def _nearest_rows(rows: Tensor, candidates: Tensor) -> Tensor:
-    """For each of the rows [R, D], the index of the nearest of the candidates [M, D], int64 [R]."""
+    """For each of the rows [R, D], the index of the nearest candidate [M, D], as int64 [R]."""
     rows, candidates = rows.float(), candidates.float()
     # In mixed precision the product would have only eight bits, and neighbouring codes would be
     # confused with each other.
@@ -224,8 +224,8 @@ def _nearest_rows(rows: Tensor, candidates: Tensor) -> Tensor:
         if in_export_mode():
             return (half - rows @ candidates.T).argmin(dim=1)
         part = max(1, _MAX_DISTANCES // len(candidates))
-        # The row's own square is the same for all candidates. Omitting it avoids adding a large
-        # number to the small differences that decide.
+        # The square of the row is the same for all candidates. Omitting it avoids adding a large
+        # number to the small differences that matter.
         return torch.cat(
             [(half - chunk @ candidates.T).argmin(dim=1) for chunk in rows.split(part)]
         )
@@ -271,7 +271,7 @@ def _truncated(weight: Tensor) -> None:
 
 
 def _convolution(tf_name: str, name: str) -> list[TfVariable]:
-    """A convolution or a transposed one: both use the same change of axes."""
+    """The variables of a convolution, transposed or not: both use the same change of axes."""
     return [
         TfVariable(tf_name=f"{tf_name}/w", name=f"{name}.weight", layout=ConvolutionKernel()),
         unchanged(f"{tf_name}/b", f"{name}.bias"),

@@ -24,13 +24,13 @@ _PARTS_OF_A_LAYER = (
 
 
 def tf_names(file_names: Iterable[str]) -> TfNames:
-    """The variables of the BERT or NEZHA network with these names, and what they map to.
+    """The variables of the BERT or NEZHA network with these names, with their names here.
 
     Related variables are expected together: a layer without its bias counts as a layer with a
     missing bias, not as a layer without one.
 
     Args:
-        file_names: Names in a TensorFlow file, or of a `state_dict` made from one.
+        file_names: Names in a TensorFlow file, or in a `state_dict` made from one.
     """
     names = set(file_names)
     variables = [*_table("word"), *_part("bert/embeddings/LayerNorm")]
@@ -58,12 +58,12 @@ def tf_names(file_names: Iterable[str]) -> TfNames:
 
 
 def _if_any(group: list[TfVariable], names: "set[str]") -> list[TfVariable]:
-    """The whole group if any of it exists."""
+    """The whole group if any of its variables exists, otherwise nothing."""
     return group if any({v.tf_name, v.name} & names for v in group) else []
 
 
 def _part(scope: str, name: str = "") -> list[TfVariable]:
-    """A dense layer or a layer norm."""
+    """The variables of a dense layer or a layer norm."""
     name = name or scope.replace("/", ".")
     if not scope.endswith("LayerNorm"):
         return dense_variables(scope, name)
@@ -79,7 +79,7 @@ def _table(kind: str) -> list[TfVariable]:
 
 
 def _head(scope: str, name: str) -> list[TfVariable]:
-    """A last layer: [classes, hidden], as torch has it, since the original transposes it."""
+    """An output layer, [classes, hidden] as in torch, because the original transposes it."""
     return [
         unchanged(f"{scope}output_weights", f"{name}.weight"),
         unchanged(f"{scope}output_bias", f"{name}.bias"),

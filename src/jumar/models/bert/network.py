@@ -18,8 +18,8 @@ from jumar.models.keyed_dropout import KeyedTokenDropout
 
 Positions = Literal["absolute", "relative"]
 Gelu = Literal["tanh", "none"]
-"""Form of the activation: `tanh` as in the originals, `none` for the error function, as in
-Hugging Face's default."""
+"""Form of the activation: `tanh` as in the originals, or `none` for the error function, Hugging
+Face's default."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,13 +27,13 @@ class BertSize:
     """The shape of an encoder.
 
     Attributes:
-        vocab_size: Word pieces.
-        hidden_size: Numbers per token.
-        num_layers: Layers.
-        num_heads: Attention heads of a layer.
-        intermediate_size: Numbers per token between the two dense layers of a layer.
-        max_positions: Longest sequence.
-        type_vocab_size: Kinds of segments.
+        vocab_size: Number of word pieces.
+        hidden_size: Features per token.
+        num_layers: Number of layers.
+        num_heads: Attention heads per layer.
+        intermediate_size: Features per token between the two dense layers of a layer.
+        max_positions: Length of the longest sequence.
+        type_vocab_size: Number of segment types.
         positions: `absolute` for BERT's trained table, `relative` for NEZHA's sinusoids.
         gelu: Form of the activation.
         hidden_dropout: Probability of dropping a feature of a token.
@@ -79,7 +79,7 @@ class Embeddings(nn.Module):
     def forward(
         self, input_ids: Tensor, segment_ids: Tensor, samples: Tensor, positions: Tensor
     ) -> Tensor:
-        """[tokens, hidden_size] of packed tokens."""
+        """Embed packed tokens as [tokens, hidden_size]."""
         x = self.word_embeddings(input_ids) + self.token_type_embeddings(segment_ids)
         if self.position_embeddings is not None:
             x = x + self.position_embeddings(positions)
@@ -172,7 +172,7 @@ class Encoded:
 
     Attributes:
         tokens: [tokens, hidden_size] of the last layer, packed.
-        packing: Where they are.
+        packing: Their positions.
         layers: The outputs of all layers, the embeddings first; empty unless requested.
     """
 
@@ -203,7 +203,7 @@ class Bert(nn.Module):
         self.pooler = Pooler(size)
 
     def layer_order(self) -> list[str]:
-        """The prefixes of the layers' parameters below the pooler, from the input on."""
+        """The prefixes of the parameters of all layers below the pooler, from the input on."""
         layers = [f"encoder.layer.{number}" for number in range(len(self.encoder.layer))]
         return ["embeddings", *layers]
 
@@ -215,11 +215,11 @@ class Bert(nn.Module):
         Args:
             input_ids: int [samples, length], word pieces.
             segment_ids: int [samples, length], 0 or 1.
-            mask: [samples, length], not 0 where there is a token.
+            mask: [samples, length], non-zero for tokens.
             all_layers: Whether to return the outputs of all layers.
 
         Raises:
-            ValueError: A sample is longer than the table of positions.
+            ValueError: A sample is longer than the position table.
         """
         packing = packing_of(mask, unpadded=self.unpadded)
         if self.size.positions == "absolute" and packing.length > self.size.max_positions:
@@ -229,7 +229,7 @@ class Bert(nn.Module):
             )
         samples, positions = packing.rows(), packing.positions()
         ids, segments = (
-            packing.pack(numbers[:, : packing.length]) for numbers in (input_ids, segment_ids)
+            packing.pack(tensor[:, : packing.length]) for tensor in (input_ids, segment_ids)
         )
         x = self.embeddings(ids, segments, samples, positions)
         layers = [x]
@@ -241,7 +241,7 @@ class Bert(nn.Module):
 
 
 def initialize(module: nn.Module, initializer_range: float) -> None:
-    """Fill weights as the originals do: normal, truncated at two deviations; biases 0, norms 1.
+    """Fill weights as the originals do: normal, truncated at two deviations, with biases of 0.
 
     Args:
         module: A network of this package, changed in place.

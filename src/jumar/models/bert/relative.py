@@ -3,15 +3,15 @@
 Paper: J. Wei et al., "NEZHA: Neural Contextualized Representation for Chinese Language
 Understanding", https://arxiv.org/abs/1909.00204. Original: huawei-noah's NEZHA-TensorFlow.
 
-With R[p] a constant row for each clipped distance p = clip(j - i, -64, 64) + 64 of key j and query
-i, the same for all heads and layers:
+R[p] is a constant row for each clipped distance p = clip(j - i, -64, 64) + 64 of key j and query i,
+the same for all heads and layers:
 
     score(i, j) = (q_i . k_j + q_i . R[p(i, j)]) / sqrt(d)
     output(i)   = sum over j of a(i, j) (v_j + R[p(i, j)])
 
-Two exact forms are here. `dense` multiplies with R[p(i, j)] [length, length, d] as one batch of
-matrix products. `buckets` multiplies with R once and then picks by distance, and adds up
-probabilities of one distance before it multiplies, which saves memory of length squared times d.
+There are two exact forms. `dense` multiplies by R[p(i, j)] [length, length, d] as one batch of
+matrix products. `buckets` multiplies the query by R and gathers the products by distance, and sums
+the probabilities of equal distances before multiplying, which saves length * length * d values.
 """
 
 import math
@@ -24,8 +24,8 @@ from jumar.models.export_mode import in_export_mode
 
 MAX_DISTANCE = 64
 DENSE_UP_TO = 256
-"""Longest sequence for which the dense form is taken. On a CPU it is the faster one at 128 and the
-slower one at 512 (`benchmarks/bert_step.py --only nezha`); lengths between were not measured."""
+"""Longest sequence for which the dense form is used. On a CPU it is the faster one at 128 and the
+slower one at 512 (`benchmarks/bert_step.py --only nezha`); lengths in between were not measured."""
 
 
 def relative_table(head_size: int, device: torch.device) -> Tensor:
@@ -40,16 +40,16 @@ def relative_table(head_size: int, device: torch.device) -> Tensor:
 
 
 class RelativePositions:
-    """The relative terms of one length.
+    """The relative terms for one sequence length.
 
     Args:
         length: Tokens of the longest sample.
-        head_size: Numbers of a head.
+        head_size: Features per head.
         device: The device to create them on.
     """
 
-    # Kept for later batches: the first one of a length may come from an evaluation, and what
-    # inference mode creates cannot take part in a backward pass.
+    # Instances are cached: the first batch of a length may come from an evaluation, and tensors
+    # created in inference mode cannot take part in a backward pass.
     @torch.inference_mode(False)
     def __init__(self, length: int, head_size: int, device: torch.device) -> None:
         positions = torch.arange(length, device=device)
@@ -99,5 +99,5 @@ class RelativePositions:
 
 @lru_cache(maxsize=8)
 def relative_positions(length: int, head_size: int, device: torch.device) -> RelativePositions:
-    """The terms of a length, kept for the next batch of it."""
+    """The terms for a length, cached for its later batches."""
     return RelativePositions(length, head_size, device)

@@ -123,7 +123,7 @@ class Package:
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """What a run's result depends on, apart from its recipe.
+    """Everything that a run's result depends on, apart from its recipe.
 
     Attributes:
         system: Operating system and architecture.

@@ -52,7 +52,7 @@ def test_step_does_not_synchronise(device: Device, images: Path, tmp_path: Path,
     with open_context(lambda _: chosen, device=str(device), writes=False) as context:
         trainer = observing_trainer(context, context.build_task(recipe), chosen.plan, [])
         # The first two steps choose kernels and allocate.
-        with trainer.held_at(2, None) as (stepper, batch):
+        with trainer.at_step(2, None) as (stepper, batch):
             device.synchronize()
             with refusing_to_wait(device, lambda: trainer.state.step):
                 for _ in range(3):

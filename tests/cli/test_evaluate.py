@@ -161,7 +161,7 @@ def test_lengths_in_percent_are_shares_of_the_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({}, "follows a share of them (schedule.decay_until=100%)"),
+        ({}, "depends on it (schedule.decay_until=100%)"),
         ({"schedule__kind": "exponential", "schedule__every": "10%"}, "schedule.every=10%"),
         ({"schedule__kind": "constant", "schedule__warmup": "5%"}, "schedule.warmup=5%"),
         ({"schedule__kind": "constant", "training__log_every": "5%"}, "training.log_every: '5%'"),

@@ -6,7 +6,7 @@ import pytest
 
 from jumar.devices.load import DeviceLoad, UnreadableLoadError
 from jumar.devices.npu import Npu
-from jumar.devices.npu_load import NpuMeter, parse_npu_smi, number_on_machine
+from jumar.devices.npu_load import NpuMeter, number_on_machine, parse_npu_smi
 
 SAMPLES = Path(__file__).parent / "npu_smi"
 

@@ -81,14 +81,14 @@ def test_run_survives_a_late_machine_and_network_faults_but_not_the_loss_of_its_
         other.cable("down")
         host.wait_for("batch: 12 = 1 rank x 12", within_s=60, times=2)
         assert "node 1" in host.text()
-        assert "has given no sign of life for 15 s" in host.text()
+        assert "has sent no heartbeat for 15 s" in host.text()
         other.cable("up")
         host.wait_for("batch: 12 = 2 ranks x 6", within_s=60, times=2)
         host.wait_for("step:", within_s=60, times=host.text().count("step:") + 2)
         host.power_off()
         assert other.end(within_s=60) != 0
         printed = re.findall(r"jumar: .*\n  Resume .*", other.text())[-1]
-        assert "where the ranks meet, does not answer" in printed
+        assert "the store through which the ranks meet, " in printed
         assert "with: torchrun --nnodes MIN:MAX --nproc-per-node 1 --max-restarts 9 " in printed
         assert "train --resume --run-dir run" in printed
     last = list_checkpoints(tmp_path / "run" / "checkpoints")[-1].step + 1

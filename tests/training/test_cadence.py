@@ -44,7 +44,7 @@ def test_everything_happens_at_its_interval_and_the_last_step_only_logs(
         assert now.evaluate == (not last and step % evaluate == 0)
         assert now.checkpoint == (not last and step % save == 0)
         assert not now.ends
-        assert cadence.scores_at(step) == (step % evaluate == 0)
+        assert cadence.is_evaluation_due(step) == (step % evaluate == 0)
 
 
 @given(
@@ -63,7 +63,7 @@ def test_run_writes_no_more_checkpoints_than_predicted(
     for later in range(step + 1, total):
         now = due(cadence, later, later)
         written += now.checkpoint or (now.evaluate and keep_best)
-    most = cadence.most_checkpoints(min(step, total))
+    most = cadence.max_checkpoints(min(step, total))
     assert most is not None
     assert most >= written
 
@@ -98,10 +98,10 @@ def test_stop_is_logged_and_nothing_else_started() -> None:
 
 
 def test_number_of_checkpoints_is_unknown_for_timed_intervals() -> None:
-    assert Cadence(plan(save="1min"), 10, 100).most_checkpoints(0) is None
-    assert Cadence(plan(evaluate="1min"), 10, 100).most_checkpoints(0) is None
-    assert Cadence(plan(evaluate="1min", keep_best=False), 10, 100).most_checkpoints(0) == 1
-    assert Cadence(plan(save="1it"), 10, None).most_checkpoints(0) is None
+    assert Cadence(plan(save="1min"), 10, 100).max_checkpoints(0) is None
+    assert Cadence(plan(evaluate="1min"), 10, 100).max_checkpoints(0) is None
+    assert Cadence(plan(evaluate="1min", keep_best=False), 10, 100).max_checkpoints(0) == 1
+    assert Cadence(plan(save="1it"), 10, None).max_checkpoints(0) is None
 
 
 @pytest.mark.parametrize("field", ["training.log_every", "training.evaluate_every"])
@@ -146,8 +146,8 @@ def test_checkpoints_at_the_end_intervals_and_evaluations_are_predicted(
     step: int, keep_best: bool, most: int
 ) -> None:
     chosen = plan(evaluate="3it", save="4it", keep_best=keep_best)
-    assert Cadence(chosen, 10, 10).most_checkpoints(step) == most
-    assert Cadence(plan(), 10, 10).most_checkpoints(step) == 1
+    assert Cadence(chosen, 10, 10).max_checkpoints(step) == most
+    assert Cadence(plan(), 10, 10).max_checkpoints(step) == 1
 
 
 def test_zero_interval_is_never_due() -> None:
@@ -163,7 +163,7 @@ def test_zero_interval_is_never_due() -> None:
                 ends=False,
             )
         assert due(cadence, 9, 600.0).log
-        assert not cadence.scores_at(0)
+        assert not cadence.is_evaluation_due(0)
 
 
 def test_timed_intervals_are_due_independently() -> None:
@@ -188,7 +188,7 @@ def test_settings_needing_a_known_length_are_named() -> None:
         Cadence(plan(save="10%"), 10, None)
     assert str(refused.value) == (
         "checkpoints.every: '10%' is a share of the whole run, whose number of steps is not known\n"
-        "  Give it in steps or epochs, for instance 500it or 3ep."
+        "  Write it in steps or epochs, for instance 500it or 3ep."
     )
     with pytest.raises(UserError) as refused:
         check_lengths(small_plan(duration="0.0ep"), 5)
@@ -203,6 +203,6 @@ def test_settings_needing_a_known_length_are_named() -> None:
         check_lengths(replace(on_the_clock, optimization={"points": chosen}), None)
     assert str(refused.value) == (
         "training.duration: a run of 1h has no known number of steps, but the learning rate of "
-        "'points' follows a share of them (schedule.warmup=5%, schedule.decay_until=100%)\n"
-        "  Give the duration in steps or epochs, or use schedule=constant."
+        "'points' depends on it (schedule.warmup=5%, schedule.decay_until=100%)\n"
+        "  Set the duration in steps or epochs, or use schedule=constant."
     )

@@ -118,7 +118,7 @@ def test_only_resuming_needs_the_complete_state(tmp_path: Path) -> None:
 def test_scores_including_nan_round_trip_through_the_record(
     tmp_path: Path,
 ) -> None:
-    noted = checkpoints.note_metrics(write(tmp_path, 7), {"top1": 50.0, "loss": float("nan")})
+    noted = checkpoints.record_metrics(write(tmp_path, 7), {"top1": 50.0, "loss": float("nan")})
     assert noted.metrics["top1"] == 50.0
     assert noted.metrics["loss"] != noted.metrics["loss"]
     assert read_json(noted.path / "checkpoint.json")["metrics"] == {"top1": 50.0, "loss": None}
@@ -178,7 +178,7 @@ def test_record_of_a_later_version_is_refused(tmp_path: Path) -> None:
         checkpoints.read_checkpoint(file.parent)
     assert str(refused.value) == (
         f"{file}: has format 3, but this version of jumar reads up to 2\n"
-        "  Use the version that wrote it, or a newer one."
+        "  Use the version that wrote the checkpoint, or a newer one."
     )
 
 

@@ -158,14 +158,14 @@ def test_parts_with_missing_or_duplicate_rows_are_refused(tmp_path: Path, start:
     for part, first in ((1, 0), (2, start)):
         one = {"w": Slice(start=first, rows=4)}
         write_part(tmp_path, MODEL, {"w": torch.zeros(2, 3)}, part=part, parts=2, slices=one)
-    with pytest.raises(UserError, match="each row of 'w' once"):
+    with pytest.raises(UserError, match="each row of 'w' exactly once"):
         load_weights(tmp_path / MODEL)
 
 
 def test_scalar_in_two_parts_is_refused(tmp_path: Path) -> None:
     for part in (1, 2):
         write_part(tmp_path, MODEL, {"step": torch.tensor(1.0)}, part=part, parts=2)
-    with pytest.raises(UserError, match="each row of 'step' once"):
+    with pytest.raises(UserError, match="each row of 'step' exactly once"):
         load_weights(tmp_path / MODEL)
 
 
@@ -252,5 +252,5 @@ def test_file_is_refused_unless_each_row_occurs_once(
     with pytest.raises(UserError) as refused:
         PartedTensors(tmp_path / "x.safetensors")
     assert str(refused.value) == (
-        f"{tmp_path / 'x.safetensors'}: its parts do not hold each row of 'm' once"
+        f"{tmp_path / 'x.safetensors'}: its parts do not contain each row of 'm' exactly once"
     )

@@ -18,7 +18,7 @@ from jumar.training.checkpoint import (
     Checkpoint,
     check_weights_file,
     load_state,
-    note_metrics,
+    record_metrics,
     write_checkpoint,
 )
 from jumar.training.checkpoint_files import sealed
@@ -40,7 +40,7 @@ def write(directory: Path, step: int, *, scored: float | None = None) -> Checkpo
         state=SavedState(values={"step": step}, slots={"tensor": torch.arange(300)}),
         batch={"seed": 1},
     )
-    return written if scored is None else note_metrics(written, {"top1": scored})
+    return written if scored is None else record_metrics(written, {"top1": scored})
 
 
 def flip(path: Path) -> None:
@@ -77,7 +77,7 @@ Damage = Callable[[Path], None]
 
 def test_retention_keeps_the_newest_and_the_best(tmp_path: Path) -> None:
     for step, score in ((1, 10.0), (2, 90.0), (3, 50.0), (4, 60.0)):
-        note_metrics(write(tmp_path, step), {"top1": score})
+        record_metrics(write(tmp_path, step), {"top1": score})
     checkpoint_retention.drop_checkpoints(tmp_path, keep=2, keep_best=True, headline=("top1", True))
     assert [c.step for c in checkpoint_retention.list_checkpoints(tmp_path)] == [2, 3, 4]
     assert checkpoint_retention.find_checkpoint(tmp_path, "best", ("top1", True)).step == 2
@@ -90,14 +90,14 @@ def test_retention_keeps_the_newest_and_the_best(tmp_path: Path) -> None:
 @pytest.mark.parametrize("higher", [True, False])
 def test_later_of_equal_scores_is_the_best(tmp_path: Path, higher: bool) -> None:
     for step, score in ((1, 90.0), (2, 90.0), (3, 20.0 if higher else 95.0)):
-        note_metrics(write(tmp_path, step), {"top1": score})
+        record_metrics(write(tmp_path, step), {"top1": score})
     headline = ("top1", higher)
     assert checkpoint_retention.find_checkpoint(tmp_path, "best", headline).step == 2
 
 
 def test_nan_score_is_never_the_best(tmp_path: Path) -> None:
-    note_metrics(write(tmp_path, 1), {"loss": 2.0})
-    note_metrics(write(tmp_path, 2), {"loss": float("nan")})
+    record_metrics(write(tmp_path, 1), {"loss": 2.0})
+    record_metrics(write(tmp_path, 2), {"loss": float("nan")})
     assert checkpoint_retention.find_checkpoint(tmp_path, "best", ("loss", False)).step == 1
 
 
@@ -191,7 +191,7 @@ def test_nothing_to_resume_from_without_a_checkpoint(tmp_path: Path) -> None:
 
 def test_recording_scores_keeps_the_hashes(tmp_path: Path) -> None:
     written = write(tmp_path, 1)
-    noted = note_metrics(written, {"top1": float("nan"), "loss": 0.1 + 0.2})
+    noted = record_metrics(written, {"top1": float("nan"), "loss": 0.1 + 0.2})
     assert noted.marks == written.marks
     assert set(noted.marks) == {MODEL, EMA, OPTIMIZER, STATE}
     assert (
@@ -323,7 +323,7 @@ def test_only_partially_written_files_are_removed(tmp_path: Path) -> None:
 
 def test_best_is_kept_only_if_scored_by_that_metric(tmp_path: Path) -> None:
     for step, metrics in ((1, {"loss": 1.0}), (2, {"loss": 0.5}), (3, {"top1": 9.0}), (4, {})):
-        note_metrics(write(tmp_path, step), metrics)
+        record_metrics(write(tmp_path, step), metrics)
     result = checkpoint_retention.list_checkpoints(tmp_path)
     for headline, step in ((("loss", False), 2), (("loss", True), 1), (("top1", True), 3)):
         best = checkpoint_retention.best_checkpoint(result, headline)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -182,6 +183,26 @@ def test_missing_part_is_awaited_only_briefly_at_the_end(
     with pytest.raises(NotWrittenError, match="part 2 of 2 did not arrive"):
         writer.check()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_failure_just_after_a_check_is_raised_by_the_next_one(tmp_path: Path) -> None:
+    class FailingSoon(Future[None]):
+        """Fails once it has been found to be pending."""
+
+        def done(self) -> bool:
+            was_done = super().done()
+            if not was_done:
+                self.set_exception(NotWrittenError("the disk is full"))
+            return was_done
+
+    finished: Future[None] = Future()
+    finished.set_result(None)
+    writer = CheckpointWriter(tmp_path, Ranks())
+    writer._jobs = [finished, FailingSoon()]
+    writer.check()
+    with pytest.raises(NotWrittenError, match="the disk is full"):
+        writer.check()
+    writer.close()
 
 
 def test_failure_is_raised_between_steps_and_only_once(tmp_path: Path) -> None:

@@ -217,14 +217,16 @@ def test_final_line_needs_three_readings_and_covers_the_whole_machine() -> None:
     load = DeviceLoad(busy_percent=12.5, memory_used_bytes=2.0**30)
     observer = LoadObserver(Cpu(index=0, name="x"), every_s=1.0, say=pytest.fail)
     reading = Reading(device=load, machine_busy_percent=49.6)
-    observer._all = [reading] * 2
+    observer._readings = [reading] * 2
     assert observer.last_line() == ""
-    observer._all = [reading] * 3
+    observer._readings = [reading] * 3
     assert observer.last_line() == (
         "cpu: busy 12 %, at most 1.0 GiB in use; all cores of the machine busy 50 % (3 readings)"
     )
-    observer._all = [Reading(device=load, machine_busy_percent=None)] * 4
+    observer._readings = [Reading(device=load, machine_busy_percent=None)] * 4
     assert observer.last_line() == "cpu: busy 12 %, at most 1.0 GiB in use (4 readings)"
     # A CPU that does little is no finding.
-    observer._all = [Reading(device=DeviceLoad(busy_percent=0.0), machine_busy_percent=0.0)] * 3
+    observer._readings = [
+        Reading(device=DeviceLoad(busy_percent=0.0), machine_busy_percent=0.0)
+    ] * 3
     assert observer.finding == ""

@@ -135,7 +135,7 @@ def test_steps_are_limited_to_exactly_representable_floats() -> None:
         parse_duration("2.5%").steps(10, None)
     assert str(refused.value) == (
         "'2.5%' is a share of the whole run, whose number of steps is not known\n"
-        "  Give it in steps or epochs, for instance 500it or 3ep."
+        "  Write it in steps or epochs, for instance 500it or 3ep."
     )
 
 

@@ -29,7 +29,7 @@ def fed(values: list[float], *, patience: int, higher: bool = True, delta: float
         Headline(name="top1", unit="%", higher_is_better=higher),
     )
     for number, value in enumerate(values, start=1):
-        early.note(number, {"top1": value})
+        early.count(number, {"top1": value})
         if early.reason:
             return number
     return 0
@@ -60,7 +60,7 @@ def test_evaluation_counts_once_even_if_recorded_repeatedly() -> None:
         Headline(name="top1", unit="%", higher_is_better=True),
     )
     for step in (1, 2, 2, 2):
-        early.note(step, {"top1": 1.0})
+        early.count(step, {"top1": 1.0})
     assert not early.reason
     assert early.state_dict()["without_gain"] == 1
 
@@ -144,7 +144,7 @@ def stopping(patience: int, delta: float, higher: bool) -> EarlyStopping:
 def test_gain_must_exceed_the_minimum_over_the_best(sign: float) -> None:
     early = stopping(2, 0.5, sign > 0)
     for step, value in ((2, 10.0), (4, 10.5), (6, 10.75), (8, 11.25)):
-        early.note(step, {"top1": sign * value})
+        early.count(step, {"top1": sign * value})
     assert early.state_dict() == {
         "best": sign * 10.75,
         "best_step": 6,
@@ -152,10 +152,10 @@ def test_gain_must_exceed_the_minimum_over_the_best(sign: float) -> None:
         "without_gain": 1,
     }
     assert early.reason == ""
-    early.note(8, {"top1": sign * 99.0})
-    early.note(7, {"top1": sign * 99.0})
+    early.count(8, {"top1": sign * 99.0})
+    early.count(7, {"top1": sign * 99.0})
     assert early.reason == ""
-    early.note(9, {"top1": sign * 9.123456789})
+    early.count(9, {"top1": sign * 9.123456789})
     assert early.reason == (
         f"top1 has not improved by more than 0.5 in 2 evaluations; best {sign * 10.75:g} at step 6"
     )
@@ -169,18 +169,18 @@ def test_nan_metric_is_no_gain_and_without_patience_nothing_stops() -> None:
     early, patient = stopping(1, 0.0, True), stopping(0, 0.0, True)
     assert early.reason == ""
     for each in (early, patient):
-        each.note(3, {"top1": float("nan")})
+        each.count(3, {"top1": float("nan")})
     assert patient.reason == ""
     assert early.reason == ("top1 has not improved in 1 evaluation; best never a number at step 0")
     again = stopping(1, 0.0, True)
     again.load_state_dict(early.state_dict())
-    again.note(4, {"top1": -5.0})
+    again.count(4, {"top1": -5.0})
     assert again.reason == ""
     assert again.state_dict()["best"] == -5.0
     for delta, value, gains in ((0.0, -5.0, False), (0.0, -4.999, True)):
         least = stopping(1, delta, True)
         least.load_state_dict(again.state_dict())
-        least.note(5, {"top1": value})
+        least.count(5, {"top1": value})
         assert (least.reason == "") is gains
 
 

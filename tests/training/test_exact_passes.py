@@ -113,15 +113,16 @@ def test_another_part_size_is_refused_on_resume(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "wrong"),
+    ("size", "problem"),
     [(0, "is not set"), (3, "3 does not divide the batch of a rank")],
 )
-def test_equal_parts_are_required(tmp_path: Path, size: int, wrong: str) -> None:
+def test_equal_parts_are_required(tmp_path: Path, size: int, problem: str) -> None:
     plan = small_plan(training=TrainingSettings(sums="exact", micro_batch_size=size))
     with pytest.raises(UserError) as refused:
         trainer_for(point_task(), plan, tmp_path)
     assert str(refused.value) == (
-        f"training.micro_batch_size: training.sums=exact adds parts of equal size, which {wrong}\n"
-        "  Choose a divisor of 8, the batch of a rank; any number of ranks whose batches it "
-        "divides then gives the same weights."
+        f"training.micro_batch_size: training.sums=exact adds parts of equal size: "
+        f"micro_batch_size {problem}\n"
+        "  Choose a divisor of 8, the batch of a rank. The weights are then the same for all "
+        "numbers of ranks whose batches it divides."
     )

@@ -145,7 +145,7 @@ def test_unfreezing_keeps_the_optimizer_state_of_other_parameters(tmp_path: Path
     [
         (TransferSettings(freeze=("frist",)), "Did you mean 'first'?"),
         (TransferSettings(freeze=("first", "lastt.*")), "Did you mean 'last'?"),
-        (TransferSettings(freeze=("*",)), "All of them are frozen by *"),
+        (TransferSettings(freeze=("*",)), "All of its parameters are frozen by *"),
         (TransferSettings(unfreeze_at="3it"), "nothing is frozen"),
         (TransferSettings(freeze_batch_norms=True), "nothing is frozen"),
         (replace(FREEZE, unfreeze_at="30min"), "'30min' is neither steps nor epochs"),
@@ -244,7 +244,7 @@ def test_parameter_report_says_how_many_train_and_since_when(tmp_path: Path) -> 
         return message
 
     assert lines() == ["195 parameters, all trained"]
-    random = "warning: frozen parameters stay random, since transfer.start_from is empty"
+    random = "warning: frozen parameters stay random, because transfer.start_from is empty"
     assert lines(freeze=("first.bias",)) == [
         "195 parameters, 179 trained, 16 frozen in 1 tensor",
         random,
@@ -257,7 +257,7 @@ def test_parameter_report_says_how_many_train_and_since_when(tmp_path: Path) -> 
         "195 parameters, 51 trained, 144 frozen in 4 tensors until step 10",
         moving,
     ]
-    keeping = "batch norms of frozen parts (1): normalise with their averages, which stay"
+    keeping = "batch norms of frozen parts (1): normalise with their averages, which do not change"
     assert lines(freeze=("norm",), freeze_batch_norms=True, unfreeze_at="7it") == [
         "195 parameters, 163 trained, 32 frozen in 2 tensors until step 7",
         keeping,
@@ -320,7 +320,7 @@ def test_settings_that_freeze_nothing_or_forever_are_refused_with_a_remedy() -> 
             find_frozen(net, TransferSettings(**options), steps_per_epoch=1)
         assert str(refused.value) == (
             f"transfer.{field}: nothing is frozen\n"
-            "  Say what to freeze: --set transfer.freeze=PATTERN"
+            "  Choose what to freeze: --set transfer.freeze=PATTERN"
         )
     settings = TransferSettings(freeze=("first",), unfreeze_at="10%")
     with pytest.raises(UserError) as refused:
@@ -336,7 +336,7 @@ def test_objective_without_trainable_parameters_is_refused(tmp_path: Path) -> No
         trainer_for(task(), plan(TransferSettings(freeze=("first", "*"))), tmp_path)
     assert str(refused.value) == (
         "transfer.freeze: the objective 'points' has no parameters to train\n"
-        "  All of them are frozen by first,*."
+        "  All of its parameters are frozen by first,*."
     )
     bare = task()
     for parameter in bare.model.parameters():

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 from jumar.tasks.task import Illustration
-from jumar.training.illustrations import keep_illustrations
+from jumar.training.illustrations import save_illustrations
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
 
@@ -26,7 +26,7 @@ PICTURES = [
 def test_images_are_separate_files_and_captions_one_file(tmp_path: Path) -> None:
     run, stream = RunDirectory(tmp_path), io.StringIO()
     for step in (120, 120, 7):
-        keep_illustrations(run, step, PICTURES, Console(stream=stream))
+        save_illustrations(run, step, PICTURES, Console(stream=stream))
     assert sorted(path.name for path in run.pictures.iterdir()) == [
         "step-00000007",
         "step-00000120",
@@ -47,13 +47,13 @@ def test_images_are_separate_files_and_captions_one_file(tmp_path: Path) -> None
 
 def test_without_images_there_is_no_folder(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
-    keep_illustrations(run, 1, [], Console(silent=True))
+    save_illustrations(run, 1, [], Console(silent=True))
     assert not run.pictures.exists()
 
 
 def test_unwritable_images_are_reported_in_one_line(tmp_path: Path) -> None:
     run, stream = RunDirectory(tmp_path), io.StringIO()
     run.pictures.write_text("in the way")
-    keep_illustrations(run, 9, PICTURES, Console(stream=stream))
+    save_illustrations(run, 9, PICTURES, Console(stream=stream))
     (line,) = stream.getvalue().splitlines()
     assert line.startswith("the illustrations of step 9 could not be written: ")

@@ -54,11 +54,11 @@ def test_required_space_is_one_checkpoint_more_than_kept_or_all_written(
     tmp_path: Path,
 ) -> None:
     kept = keeper(tmp_path)
-    assert kept.most_kept == 4
-    assert (kept.most_new(None), kept.most_new(100), kept.most_new(2)) == (5, 5, 2)
+    assert kept.max_kept == 4
+    assert (kept.max_new(None), kept.max_new(100), kept.max_new(2)) == (5, 5, 2)
     trainer_for(point_task(), small_plan(), tmp_path).train()
     there = len(list_checkpoints(tmp_path / "checkpoints"))
-    assert kept.most_new(None) == max(5 - there, 1)
+    assert kept.max_new(None) == max(5 - there, 1)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_changes_are_reported_with_their_effect(tmp_path: Path) -> None:
     trainer_for(point_task(), small_plan(), tmp_path).train()
     last = list_checkpoints(tmp_path / "checkpoints")[-1]
     advice = (
-        "Resume with the same data, batch and number of ranks (batch size times ranks), or start "
+        "Resume with the same data and global batch size (batch size times ranks), or start "
         "a new run with transfer.start_from."
     )
     with pytest.raises(UserError) as refused:
@@ -121,7 +121,7 @@ def test_changes_are_reported_with_their_effect(tmp_path: Path) -> None:
         keeper(tmp_path).resume_from(last, total_steps=9)
     assert str(refused.value) == (
         "training.duration: this run has already done 10 steps, more than the 9 of 10it\n"
-        "  Give a longer duration to resume, or choose another --run-dir."
+        "  Set a longer duration to resume, or choose another --run-dir."
     )
     for total in (10, 11, None):
         keeper(tmp_path).resume_from(last, total_steps=total)

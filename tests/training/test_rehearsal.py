@@ -163,7 +163,7 @@ def test_passes_of_a_step_can_be_repeated_bitwise(tmp_path: Path, micro_batch_si
     training = TrainingSettings(evaluate_every="", micro_batch_size=micro_batch_size)
     plan = small_plan(training=training)
     first = trainer_for(point_task(), plan, tmp_path)
-    with first.held_at(2, None) as (stepper, batch):
+    with first.at_step(2, None) as (stepper, batch):
         assert first.state.step == 2
         sums = dict(first.state.lanes[0].sums)
         saved = [buffer.clone() for buffer in stepper.buffers]
@@ -181,7 +181,7 @@ def test_passes_of_a_step_can_be_repeated_bitwise(tmp_path: Path, micro_batch_si
 def test_both_objectives_of_a_gan_have_gradients(tmp_path: Path) -> None:
     task = GanTask()
     trainer = trainer_for(task, small_plan(objectives=("discriminator", "generator")), tmp_path)
-    with trainer.held_at(0, None) as (stepper, batch):
+    with trainer.at_step(0, None) as (stepper, batch):
         _, gradients = stepper.passes(batch)
     due = [lane for lane in trainer.state.lanes if lane.objective.is_due(0)]
     assert len(gradients) == sum(len(lane.parameters) for lane in due)

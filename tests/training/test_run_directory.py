@@ -186,7 +186,7 @@ def test_results_give_the_headline_metric_if_present(tmp_path: Path) -> None:
     with pytest.raises(UserError) as refused:
         run.read_results()
     assert str(refused.value) == (
-        f"{run.results}: is not a JSON object\n  Delete it: `jumar train` writes it anew."
+        f"{run.results}: is not a JSON object\n  Delete it: `jumar train` writes it again."
     )
 
 
@@ -242,7 +242,7 @@ def test_lock_leaves_nothing_behind_if_the_run_did_not_start(tmp_path: Path) -> 
             pass
         assert str(refused.value) == (
             f"another process is using '{run.path}'\n"
-            "  Wait for it, stop it, or choose another --run-dir."
+            "  Wait until it ends, stop it, or choose another --run-dir."
         )
         assert run.path.exists()
     assert list(tmp_path.iterdir()) == [tmp_path / "runs"]
@@ -338,8 +338,8 @@ def test_links_must_stay_within_a_run(tmp_path: Path) -> None:
     with pytest.raises(UserError) as refused, run.locked():
         pass
     assert str(refused.value) == (
-        f"{run.path / 'out'}: is a link to somewhere outside the run, so nothing is written here\n"
-        "  Replace it with what it points to. To use another disk, move the whole run."
+        f"{run.path / 'out'}: is a link to a place outside the run, so nothing is written here\n"
+        "  Replace it with its target. To use another disk, move the whole run."
     )
 
 

@@ -309,7 +309,7 @@ def test_optimizer_kinds_have_the_expected_fields_defaults_and_limits() -> None:
         (
             Cosine(warmup="30min"),
             "schedule.warmup: '30min' is a wall-clock time, but the learning rate follows the "
-            "step\n  Give it in steps, epochs or percent, for instance 500it, 3ep or 10%.",
+            "step\n  Write it in steps, epochs or percent, for instance 500it, 3ep or 10%.",
         ),
         (
             Piecewise(boundaries=("1ep", "2ep"), values=(1.0, 0.1)),
@@ -319,17 +319,17 @@ def test_optimizer_kinds_have_the_expected_fields_defaults_and_limits() -> None:
         (
             Piecewise(boundaries=("1ep", "2h"), values=(1.0, 0.1, 0.01)),
             "schedule.boundaries[1]: '2h' is a wall-clock time, but the learning rate follows the "
-            "step\n  Give it in steps, epochs or percent, for instance 500it, 3ep or 10%.",
+            "step\n  Write it in steps, epochs or percent, for instance 500it, 3ep or 10%.",
         ),
         (
             Piecewise(boundaries=("3ep", "10%"), values=(1.0, 0.5, 0.1)),
             "schedule.boundaries: the boundaries 3ep, 10% are steps 30, 4, which are not ascending"
-            "\n  Put them in order, or make the run longer if they are percentages.",
+            "\n  Sort them, or make the run longer if they are percentages.",
         ),
         (
             Piecewise(boundaries=("1ep", "10it"), values=(1.0, 0.5, 0.1)),
             "schedule.boundaries: the boundaries 1ep, 10it are steps 10, 10, which are not "
-            "ascending\n  Put them in order, or make the run longer if they are percentages.",
+            "ascending\n  Sort them, or make the run longer if they are percentages.",
         ),
     ],
 )

@@ -137,7 +137,7 @@ def test_run_without_an_update_gets_a_remedy(is_fixed: bool) -> None:
     assert str(error) == (
         "precision.loss_scale: 'points' was never updated in 6 steps: at every step the gradients "
         "overflowed under the loss scale, now 1.04858e+06\n"
-        "  Its weights are those the run started with. Start a new run with --set "
+        "  Its weights have not changed. Start a new run with --set "
         f"precision.loss_scale.init_loss_scale=N, with N below 1.04858e+06{lowers}. If no scale "
         "helps, precision.loss_scale=none stops at the first non-finite step."
     )

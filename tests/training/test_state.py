@@ -107,7 +107,7 @@ def test_mismatched_checkpoint_is_refused_with_the_differences(tmp_path: Path) -
     with pytest.raises(UserError) as refused:
         averaging.state.restore(checkpoint)
     assert str(refused.value) == (
-        f"{checkpoint.path}: holds no averaged weights, but training.ema_decay requires them"
+        f"{checkpoint.path}: contains no averaged weights, but training.ema_decay requires them"
     )
     renamed = trainer_for(point_task(), plain, tmp_path / "b")
     renamed.state.lanes[0].objective.name = "others"
@@ -126,7 +126,8 @@ def test_mismatched_checkpoint_is_refused_with_the_differences(tmp_path: Path) -
     with pytest.raises(UserError) as refused:
         trainer_for(point_task(), plain, tmp_path / "c").state.restore(weights)
     assert str(refused.value) == (
-        f"{weights.path}: holds imported weights but no optimizer state, so it cannot be resumed\n"
+        f"{weights.path}: contains imported weights but no optimizer state, so it cannot be "
+        "resumed\n"
         "  Start a new run from it: jumar train RECIPE --set transfer.start_from=DIR"
     )
 
@@ -174,10 +175,10 @@ def test_window_has_means_per_objective_and_is_closed_only_on_request(
     assert state.read_window() is None
     one, other = state.lanes
     for value in (1.0, 2.0, 6.0):
-        one.note({"loss": torch.tensor(value), "real": torch.tensor(10 * value)})
-        one.note_gradient_norm(torch.tensor(value))
+        one.add_terms({"loss": torch.tensor(value), "real": torch.tensor(10 * value)})
+        one.add_gradient_norm(torch.tensor(value))
         one.steps += 1
-    one.note_gradient_norm(torch.tensor(float("inf")))
+    one.add_gradient_norm(torch.tensor(float("inf")))
     one.steps += 1
     one.last_rate, other.last_rate = 0.25, 0.125
     decay = {
@@ -195,7 +196,7 @@ def test_window_has_means_per_objective_and_is_closed_only_on_request(
     assert state.read_window() == expected
     assert (one.sums, one.steps) == ({}, 0)
     assert state.read_window() is None
-    other.note({"loss": torch.tensor(-4.0)})
+    other.add_terms({"loss": torch.tensor(-4.0)})
     other.steps += 1
     assert state.read_window() == Window(
         losses={"generator": -4.0},
@@ -211,7 +212,7 @@ def test_single_objective_has_plain_term_names_and_weights_keep_their_layout(
 ) -> None:
     state = trainer_for(point_task(), small_plan(), tmp_path).state
     (lane,) = state.lanes
-    lane.note({"loss": torch.tensor(1.0), "hits": torch.tensor(2.0)})
+    lane.add_terms({"loss": torch.tensor(1.0), "hits": torch.tensor(2.0)})
     lane.steps += 1
     window = state.read_window()
     assert window is not None

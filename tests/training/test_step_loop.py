@@ -93,10 +93,10 @@ def test_held_step_keeps_its_batch_after_earlier_steps_trained(tmp_path: Path) -
     trainer.train()
     checkpoint = next(c for c in list_checkpoints(trainer.run.checkpoints) if c.step == 3)
     straight = trainer_for(point_task(), plan, tmp_path / "x")
-    with straight.held_at(4, None) as (_, batch):
+    with straight.at_step(4, None) as (_, batch):
         assert straight.state.step == 4
     resumed = trainer_for(point_task(seed=9), plan, tmp_path / "x")
-    with resumed.held_at(4, checkpoint) as (_, other):
+    with resumed.at_step(4, checkpoint) as (_, other):
         assert resumed.state.step == 4
     assert torch.equal(batch["point"], other["point"])
     weights = (straight.task.model.state_dict(), resumed.task.model.state_dict())
@@ -111,7 +111,7 @@ def test_frozen_parameters_train_in_a_held_step_at_the_configured_step(tmp_path:
     plan = replace(small_plan(), transfer=transfer)
     for step, trained in ((1, False), (2, True)):
         trainer = trainer_for(point_task(), plan, tmp_path)
-        with trainer.held_at(step, None):
+        with trainer.at_step(step, None):
             weight = trainer.task.model.get_parameter("first.weight")
             assert weight.requires_grad is trained
 
@@ -121,7 +121,7 @@ def test_all_parts_are_in_training_mode_while_steps_run(tmp_path: Path) -> None:
     task.model.eval()
     task.objectives[0].eval()
     trainer = trainer_for(task, small_plan(), tmp_path)
-    with trainer.held_at(0, None):
+    with trainer.at_step(0, None):
         assert all(module.training for module in task.model.modules())
         assert task.objectives[0].training
 

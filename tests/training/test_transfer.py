@@ -257,7 +257,7 @@ def test_weights_are_found_in_a_run_checkpoint_file_or_hugging_face_folder(
     with pytest.raises(UserError) as refused:
         path_of(graph)
     assert str(refused.value) == (
-        f"transfer.start_from: '{graph}' holds TensorFlow weights\n"
+        f"transfer.start_from: '{graph}' contains TensorFlow weights\n"
         f"  Import them first: jumar weights import RECIPE {graph} --to NAME.safetensors"
     )
     file.write_bytes(file.read_bytes()[:-1] + b"x")

@@ -57,12 +57,12 @@ def parse_device(request: str, known: Sequence[Names]) -> tuple[str, int | None]
 
 
 def _hint(text: str, kinds: Sequence[Names]) -> str:
-    word = next(iter(re.findall(r"[a-z]+(?:86)?", text.removeprefix("/device:"))), "")
-    owners = {name: names for names in kinds for name in (names.kind, *names.others)}
-    guess = next((names for name, names in owners.items() if word.startswith(name)), None)
-    if guess is None and word in _UNSUPPORTED:
-        return f"{word} devices are not supported. "
-    guess = guess or owners.get(nearest(word, owners))
+    name = next(iter(re.findall(r"[a-z]+(?:86)?", text.removeprefix("/device:"))), "")
+    by_name = {known: names for names in kinds for known in (names.kind, *names.others)}
+    guess = next((names for known, names in by_name.items() if name.startswith(known)), None)
+    if guess is None and name in _UNSUPPORTED:
+        return f"{name} devices are not supported. "
+    guess = guess or by_name.get(nearest(name, by_name))
     if guess is None:
         return ""
     if not guess.numbered:

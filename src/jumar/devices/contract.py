@@ -35,7 +35,7 @@ class Recorder(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """What a profiler records.
+    """The settings of a recording by a profiler.
 
     Attributes:
         folder: Output folder for profilers that write files.
@@ -76,7 +76,8 @@ class Device(ABC):
             returning events.
         index: Number among the visible devices of its kind; 0 on a CPU.
         name: Name of the processor or accelerator, such as `Ascend910B3`.
-        note: What `auto` skipped and why, for the first line of a run; usually empty.
+        note: The kind that `auto` skipped and the reason, for the first line of a run; usually
+            empty.
     """
 
     names: ClassVar[Names]
@@ -128,7 +129,7 @@ class Device(ABC):
 
         Args:
             index: The device number; None for this process's local rank.
-            note: What `auto` skipped.
+            note: See the attribute `note`.
 
         Raises:
             UserError: The device is not available; the message says what to install or check.
@@ -167,7 +168,7 @@ class Device(ABC):
 
     @classmethod
     def note_on_bf16(cls) -> str:
-        """What a user should know about bfloat16 on this kind; usually empty."""
+        """A note for the user on bfloat16 on this kind; usually empty."""
         return ""
 
     @abstractmethod

@@ -89,8 +89,7 @@ def output_of(command: Sequence[str]) -> str:
 
 def number_in(text: str) -> float | None:
     """The number at the start of a field in such output; None for `NA`, `-` or `[N/A]`."""
-    words = text.split()
     try:
-        return float(words[0]) if words else None
-    except ValueError:
+        return float(text.split()[0])
+    except (ValueError, IndexError):
         return None

@@ -271,7 +271,7 @@ def _norm(channels: int, has_norm: bool) -> nn.Module:
 
 
 def _activated(norm: nn.Module, x: Tensor) -> Tensor:
-    """Apply the norm and a ReLU, which is not in place without a norm: a skip may need `x`."""
+    """Apply the norm and a ReLU, in place only if there is a norm, because a skip may need `x`."""
     return F.relu(norm(x), inplace=not isinstance(norm, nn.Identity))
 
 

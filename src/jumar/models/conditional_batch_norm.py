@@ -47,7 +47,7 @@ class ConditionalBatchNorm2d(nn.Module):
         # Statistics stay float32 even if a precision mode computes everything else in 16 bits.
         with torch.no_grad(), torch.autocast(x.device.type, enabled=False):
             self.running_mean.lerp_(mean, MOMENTUM)
-            # In place, because the product would have 16 bits in the modes that list it; on a copy,
-            # because the backward pass needs the variance itself.
+            # In place, because some precision modes would compute the product in 16 bits; on a
+            # copy, because the backward pass needs the variance itself.
             self.running_var.lerp_(variance.clone().mul_((count - 1) / count), MOMENTUM)
         return normalized

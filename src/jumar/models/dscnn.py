@@ -198,8 +198,8 @@ def tf_variables(model: DSCNN) -> list[TfVariable]:
 def tf_names(model: DSCNN) -> TfNames:
     """Names in checkpoints of the original, and in the frozen graphs that were published with it.
 
-    Those graphs were made from older code with other scopes. Their constant ones, which stand in
-    for the batch norms' missing scale, are ignored.
+    Those graphs were created by older code with other scopes. Their constants of ones, which
+    replace the batch norms' missing scale, are ignored.
     """
     return TfNames(
         variables=tf_variables(model),

@@ -125,8 +125,8 @@ def inception_features(network: nn.Module, images: Tensor) -> Tensor:
     """The features whose mean and covariance FID compares.
 
     Images are resized to 299 x 299 as in pytorch-fid: bilinear between pixel centres, without
-    antialiasing. Computed in float32 whatever the precision mode, because a distance that compares
-    networks must not depend on it.
+    antialiasing. They are computed in float32 in every precision mode, because a distance that
+    compares networks must not depend on it.
 
     Args:
         network: `FidInception` in evaluation mode.

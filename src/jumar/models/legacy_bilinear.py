@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 
 def enlarge(maps: torch.Tensor, factor: int) -> torch.Tensor:
-    """Maps with `factor` times as many rows and columns.
+    """Enlarge maps to `factor` times as many rows and columns.
 
     With the last row and column repeated once, aligning the corners puts output pixel i exactly
     at i / factor, so that torch's kernel can be used; the excess pixels are cut off.

@@ -40,7 +40,7 @@ class SpectralLayer(nn.Module):
         self.register_buffer("u", torch.randn(self.weight.shape[0]))
 
     def normalized_weight(self) -> Tensor:
-        """The weight divided by the estimate; updates `u` where the class says so."""
+        """The weight divided by the estimate; updates `u` as described at the class."""
         if self.is_folded:
             return self.weight
         # In 16 bits the iteration would lose most of a training step's change to u.

@@ -66,8 +66,8 @@ class VQVAE(nn.Module):
     Takes images [N, channels, height, width] from 0 to 1 whose sides are multiples of `shrinking`.
 
     Args:
-        variant: One of `VARIANTS`. `mnist` takes grey images and downsamples them by 8, the others
-            take colour and downsample by 4.
+        variant: One of `VARIANTS`. `mnist` is for grey images and downsamples them by 8; the others
+            are for colour images and downsample by 4.
         codes: Vectors in the codebook (K).
         width: Length of a code and channels of the encoder's output (D); a multiple of 4.
 

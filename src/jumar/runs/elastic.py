@@ -20,7 +20,7 @@ import torch.distributed as dist
 
 from jumar.training.parallel.announced import announced_ranks, is_elastic
 from jumar.training.parallel.silence import Place, announced_place
-from jumar.training.parallel.spare import sharing, spares_line, tell_spares, wait_as_spare
+from jumar.training.parallel.spare import release_spares, sharing, spares_line, wait_as_spare
 from jumar.training.run_directory import RunDirectory, recorded_recipe
 
 _OLD_STORE = (
@@ -76,7 +76,7 @@ class Share:
         hosted_for = self.spares if alone else 0
         yield (
             lambda code: (
-                tell_spares(place, hosted_for=hosted_for) if is_first and code == 0 else None
+                release_spares(place, hosted_for=hosted_for) if is_first and code == 0 else None
             )
         )
         del store

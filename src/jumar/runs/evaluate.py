@@ -14,7 +14,7 @@ from jumar.recipes.stored import stored_recipe
 from jumar.runs.context import ChosenRun, RunContext, open_context, print_unreadable
 from jumar.settings import override
 from jumar.tasks.task import Task
-from jumar.training.checkpoint import Checkpoint, note_metrics
+from jumar.training.checkpoint import Checkpoint, record_metrics
 from jumar.training.checkpoint_retention import find_checkpoint, intact_checkpoints
 from jumar.training.evaluation import Interrupted, Scores, evaluate, score_table, table_text
 from jumar.training.parallel.ranks import Ranks
@@ -98,7 +98,7 @@ def _chosen(request: EvaluateRequest, ranks: Ranks) -> ChosenRun:
 def _save_scores(rows: _Rows, console: Console) -> None:
     try:
         for checkpoint, metrics in rows:
-            note_metrics(checkpoint, metrics)
+            record_metrics(checkpoint, metrics)
     except UserError as error:
         # For instance someone else's run, which is read-only.
         console.line(f"scores not saved in the run: {error.where} {error.what}")

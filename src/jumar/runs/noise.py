@@ -121,7 +121,7 @@ def _measured(
     check_step(trainer, step, "--step")
     if step > chosen.first:
         say(f"training from step {chosen.first} to step {step}")
-    with trainer.held_at(step, chosen.checkpoint) as (stepper, batch):
+    with trainer.at_step(step, chosen.checkpoint) as (stepper, batch):
         result = sensitivity(
             lambda: stepper.passes(batch),
             modules={"": task.model, **named_layers(task.model, task.objectives)},

@@ -122,7 +122,7 @@ def _opened(request: EffectsRequest) -> Generator["_Passes"]:
         plan = replace(chosen.plan, training=training)
         task = context.build_task(chosen.recipe)
         trainer = observing_trainer(context, task, plan, [], Console(silent=True))
-        with trainer.held_at(chosen.first, chosen.checkpoint) as (stepper, batch):
+        with trainer.at_step(chosen.first, chosen.checkpoint) as (stepper, batch):
             yield _Passes(Path(folder), context, trainer, lambda: stepper.rehearse(batch))
 
 

@@ -21,7 +21,7 @@ def batches_of(
     first_step: int,
     last_step: int,
 ) -> Generator[Batch]:
-    """The rank's batches for steps `first_step` to `last_step`; close the generator when done."""
+    """The rank's batches from `first_step` to before `last_step`; close the generator when done."""
     batches = train_batches(
         task.train_data,
         seed=plan.seed,

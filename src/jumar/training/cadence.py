@@ -1,4 +1,4 @@
-"""What is due after a step (log line, evaluation, checkpoint, the end), agreed by all ranks."""
+"""The actions due after a step (log line, evaluation, checkpoint, end), agreed by all ranks."""
 
 from dataclasses import dataclass
 
@@ -10,12 +10,13 @@ from jumar.training.settings import Plan
 
 @dataclass(frozen=True, kw_only=True)
 class Moments:
-    """What is due after a step.
+    """What is due after a step as seen by one rank.
 
     Attributes:
-        by_step: Whether a log line, evaluation and checkpoint are due by step, known to all ranks.
-        signal: Number of the signal that asked to stop, or 0.
-        clock_ends: The run's time is up.
+        by_step: Whether a log line, evaluation and checkpoint are due by the step count, which is
+            the same on all ranks.
+        signal: Number of the signal that requested a stop, or 0.
+        clock_ends: Whether the run's time is up.
         clock: Whether a log line, evaluation and checkpoint are due by this rank's clock.
     """
 
@@ -28,7 +29,7 @@ class Moments:
     clock: tuple[bool, bool, bool]
 
     def agreed(self, agreement: Agreement) -> "Due":
-        """What all ranks do now."""
+        """The actions that all ranks take now."""
         signal, ends, *clock = agreement.exchange(
             [self.signal, int(self.clock_ends), *(int(due) for due in self.clock)]
         )
@@ -48,11 +49,11 @@ class Moments:
 
 @dataclass(frozen=True, kw_only=True)
 class Due:
-    """What happens now, the same on every rank.
+    """The actions to take now, the same on every rank.
 
     Attributes:
-        closes_window: Whether a log line is due by its interval. If a run stops or ends, its line
-            leaves its steps to the next one, so that a resumed run has the same lines as one that
+        closes_window: Whether a log line is due by its interval. The line of a run that stops or
+            ends does not close the window, so that a resumed run has the same lines as one that
             never stopped.
     """
 
@@ -90,7 +91,7 @@ class Cadence:
         Args:
             step: Finished steps.
             elapsed_s: Seconds of training so far, over all starts.
-            signal: Number of the signal that asked to stop, or 0.
+            signal: Number of the signal that requested a stop, or 0.
             limit: Seconds after which the run ends, or None.
         """
         log, evaluates, saves = (every is not None and is_due(step, every) for every in self._steps)
@@ -102,12 +103,12 @@ class Cadence:
             clock=self._due_by_clock(elapsed_s),
         )
 
-    def scores_at(self, step: int) -> bool:
-        """Whether an evaluation is due after a step, going by the step count."""
+    def is_evaluation_due(self, step: int) -> bool:
+        """Whether an evaluation is due after a step by the step count."""
         return is_due(step, self._steps[1])
 
-    def most_checkpoints(self, step: int) -> int | None:
-        """Maximum number of checkpoints a run can write after a step; None if the clock decides."""
+    def max_checkpoints(self, step: int) -> int | None:
+        """Maximum number of checkpoints written after a step; None if it depends on the clock."""
         if self._total is None:
             return None
         _, evaluations, saves = zip(self._every, self._steps, strict=True)
@@ -124,20 +125,19 @@ class Cadence:
             seconds = None if every is None else every.seconds
             if not seconds:
                 continue
-            at = self._next_s[index]
-            if at is not None and elapsed_s >= at:
-                due[index] = True
-            if at is None or due[index]:
+            next_s = self._next_s[index]
+            due[index] = next_s is not None and elapsed_s >= next_s
+            if next_s is None or due[index]:
                 self._next_s[index] = elapsed_s + seconds
         return due[0], due[1], due[2]
 
 
 def check_lengths(plan: Plan, total_steps: int | None) -> None:
-    """Reject a run of zero length, and a schedule that needs a run length that is not known.
+    """Reject a run of zero length, and a schedule that needs an unknown run length.
 
     Raises:
-        UserError: The run has no steps; or it ends by the clock, and the learning rate follows a
-            share of its unknown number of steps.
+        UserError: The run has no steps; or it ends by the clock, and the learning rate depends on
+            its unknown number of steps.
     """
     duration = plan.training.duration
     if parse_duration(duration, field="training.duration").amount == 0:
@@ -151,9 +151,9 @@ def check_lengths(plan: Plan, total_steps: int | None) -> None:
         if total_steps is None and shares:
             raise UserError(
                 f"a run of {duration} has no known number of steps, but the learning rate of "
-                f"'{name}' follows a share of them ({', '.join(shares)})",
+                f"'{name}' depends on it ({', '.join(shares)})",
                 where="training.duration",
-                todo="Give the duration in steps or epochs, or use schedule=constant.",
+                todo="Set the duration in steps or epochs, or use schedule=constant.",
             )
 
 

@@ -1,10 +1,10 @@
 """Checkpoints: written atomically, kept by age and score, read without running code.
 
-A checkpoint is a directory `step-00000120`. It is written under another name, flushed to
-disk and renamed, so a `kill -9` at any moment leaves the earlier checkpoints untouched and at
-most one directory whose name begins with a dot, which the next start removes. Any number of ranks
-write its tensor files, one part each; `checkpoint.json` is written last and holds the size and
-CRC-32C of every other file and its own CRC-32C. A directory without it is not a checkpoint.
+A checkpoint is a directory `step-00000120`. It is written under another name, flushed to disk and
+renamed, so a `kill -9` at any moment leaves the earlier checkpoints untouched and at most one
+directory whose name begins with a dot, which the next start removes. Any number of ranks write its
+tensor files, one part each. `checkpoint.json` is written last and contains the size and CRC-32C of
+every other file and its own CRC-32C. A directory without it is not a checkpoint.
 """
 
 import re
@@ -27,6 +27,7 @@ from jumar.training.checkpoint_files import (
     flush,
     is_intact,
     mark_of,
+    marks_from_json,
     sealed,
 )
 from jumar.training.checkpoint_parts import PartedTensors, whole_name, write_part
@@ -35,7 +36,7 @@ from jumar.training.older_checkpoints import OLDER_STATE, check_whole, load_olde
 from jumar.training.run_directory import finite, read_json, write_json
 
 FORMAT = 2
-"""Checkpoints with `state.json`; format 1, which was not recorded, has `state.pt`."""
+"""Checkpoints with `state.json`; those without a recorded format are format 1, with `state.pt`."""
 MODEL = "model.safetensors"
 EMA = "ema.safetensors"
 OPTIMIZER = "optimizer.safetensors"
@@ -46,7 +47,7 @@ _NAME = re.compile(r"^step-(\d{8,})$")
 
 
 class NotWrittenError(UserError):
-    """A checkpoint could not be written; writing another one instead would fail too."""
+    """A checkpoint could not be written, so another attempt would fail too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,10 +59,10 @@ class Checkpoint:
         step: Finished steps.
         epoch: Finished epochs, fractional.
         time: When it was written, in UTC.
-        metrics: The scores of its weights, once they are evaluated.
+        metrics: The scores of its weights; empty until they are evaluated.
         has_ema: Whether it was written with averaged weights.
-        batch: What determines the order of samples.
-        marks: Size and CRC-32C of each file; empty if one of the first versions wrote it.
+        batch: The values that determine the order of samples.
+        marks: Size and CRC-32C of each file; empty in a checkpoint of the first versions.
         format: Version of the file layout.
     """
 
@@ -76,7 +77,7 @@ class Checkpoint:
     format: int = FORMAT
 
     def model_file(self, *, ema: bool) -> Path:
-        """The weights, possibly in parts; the averaged ones if requested and available."""
+        """The file of weights, possibly in parts; the averaged ones if requested and available."""
         return self.path / (EMA if ema and self.has_ema else MODEL)
 
     @property
@@ -88,7 +89,7 @@ class Checkpoint:
         """Check that the files are unchanged since they were written.
 
         Args:
-            with_state: Also check the files that only a resumed run needs.
+            with_state: Whether to check the files that only a resumed run needs too.
 
         Raises:
             DamagedError: A file is missing or damaged.
@@ -116,62 +117,62 @@ def write_checkpoint(
         epoch: Finished epochs.
         model: The model's state dict.
         ema: The averaged weights, if any.
-        state: Optimizers, loss scale and whatever else a resumed run needs.
-        batch: What determines the order of samples: global batch size, epoch size, seed.
+        state: Optimizers, loss scale and everything else that a resumed run needs.
+        batch: The values that determine the order of samples: global batch size, epoch size, seed.
 
     Raises:
-        NotWrittenError: The disk is full or cannot be written.
+        NotWrittenError: The disk is full or cannot be written to.
     """
     files = {MODEL: model, EMA: ema, OPTIMIZER: state.slots or None}
-    beside = unfinished(directory, step)
+    temporary = unfinished(directory, step)
     try:
-        with not_written(beside):
-            begin_checkpoint(beside)
+        with not_written(temporary):
+            begin_checkpoint(temporary)
             marks: dict[str, FileMark] = {}
             for name, tensors in files.items():
                 if tensors is not None:
-                    marks |= write_part(beside, name, tensors)
+                    marks |= write_part(temporary, name, tensors)
             return finish_checkpoint(
-                beside, step=step, epoch=epoch, values=state.values, batch=batch, marks=marks
+                temporary, step=step, epoch=epoch, values=state.values, batch=batch, marks=marks
             )
     except NotWrittenError:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         raise
 
 
 @contextmanager
-def not_written(beside: Path) -> Generator[None]:
+def not_written(temporary: Path) -> Generator[None]:
     """Turn errors while writing a checkpoint in this context into `NotWrittenError`.
 
     Args:
-        beside: From `unfinished`.
+        temporary: The directory returned by `unfinished`.
     """
     try:
         yield
     except (OSError, RuntimeError, UserError) as error:
         # If writing JSON failed, the operating system's error is the cause of ours.
         cause = error.__cause__ if isinstance(error, UserError) else error
-        step = int(beside.name.split("-")[1].partition(".")[0])
+        step = int(temporary.name.split("-")[1].partition(".")[0])
         raise NotWrittenError(
             f"the checkpoint of step {step} could not be written: {_reason(cause or error)}",
-            where=str(beside.parent),
+            where=str(temporary.parent),
             todo="Free some space or choose another --run-dir; earlier checkpoints are intact.",
         ) from error
 
 
 def unfinished(directory: Path, step: int) -> Path:
-    """Where all ranks write their parts of a checkpoint until it is finished."""
+    """The directory to which all ranks write their parts of a checkpoint until it is finished."""
     return directory / f".step-{step:08d}.unfinished"
 
 
-def begin_checkpoint(beside: Path) -> None:
-    """Create the `unfinished` directory; called by the first rank before any part is written."""
-    shutil.rmtree(beside, ignore_errors=True)
-    beside.mkdir(parents=True)
+def begin_checkpoint(temporary: Path) -> None:
+    """Create the `unfinished` directory; the first rank calls this before any part is written."""
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
 
 
 def finish_checkpoint(
-    beside: Path,
+    temporary: Path,
     *,
     step: int,
     epoch: float,
@@ -179,21 +180,21 @@ def finish_checkpoint(
     batch: Mapping[str, int],
     marks: Mapping[str, FileMark],
 ) -> Checkpoint:
-    """Write the non-tensor state and then the record, and move the checkpoint into place.
+    """Write the non-tensor state and the record, and move the checkpoint into place.
 
     The first rank calls this once all ranks have written their parts.
 
     Args:
-        beside: From `unfinished`.
+        temporary: The directory returned by `unfinished`.
         step: Finished steps.
         epoch: Finished epochs.
         values: `SavedState.values`.
-        batch: What determines the order of samples.
-        marks: What `write_part` returned on every rank.
+        batch: The values that determine the order of samples.
+        marks: The marks returned by `write_part` on all ranks.
     """
-    write_values(beside / STATE, values)
-    flush(beside / STATE)
-    files = {**marks, STATE: mark_of(beside / STATE)}
+    write_values(temporary / STATE, values)
+    flush(temporary / STATE)
+    files = {**marks, STATE: mark_of(temporary / STATE)}
     record = {
         "format": FORMAT,
         "step": step,
@@ -203,18 +204,18 @@ def finish_checkpoint(
         "batch": dict(batch),
         "files": {name: asdict(mark) for name, mark in files.items()},
     }
-    write_json(beside / RECORD, sealed(record))
-    flush(beside / RECORD)
-    flush(beside)
-    final = beside.parent / f"step-{step:08d}"
+    write_json(temporary / RECORD, sealed(record))
+    flush(temporary / RECORD)
+    flush(temporary)
+    final = temporary.parent / f"step-{step:08d}"
     if final.exists():
         shutil.rmtree(final)
-    beside.replace(final)
-    flush(beside.parent)
+    temporary.replace(final)
+    flush(temporary.parent)
     return read_checkpoint(final)
 
 
-def note_metrics(checkpoint: Checkpoint, metrics: Mapping[str, float]) -> Checkpoint:
+def record_metrics(checkpoint: Checkpoint, metrics: Mapping[str, float]) -> Checkpoint:
     """Write the scores of a checkpoint's weights into its record."""
     record = read_json(checkpoint.path / RECORD)
     record["metrics"] = finite(metrics)
@@ -223,11 +224,11 @@ def note_metrics(checkpoint: Checkpoint, metrics: Mapping[str, float]) -> Checkp
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """A checkpoint's own record; its other files are not read.
+    """Read a checkpoint's record, but none of its other files.
 
     Raises:
-        DamagedError: Its record is damaged.
-        UserError: A newer version of jumar wrote it.
+        DamagedError: The record is damaged.
+        UserError: A newer version of jumar wrote the checkpoint.
     """
     file = path / RECORD
     try:
@@ -239,10 +240,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
             "is damaged: its content has changed since it was written", where=str(file)
         )
     try:
-        marks = {
-            str(name): FileMark(size=int(mark["size"]), crc32c=str(mark["crc32c"]))
-            for name, mark in record.get("files", {}).items()
-        }
+        marks = marks_from_json(record.get("files", {}))
         checkpoint = Checkpoint(
             path=path,
             step=int(record["step"]),
@@ -264,7 +262,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         raise UserError(
             f"has format {checkpoint.format}, but this version of jumar reads up to {FORMAT}",
             where=str(file),
-            todo="Use the version that wrote it, or a newer one.",
+            todo="Use the version that wrote the checkpoint, or a newer one.",
         )
     return checkpoint
 
@@ -276,7 +274,7 @@ def step_of(path: Path) -> int | None:
 
 
 def check_weights_file(path: Path) -> None:
-    """Check a weights file inside a checkpoint; any other file has no recorded CRC to check.
+    """Check a weights file if it is in a checkpoint; for other files no CRC is recorded.
 
     Raises:
         DamagedError: The file or the checkpoint's record is damaged.
@@ -286,7 +284,7 @@ def check_weights_file(path: Path) -> None:
 
 
 def load_weights(path: Path) -> dict[str, torch.Tensor]:
-    """The tensors of a safetensors file, possibly in parts, on the CPU.
+    """Load the tensors of a safetensors file, possibly in parts, on the CPU.
 
     Raises:
         UserError: The file, or a part of it, is missing or damaged.
@@ -298,7 +296,7 @@ def load_weights(path: Path) -> dict[str, torch.Tensor]:
 def load_state(
     checkpoint: Checkpoint, names: Mapping[str, Sequence[Sequence[str]]] | None = None
 ) -> SavedState:
-    """The trainer's saved state; nothing in the files can run code.
+    """Load the trainer's saved state; nothing in the files can run code.
 
     Args:
         checkpoint: The checkpoint to read.
@@ -327,7 +325,7 @@ def _check(path: Path, mark: FileMark | None) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    """The error message, without the source lines of torch's own errors."""
+    """The error message, without the C++ source lines that torch's errors contain."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     lines = str(error).strip().splitlines()

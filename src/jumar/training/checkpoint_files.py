@@ -1,10 +1,10 @@
-"""Whether a checkpoint's files are still what was written: their sizes and CRC-32C.
+"""Detecting damage to a checkpoint's files by their sizes and CRC-32C.
 
-A flipped bit in the numbers of a safetensors file gives a valid file with different weights; only
-a checksum reveals it. CRC-32C, which TensorFlow's checkpoints also use, detects every error burst
-of up to 32 bits and all but one in four billion of the others; including the read it takes 0.03 s
-for 320 MB, which take 0.4 s or more to write, where SHA-256 takes 0.2 s (one core of an EPYC). It
-does not protect against tampering: anyone who changes a file can change its checksum.
+A safetensors file with a flipped bit in its data is still a valid file, but with different weights;
+only a checksum reveals it. CRC-32C, which TensorFlow's checkpoints also use, detects every error
+burst of up to 32 bits and all but one in four billion of the others. Including the read it takes
+0.03 s for 320 MB, where SHA-256 takes 0.2 s and writing takes 0.4 s or more (one core of an EPYC).
+It does not protect against tampering: anyone who changes a file can change its checksum.
 """
 
 import json
@@ -29,7 +29,7 @@ class DamagedError(UserError):
 
 @dataclass(frozen=True, kw_only=True)
 class FileMark:
-    """The identity of a file's content: its length in bytes and its CRC-32C in hex."""
+    """A fingerprint of a file's content: its length in bytes and its CRC-32C in hex."""
 
     size: int
     crc32c: str
@@ -52,6 +52,14 @@ class RunningMark:
         return FileMark(size=self._size, crc32c=f"{self._crc:08x}")
 
 
+def marks_from_json(marks: Mapping[str, Any]) -> dict[str, FileMark]:
+    """The marks of files, by file name, from their JSON form."""
+    return {
+        str(name): FileMark(size=int(mark["size"]), crc32c=str(mark["crc32c"]))
+        for name, mark in marks.items()
+    }
+
+
 def mark_of(path: Path) -> FileMark:
     """The checksum of a file's current content."""
     running = RunningMark()
@@ -66,10 +74,10 @@ def check_file(path: Path, mark: FileMark) -> None:
 
     Args:
         path: The file.
-        mark: The mark its checkpoint recorded.
+        mark: The mark recorded in its checkpoint.
 
     Raises:
-        DamagedError: It has changed, or cannot be read.
+        DamagedError: The file has changed, or cannot be read.
     """
     with damage_of(path):
         size = path.stat().st_size
@@ -108,7 +116,7 @@ def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_intact(record: Mapping[str, Any]) -> bool:
-    """Whether an object still matches its seal; earlier versions wrote no seal."""
+    """Whether an object still matches its CRC-32C; earlier versions did not add one."""
     content = {name: value for name, value in record.items() if name != _SEAL}
     return _SEAL not in record or record[_SEAL] == _digest(content)
 

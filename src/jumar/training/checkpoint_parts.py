@@ -1,9 +1,9 @@
-"""Tensors in any number of files: written by any number of ranks, read by any other.
+"""Tensors in any number of files: written by any number of ranks, and read by any other number.
 
-`optimizer.safetensors` may come in parts, `optimizer-00001-of-00004.safetensors` and so on, one per
-rank. A tensor is either whole in one part or split across several as slices along its first axis;
-the header of a part lists which rows of which tensor it holds. A reader takes the rows it wants,
-wherever they are, and only those are read from disk.
+`optimizer.safetensors` may be split into parts, `optimizer-00001-of-00004.safetensors` and so on,
+one per rank. A tensor is either whole in one part or split across several as slices along its first
+axis; the header of a part lists the rows of each slice. A reader requests rows without knowing
+their part, and only those are read from disk.
 """
 
 import json
@@ -27,7 +27,7 @@ _SLICES = "jumar_slices"
 
 @dataclass(frozen=True, kw_only=True)
 class Slice:
-    """Which rows of a tensor a part holds.
+    """The rows of a tensor that a part contains.
 
     Attributes:
         start: The first row, along the first axis.
@@ -52,10 +52,10 @@ def write_part(
     Args:
         folder: The directory to write to.
         name: Name of the whole file, such as `optimizer.safetensors`.
-        tensors: What this part holds.
-        part: Its number, counted from 1.
+        tensors: The tensors and slices of this part.
+        part: The number of this part, counted from 1.
         parts: The number of parts; a single part has the name of the whole file.
-        slices: Which of the tensors are slices, and which rows they hold.
+        slices: The rows of each tensor that is a slice.
 
     Returns:
         The mark of the file, keyed by its name.
@@ -72,20 +72,20 @@ def write_part(
 
 
 def whole_name(name: str) -> str:
-    """The name of the whole file, given the name of that file or of one of its parts."""
+    """The name of the whole file, given its own name or the name of one of its parts."""
     match = _PART.match(name)
     return name if match is None else match[1] + match[4]
 
 
 class PartedTensors:
-    """The tensors of a file that may be in parts; the files are opened but not read.
+    """The tensors of a file that may be in parts; opens the files without reading the tensors.
 
     Args:
         path: Path of the whole file.
 
     Attributes:
         shapes: Shapes of the whole tensors, by name.
-        dtypes: Their element types as safetensors names them, such as `BF16`.
+        dtypes: Their dtypes by safetensors' names, such as `BF16`.
 
     Raises:
         UserError: A part is missing or cannot be read, or rows of a tensor are missing.
@@ -104,13 +104,15 @@ class PartedTensors:
             pieces.sort(key=lambda piece: piece[:2])
             starts, ends = [start for start, _, _ in pieces], [end for _, end, _ in pieces]
             if [*starts, *(self.shapes[name] or (1,))[:1]] != [0, *ends]:
-                raise UserError(f"its parts do not hold each row of '{name}' once", where=str(path))
+                raise UserError(
+                    f"its parts do not contain each row of '{name}' exactly once", where=str(path)
+                )
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> torch.Tensor:
         """A tensor, or some of its rows, on the CPU.
 
         Args:
-            name: Its name.
+            name: The tensor's name.
             start: The first row.
             stop: The row after the last one; None for all remaining rows.
         """
@@ -129,7 +131,7 @@ class PartedTensors:
 
     def _add(self, file: Any) -> None:
         slices: dict[str, list[int]] = parse_json((file.metadata() or {}).get(_SLICES, "{}"))
-        for name in file.keys():  # noqa: SIM118, it is not a mapping
+        for name in file.keys():  # noqa: SIM118, the file is not a mapping
             view = file.get_slice(name)
             shape_here, dtype = tuple(view.get_shape()), str(view.get_dtype())
             length = shape_here[0] if shape_here else 1
@@ -138,7 +140,7 @@ class PartedTensors:
             if self.shapes.setdefault(name, shape) != shape:
                 raise ValueError(f"the parts of '{name}' have different shapes")
             if self.dtypes.setdefault(name, dtype) != dtype:
-                raise ValueError(f"the parts of '{name}' have different element types")
+                raise ValueError(f"the parts of '{name}' have different dtypes")
             self._pieces.setdefault(name, []).append((start, start + length, file))
 
 
@@ -148,7 +150,7 @@ def _part_name(name: str, part: int, parts: int) -> str:
 
 
 def files_of(path: Path) -> list[Path]:
-    """The file, or its parts if it does not exist."""
+    """The file itself, or its parts if it does not exist as a whole."""
     if path.exists() or not path.parent.is_dir():
         return [path]
     for candidate in path.parent.iterdir():

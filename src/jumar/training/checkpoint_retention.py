@@ -1,10 +1,11 @@
-"""Which checkpoints a run has: the newest, the best, which are kept and which are removed.
+"""Finding the newest and the best checkpoint of a run, and removing those that are not kept.
 
 There is no pointer to the newest or best checkpoint that could become stale: both are determined
 from the checkpoints on disk. A request for either returns the newest or best intact one and
-reports the damaged ones it skipped; a request for a specific damaged one is an error.
+reports the damaged ones that it skipped; a request for a specific damaged one is an error.
 """
 
+import math
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,10 +27,10 @@ def intact_checkpoints(directory: Path, say: Callable[[str], None]) -> list[Chec
 
     Args:
         directory: The run's `checkpoints` directory.
-        say: Called with a line about each damaged one.
+        say: Called with a line about each damaged checkpoint.
 
     Raises:
-        UserError: All are damaged.
+        UserError: All checkpoints are damaged.
     """
     return list(_intact(_records(directory), directory, say, with_state=False))
 
@@ -41,21 +42,21 @@ def newest_checkpoint(
 
     Args:
         directory: The run's `checkpoints` directory.
-        say: Called with a line about each newer one that is damaged.
-        until: The latest step that it may have; None for any.
+        say: Called with a line about each newer checkpoint that is damaged.
+        until: The maximum step of the checkpoint; None for no limit.
 
     Raises:
-        UserError: All are damaged.
+        UserError: All checkpoints are damaged.
     """
     newest_first = reversed(_records(directory, until))
     return next(iter(_intact(newest_first, directory, say, with_state=True)), None)
 
 
 def set_aside_newer(directory: Path, checkpoint: Checkpoint) -> list[Path]:
-    """Rename checkpoints newer than the one a run resumes from, so that they are not counted.
+    """Rename checkpoints newer than the one a run resumes from, so that they do not count.
 
-    They are damaged, or the run would have resumed from them. Left in place, one would pass for
-    the newest checkpoint, and intact ones would be dropped in its favour.
+    They are damaged; otherwise the run would have resumed from them. If they kept their names, they
+    would count as the newest ones, and intact checkpoints would be removed instead of them.
 
     Returns:
         The new paths.
@@ -93,12 +94,12 @@ def find_checkpoint(
 
     Args:
         directory: The run's `checkpoints` directory.
-        which: `last`, `best`, or a number of steps.
+        which: `last`, `best`, or the number of a step.
         headline: For `best`: the metric's name and whether higher is better.
-        say: Called with a line about each damaged one that `last` or `best` skips.
+        say: Called with a line about each damaged checkpoint that `last` or `best` skips.
 
     Raises:
-        UserError: There is no such checkpoint, or the one of that step is damaged.
+        UserError: There is no such checkpoint, or it is damaged.
     """
     records = _records(directory)
     if not records:
@@ -132,11 +133,7 @@ def best_checkpoint(
 ) -> Checkpoint | None:
     """The best-scored checkpoint, the later one on a tie; None if none is scored."""
     name, higher = headline
-    scored = [
-        c
-        for c in checkpoints
-        if c.metrics.get(name) is not None and c.metrics[name] == c.metrics[name]
-    ]
+    scored = [c for c in checkpoints if not math.isnan(c.metrics.get(name, math.nan))]
     if not scored:
         return None
     sign = 1.0 if higher else -1.0
@@ -160,7 +157,7 @@ def drop_checkpoints(
 
 
 def remove_leftovers(directory: Path) -> None:
-    """Remove what a killed process left half-written."""
+    """Remove directories that a killed process left unfinished."""
     if is_folder(directory):
         for path in directory.glob(".step-*"):
             shutil.rmtree(path, ignore_errors=True)
@@ -192,7 +189,7 @@ def _intact(
     *,
     with_state: bool,
 ) -> Iterator[Checkpoint]:
-    """The intact ones in order; reports the ones it skips."""
+    """The intact checkpoints in order; reports the damaged ones that it skips."""
     failures: list[str] = []
     any_intact = False
     for record in records:

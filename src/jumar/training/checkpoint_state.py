@@ -1,4 +1,4 @@
-"""What a run needs to resume besides its weights: numbers as JSON, tensors as safetensors."""
+"""The state that a resumed run needs besides its weights: JSON values and safetensors tensors."""
 
 import json
 import math
@@ -20,17 +20,17 @@ class SavedState:
     """The state of a run.
 
     Attributes:
-        values: Counters, sums and optimizer settings: whatever JSON can represent.
-        slots: What optimizers keep for each parameter, keyed `OBJECTIVE/PARAMETER/SLOT`, and the
-            tensors of a parameter group, keyed `OBJECTIVE/group NUMBER/KEY`. In an imported
-            checkpoint, which has no objectives, keyed `PARAMETER/SLOT`.
+        values: Counters, sums and optimizer settings, as far as JSON can represent them.
+        slots: The optimizers' tensors for each parameter, with keys `OBJECTIVE/PARAMETER/SLOT`, and
+            for each parameter group, with keys `OBJECTIVE/group NUMBER/KEY`. An imported
+            checkpoint, which has no objectives, has keys `PARAMETER/SLOT`.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
     slots: Mapping[str, torch.Tensor] = field(default_factory=dict[str, torch.Tensor])
 
-    def by_position(self) -> dict[str, dict[str, torch.Tensor]]:
-        """The slots grouped by the part of the key before the slot's own name."""
+    def by_owner(self) -> dict[str, dict[str, torch.Tensor]]:
+        """The slots of each parameter or group, by the part of the key before the slot's name."""
         slots: dict[str, dict[str, torch.Tensor]] = {}
         for name, value in self.slots.items():
             owner, _, key = name.rpartition("/")
@@ -41,13 +41,13 @@ class SavedState:
 def write_values(path: Path, values: Mapping[str, Any]) -> None:
     """Write a JSON object from which `read_values` restores every number bit for bit.
 
-    Infinity and NaN, which JSON cannot represent, become for instance `{"float": "inf"}`.
+    Infinity and NaN, which JSON cannot represent, are written as `{"float": "inf"}` and the like.
     """
     write_text(path, json.dumps(_encoded(values), indent=1, allow_nan=False) + "\n")
 
 
 def read_values(path: Path) -> dict[str, Any]:
-    """Read what `write_values` wrote.
+    """Read an object written by `write_values`.
 
     Raises:
         UserError: The file cannot be read or is not a JSON object.

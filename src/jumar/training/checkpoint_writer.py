@@ -1,9 +1,9 @@
 """Checkpoints written by all ranks during training.
 
 Weights, averages and the optimizer's state change only in a step's update, so they are copied
-while the passes of the next step run, and the update waits for the copy. The copies are written by
-a thread of each rank: the first rank writes the weights, which stay a single file, and all share
-the optimizer state. A crash in between leaves earlier checkpoints intact.
+during the passes of the next step, and the update waits for the copy. A thread of each rank writes
+its copies: the first rank writes the weights, which stay a single file, and all ranks share the
+optimizer's state. A crash in between leaves earlier checkpoints intact.
 """
 
 import shutil
@@ -31,7 +31,7 @@ from jumar.training.checkpoint import (
     not_written,
     unfinished,
 )
-from jumar.training.checkpoint_files import FileMark
+from jumar.training.checkpoint_files import FileMark, marks_from_json
 from jumar.training.checkpoint_parts import write_part
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.run_directory import read_json, write_json
@@ -39,7 +39,7 @@ from jumar.training.run_directory import read_json, write_json
 LONGEST_WAIT_S = 1800.0
 """How long the first rank waits for the others' parts."""
 LAST_WAIT_S = 5.0
-"""How long it still waits for them when a run has failed."""
+"""How long the first rank waits for them once a run has failed."""
 _POLL_S = 0.01
 Tensors = Mapping[str, torch.Tensor]
 
@@ -55,8 +55,8 @@ class Content:
         ema: The averaged weights, if any.
         slots: The optimizer's state.
         values: Further state for resuming, as JSON.
-        batch: What determines the order of samples.
-        changing: Memory (`data_ptr`) of tensors that passes change, such as batch-norm averages.
+        batch: The values that determine the order of samples.
+        changing: `data_ptr` of the tensors that passes change, such as batch-norm averages.
     """
 
     step: int
@@ -75,8 +75,8 @@ class Share:
 
     Attributes:
         files: Tensors by file.
-        part: The number of its part of the optimizer's state, from 1.
-        parts: How many parts that has.
+        part: The number of this rank's part of the optimizer's state, counted from 1.
+        parts: The number of such parts.
     """
 
     files: Mapping[str, Tensors]
@@ -85,12 +85,12 @@ class Share:
 
 
 def shares(model: Tensors, ema: Tensors | None, slots: Tensors, writers: int) -> list[Share]:
-    """Divide a checkpoint among the ranks, in about equal numbers of bytes.
+    """Divide a checkpoint among the ranks into shares of about equal size.
 
     Args:
-        model: Written whole by the first.
-        ema: Written whole by the second, if there is one.
-        slots: Written in parts, whole tensors.
+        model: Tensors that the first rank writes.
+        ema: Tensors that the second rank writes, or the first if there is only one.
+        slots: Tensors that are distributed over the ranks, without being split.
         writers: Number of ranks that write.
     """
     files: list[dict[str, dict[str, torch.Tensor]]] = [{} for _ in range(writers)]
@@ -105,9 +105,9 @@ def shares(model: Tensors, ema: Tensors | None, slots: Tensors, writers: int) ->
         for rank_files in files:
             rank_files[OPTIMIZER] = {}
     for name, tensor in sorted(slots.items(), key=lambda item: (-item[1].nbytes, item[0])):
-        least = sizes.index(min(sizes))
-        files[least][OPTIMIZER][name] = tensor
-        sizes[least] += tensor.nbytes
+        smallest = sizes.index(min(sizes))
+        files[smallest][OPTIMIZER][name] = tensor
+        sizes[smallest] += tensor.nbytes
     return [
         Share(files=rank_files, part=number, parts=writers)
         for number, rank_files in enumerate(files, start=1)
@@ -135,31 +135,31 @@ class CheckpointWriter:
         """Start writing a checkpoint; all ranks call this together, and then `wait_for_copy`.
 
         Raises:
-            NotWrittenError: This or the previous one could not be written.
+            NotWrittenError: This checkpoint or the previous one could not be written.
         """
         self.finish()
-        beside = unfinished(self._directory, content.step)
+        temporary = unfinished(self._directory, content.step)
         if self._ranks.is_first:
-            with not_written(beside):
-                begin_checkpoint(beside)
-        # Nodes without the first one's disk leave their share to those that have it.
+            with not_written(temporary):
+                begin_checkpoint(temporary)
+        # Nodes that do not share the first one's disk leave the writing to those that do.
         self._ranks.wait()
-        sees = [f"{self._ranks.rank:08}"] if is_folder(beside) else []
-        writers = [int(rank) for rank in self._ranks.texts(sees)]
+        own_name = [f"{self._ranks.rank:08}"] if is_folder(temporary) else []
+        writers = [int(rank) for rank in self._ranks.texts(own_name)]
         if self._ranks.rank not in writers:
             return
         number = writers.index(self._ranks.rank)
         share = shares(content.model, content.ema, content.slots, len(writers))[number]
         copies = self._copies_of(share, content.changing)
         self._copied.clear()
-        self._submit(lambda: self._write(beside, content, share, copies))
+        self._submit(lambda: self._write(temporary, content, share, copies))
 
     def wait_for_copy(self) -> None:
         """Wait until weights, averages and the optimizer's state may change again."""
         self._copied.wait()
 
     def afterwards(self, action: Callable[[], None]) -> None:
-        """Run something on the checkpoints once all pending ones are written."""
+        """Run an action on the checkpoints once all pending ones are written."""
         self._submit(action)
 
     def check(self) -> None:
@@ -168,11 +168,11 @@ class CheckpointWriter:
         Raises:
             NotWrittenError: A checkpoint could not be written.
         """
-        if any(job.done() for job in self._jobs):
-            done = [job for job in self._jobs if job.done()]
-            self._jobs = [job for job in self._jobs if not job.done()]
-            for job in done:
-                job.result()
+        done = [job for job in self._jobs if job.done()]
+        # Not by asking again: a job may have ended meanwhile, and its error would be lost.
+        self._jobs = [job for job in self._jobs if job not in done]
+        for job in done:
+            job.result()
 
     def finish(self) -> None:
         """Wait until all pending checkpoints are written.
@@ -195,8 +195,10 @@ class CheckpointWriter:
     def _copies_of(
         self, share: Share, changing: frozenset[int]
     ) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """Where each tensor of the share is copied from and to; those that passes change are
-        copied here. Memory on the host is kept for the next checkpoint.
+        """Pairs of the copy and the original of each tensor that is to be copied in the background.
+
+        Tensors that passes change are copied at once. Memory on the host is reused for the next
+        checkpoint.
         """
         pairs: list[tuple[torch.Tensor, torch.Tensor]] = []
         copies: dict[str, torch.Tensor] = {}
@@ -216,7 +218,7 @@ class CheckpointWriter:
 
     def _write(
         self,
-        beside: Path,
+        temporary: Path,
         content: Content,
         share: Share,
         copies: Sequence[tuple[torch.Tensor, torch.Tensor]],
@@ -226,20 +228,20 @@ class CheckpointWriter:
                 copy.copy_(tensor)
         finally:
             self._copied.set()
-        marker = beside / f"written-{share.part:05}.json"
+        marker = temporary / f"written-{share.part:05}.json"
         try:
-            with not_written(beside):
+            with not_written(temporary):
                 marks: dict[str, FileMark] = {}
                 for file, tensors in share.files.items():
                     host_copies = {name: self._copies[f"{file}/{name}"] for name in tensors}
                     parts = (share.part, share.parts) if file == OPTIMIZER else (1, 1)
-                    marks |= write_part(beside, file, host_copies, part=parts[0], parts=parts[1])
+                    marks |= write_part(temporary, file, host_copies, part=parts[0], parts=parts[1])
                 if share.part > 1:
                     write_json(marker, {name: asdict(mark) for name, mark in marks.items()})
                     return
-                marks |= self._marks_of_others(beside, share.parts)
+                marks |= self._marks_of_others(temporary, share.parts)
                 finish_checkpoint(
-                    beside,
+                    temporary,
                     step=content.step,
                     epoch=content.epoch,
                     values=content.values,
@@ -251,15 +253,15 @@ class CheckpointWriter:
                 with suppress(UserError, OSError):
                     write_json(marker, {"error": error.what})
             else:
-                shutil.rmtree(beside, ignore_errors=True)
+                shutil.rmtree(temporary, ignore_errors=True)
             raise
 
-    def _marks_of_others(self, beside: Path, writers: int) -> dict[str, FileMark]:
+    def _marks_of_others(self, temporary: Path, writers: int) -> dict[str, FileMark]:
         """Wait for the other ranks' parts, and remove their markers."""
         marks: dict[str, FileMark] = {}
         end = time.monotonic() + LONGEST_WAIT_S
         for number in range(2, writers + 1):
-            marker = beside / f"written-{number:05}.json"
+            marker = temporary / f"written-{number:05}.json"
             while not marker.exists():
                 if time.monotonic() > min(end, self._gives_up_at):
                     raise OSError(f"part {number} of {writers} did not arrive")
@@ -267,9 +269,6 @@ class CheckpointWriter:
             content = read_json(marker)
             if "error" in content:
                 raise OSError(str(content["error"]))
-            marks |= {
-                name: FileMark(size=int(mark["size"]), crc32c=str(mark["crc32c"]))
-                for name, mark in content.items()
-            }
+            marks |= marks_from_json(content)
             marker.unlink()
         return marks

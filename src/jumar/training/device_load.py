@@ -1,4 +1,4 @@
-"""The load of the device during training, read by a thread: evidence that it computes."""
+"""Monitoring the load of the device during training, as evidence that the device computes."""
 
 import statistics
 import threading
@@ -13,10 +13,10 @@ from jumar.ground.text import counted, size_text
 from jumar.observer import Observer, Record
 
 MIN_READINGS = 3
-"""Minimum readings before an idle device is reported: one may fall between two kernels."""
+"""Minimum number of readings to call a device idle: a single one may fall between two kernels."""
 IDLE_PERCENT = 1.0
-_PATIENCE_S = 2.0
-_LARGEST_COUNTS = ("memory_used_bytes", "memory_total_bytes", "temperature_c")
+_JOIN_TIMEOUT_S = 2.0
+_SUMMARIZED_BY_MAXIMUM = ("memory_used_bytes", "memory_total_bytes", "temperature_c")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,14 +29,14 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadRecord:
-    """The readings since the last record: means, but the most memory and the highest temperature.
+    """The readings since the last record: maxima of memory and temperature, means of all others.
 
     Attributes:
         step: Finished steps.
-        readings: How many there were.
+        readings: The number of readings.
         load: Their summary.
         machine_busy_percent: Load of all cores of the machine, from all processes.
-        unreadable: Why there are none, permanently.
+        unreadable: Why there are no readings and will be none.
     """
 
     step: int
@@ -46,7 +46,7 @@ class LoadRecord:
     unreadable: str = ""
 
     def line(self) -> str:
-        """Nothing: the log has one line on the load, at the end."""
+        """An empty line, because the log describes the load only once, at the end."""
         return ""
 
     def to_json(self) -> dict[str, Any]:
@@ -62,14 +62,14 @@ class LoadRecord:
 
 
 class LoadObserver(Observer):
-    """Reads the load in a thread, and reports it with each log line.
+    """Reads the load in a thread, and records it with each log line.
 
-    It does not affect training: no random numbers, no work on the device.
+    It does not affect training: it draws no random numbers and does not use the device.
 
     Args:
         device: The device that the run computes on.
         every_s: Seconds between readings.
-        say: Receives a line if the device cannot be read or is idle.
+        say: Called with a line if the load cannot be read or the device is idle.
     """
 
     def __init__(self, device: Device, *, every_s: float, say: Callable[[str], None]) -> None:
@@ -77,10 +77,10 @@ class LoadObserver(Observer):
         self._every_s = every_s
         self._say = say
         self._step = 0
-        self._waiting: list[Reading] = []
-        self._all: list[Reading] = []
+        self._unrecorded: list[Reading] = []
+        self._readings: list[Reading] = []
         self._unreadable = ""
-        self._said = False
+        self._is_finding_reported = False
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -95,25 +95,25 @@ class LoadObserver(Observer):
         self._step = step
 
     def record(self, record: Record) -> None:
-        """Record how many steps are finished, even before the next one starts."""
+        """Record how many steps are finished, in case no further step starts."""
         self._step = record.step
 
     def end(self) -> None:
-        """Let the thread take its last reading; a hanging one is abandoned."""
+        """Let the thread finish with a last reading, unless it hangs."""
         self._ended.set()
         if self._thread is not None:
-            self._thread.join(_PATIENCE_S)
+            self._thread.join(_JOIN_TIMEOUT_S)
 
     def further_records(self) -> Iterable[Record]:
-        """A record of the readings since the last one; also prints a line if they are a finding."""
+        """A record of the readings since the last one; reports an idle device once."""
         with self._lock:
-            readings, self._waiting = self._waiting, []
+            readings, self._unrecorded = self._unrecorded, []
             unreadable, self._unreadable = self._unreadable, ""
-        self._all += readings
+        self._readings += readings
         if unreadable:
             self._say(f"the load of {self._device} is not recorded: {unreadable}")
-        if self.finding and not self._said:
-            self._said = True
+        if self.finding and not self._is_finding_reported:
+            self._is_finding_reported = True
             self._say(self.finding)
         if readings or unreadable:
             return [summary(readings, step=self._step, unreadable=unreadable)]
@@ -121,15 +121,15 @@ class LoadObserver(Observer):
 
     @property
     def finding(self) -> str:
-        """Problem with the load so far; empty if there is none."""
-        busy = [reading.device.busy_percent for reading in self._all]
+        """The message about an idle device; empty if it is not idle."""
+        busy = [reading.device.busy_percent for reading in self._readings]
         return "" if self._device.on_host else idle_finding(str(self._device), busy)
 
     def last_line(self) -> str:
         """The line at the end of the log; empty for a run too short to judge the device."""
-        if len(self._all) < MIN_READINGS:
+        if len(self._readings) < MIN_READINGS:
             return ""
-        total = summary(self._all, step=self._step)
+        total = summary(self._readings, step=self._step)
         load, machine = load_text(total.load), total.machine_busy_percent
         machine_text = "" if machine is None else f"; all cores of the machine busy {machine:.0f} %"
         return f"{self._device}: {load}{machine_text} ({counted(total.readings, 'reading')})"
@@ -141,7 +141,7 @@ class LoadObserver(Observer):
                 ended = self._ended.wait(self._every_s)
                 reading = Reading(device=meter.read(), machine_busy_percent=machine.busy_percent())
                 with self._lock:
-                    self._waiting.append(reading)
+                    self._unrecorded.append(reading)
                 if ended:
                     return
         except UnreadableLoadError as error:
@@ -156,7 +156,7 @@ class LoadObserver(Observer):
 
 
 def idle_finding(device: str, busy: Sequence[float | None]) -> str:
-    """The finding if an accelerator computed nothing in any reading; otherwise empty.
+    """The message about an accelerator that was idle in all readings; empty if it was not.
 
     Args:
         device: Its name in messages, such as `npu:0`.
@@ -172,12 +172,12 @@ def idle_finding(device: str, busy: Sequence[float | None]) -> str:
 
 
 def summary(readings: Sequence[Reading], *, step: int, unreadable: str = "") -> LoadRecord:
-    """Several readings as one record; see `LoadRecord`."""
+    """Summarize several readings in one record; see `LoadRecord`."""
     totals: dict[str, float | None] = {}
     for field in fields(DeviceLoad):
         values = [getattr(reading.device, field.name) for reading in readings]
         reported = [float(value) for value in values if value is not None]
-        aggregate = max if field.name in _LARGEST_COUNTS else statistics.fmean
+        aggregate = max if field.name in _SUMMARIZED_BY_MAXIMUM else statistics.fmean
         totals[field.name] = aggregate(reported) if reported else None
     machine = [sample.machine_busy_percent for sample in readings]
     reported = [percent for percent in machine if percent is not None]
@@ -191,7 +191,7 @@ def summary(readings: Sequence[Reading], *, step: int, unreadable: str = "") -> 
 
 
 def load_text(load: DeviceLoad) -> str:
-    """A load as text: `busy 87 %, 12.3 of 64.0 GiB, 165 W, 55 °C`."""
+    """A load as text: `busy 87 %, at most 12.3 GiB of 64.0 GiB in use, 165 W, at most 55 °C`."""
     parts: list[str] = []
     if load.busy_percent is not None:
         parts.append(f"busy {load.busy_percent:.0f} %")

@@ -1,4 +1,4 @@
-"""Lengths of training, such as `500it`, `3ep`, `10%` or `30min`, parsed into numbers."""
+"""Parsing lengths of training, such as `500it`, `3ep`, `10%` or `30min`."""
 
 import re
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ _MAX_DIGITS = 40
 _FORM = re.compile(r"([0-9][0-9_]*(?:\.[0-9]+)?)\s*(it|ep|%|s|min|h)", re.ASCII)
 _SECONDS = {"s": 1, "min": 60, "h": 3600}
 MAX_STEPS = 2**53
-"""Beyond this, a schedule, which computes in floats, cannot tell one step from the next."""
-_MOST = {"it": MAX_STEPS, "ep": 10**9, "%": 10**9, "s": 10**11, "min": 10**9, "h": 10**9}
-"""Limits per unit: centuries of training, and many times any run's length for a schedule."""
+"""Beyond this, floats, in which schedules compute, cannot distinguish consecutive steps."""
+_MAX_AMOUNTS = {"it": MAX_STEPS, "ep": 10**9, "%": 10**9, "s": 10**11, "min": 10**9, "h": 10**9}
+"""Limits per unit: centuries of training, and many times the length of any run for a schedule."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Duration:
-    """A length of training in the unit it was written in.
+    """A length of training in the unit in which it was written.
 
     The amount is a fraction because `0.7%` of 1000 steps is 7 steps but 6.999... in floats.
     """
@@ -43,14 +43,14 @@ class Duration:
 
         Args:
             steps_per_epoch: Optimizer steps of one pass over the training set.
-            total_steps: Optimizer steps of the whole run; None if not known (yet).
+            total_steps: Optimizer steps of the whole run; None if unknown.
 
         Returns:
             The number of steps, or None for a wall-clock time.
 
         Raises:
-            UserError: It is a share of a run whose number of steps is not known, or more steps
-                than can be counted.
+            UserError: It is a share of a run whose number of steps is unknown, or the number of
+                steps is too large.
         """
         if self.unit in _SECONDS:
             return None
@@ -61,7 +61,7 @@ class Duration:
         elif total_steps is None:
             raise UserError(
                 f"'{self}' is a share of the whole run, whose number of steps is not known",
-                todo="Give it in steps or epochs, for instance 500it or 3ep.",
+                todo="Write it in steps or epochs, for instance 500it or 3ep.",
             )
         else:
             exact = self.amount * total_steps / 100
@@ -82,14 +82,14 @@ def parse_duration(text: str, field: str = "") -> Duration:
         field: The field or option the text comes from, for the error message.
 
     Raises:
-        UserError: Anything else, or a fraction of a step.
+        UserError: The text is not a duration, is too long, or is a fraction of a step.
     """
     match = _FORM.fullmatch(text.strip())
     if match is None:
         raise UserError(f"'{text}' is not a duration", where=field, todo=EXAMPLES)
-    limit = _MOST[match[2]]
+    limit = _MAX_AMOUNTS[match[2]]
     digits = match[1].replace("_", "")
-    # The length first: Python refuses to parse numbers of more than 4,300 digits.
+    # Check the length first, because Python refuses to parse numbers of more than 4,300 digits.
     if len(digits) > _MAX_DIGITS or Fraction(digits) > limit:
         short = text if len(text) <= _MAX_DIGITS else f"{text[:_MAX_DIGITS]}..."
         raise UserError(f"'{short}' is too long", where=field, todo=f"At most {limit}{match[2]}.")

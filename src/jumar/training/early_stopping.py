@@ -1,4 +1,4 @@
-"""Ends a run whose main metric no longer improves."""
+"""Ending a run whose main metric no longer improves."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,12 +10,12 @@ from jumar.training.settings import EarlyStoppingSettings, Plan
 
 
 class EarlyStopping:
-    """Counts evaluations without a gain; part of a checkpoint.
+    """Counts evaluations without an improvement; its state is part of a checkpoint.
 
-    Every rank counts for itself: scores are the same on all of them.
+    Every rank counts separately, because scores are the same on all of them.
 
     Args:
-        settings: How many evaluations, and what a gain is.
+        settings: The tolerated number of evaluations, and the smallest improvement.
         headline: The metric, and whether higher is better.
     """
 
@@ -26,12 +26,12 @@ class EarlyStopping:
         self._last_step = 0
         self._without_gain = 0
 
-    def note(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Count an evaluation, unless it has been counted already.
+    def count(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Count an evaluation, unless it has already been counted.
 
         Args:
             step: Finished steps.
-            metrics: The scores; a metric that is not a number is no gain.
+            metrics: The scores; NaN is no improvement.
         """
         if step <= self._last_step:
             return
@@ -44,7 +44,7 @@ class EarlyStopping:
 
     @property
     def reason(self) -> str:
-        """Why the run ends; empty while it continues."""
+        """Why the run ends; empty if it continues."""
         if not 0 < self._settings.patience <= self._without_gain:
             return ""
         name, delta = self._headline.name, self._settings.min_delta
@@ -56,7 +56,7 @@ class EarlyStopping:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """The content of a checkpoint."""
+        """The state to store in a checkpoint."""
         return {
             "best": self._best,
             "best_step": self._best_step,
@@ -65,7 +65,7 @@ class EarlyStopping:
         }
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
+        """Restore a state returned by `state_dict`."""
         best = saved["best"]
         self._best = None if best is None else float(best)
         self._best_step, self._last_step = int(saved["best_step"]), int(saved["last_step"])
@@ -79,10 +79,10 @@ class EarlyStopping:
 
 
 def check_early_stopping(plan: Plan, *, has_eval_data: bool) -> None:
-    """Check that a run that may stop early is scored while it trains.
+    """Check that a run that may stop early is scored during training.
 
     Raises:
-        UserError: It is not.
+        UserError: It is scored only at its end.
     """
     if plan.early_stopping.patience and not (has_eval_data and plan.training.evaluate_every):
         cause = "there is no evaluation data" if not has_eval_data else "evaluate_every is empty"

@@ -16,10 +16,11 @@ def ema_decay(decay: float, step: int, *, warm_up: bool) -> float:
     """The fraction of the old average that is kept at a step.
 
     Args:
-        decay: Its long-run value.
+        decay: The long-run value of this fraction.
         step: The optimizer step, counted from 0.
-        warm_up: Limit it to (1 + step) / (10 + step), as tf.train.ExponentialMovingAverage does
-            when given a step, so that early weights fade quickly.
+        warm_up: Whether to limit it to (1 + step) / (10 + step), as
+            tf.train.ExponentialMovingAverage does if it gets a step, so that early weights fade
+            quickly.
     """
     return min(decay, (1 + step) / (10 + step)) if warm_up else decay
 
@@ -27,14 +28,14 @@ def ema_decay(decay: float, step: int, *, warm_up: bool) -> float:
 class Ema:
     """Averages of a model's floating-point parameters.
 
-    Parameters are averaged. Buffers are not: batch-norm statistics are averages already, and
-    evaluating with the model's own needs no second copy of them. 16-bit parameters have 32-bit
-    averages, because one step's contribution is below 16-bit rounding.
+    Buffers are not averaged: batch-norm statistics are already averages, and evaluation uses those
+    of the model. 16-bit parameters have 32-bit averages, because one step's contribution would be
+    lost in 16-bit rounding.
 
     Args:
         model: The model, already on its device; the averages start from its weights.
         averaged: The part of the model to average; None for all of it.
-        decay: Share of the old average that is kept at each step.
+        decay: The fraction of the old average that is kept at each step.
         warm_up: See `ema_decay`.
     """
 
@@ -74,7 +75,7 @@ class Ema:
 
     @contextlib.contextmanager
     def swapped(self) -> Generator[None, None, None]:
-        """Put the averages into the model for the duration of this context.
+        """Context in which the model has the averages as its weights.
 
         Afterwards the model's own weights are restored bit for bit, even after an error.
         """
@@ -91,9 +92,9 @@ class Ema:
             self._swapped = False
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The model's full state with averages in place of its parameters, for evaluation.
+        """The model's full state for evaluation, with averages in place of its parameters.
 
-        As in a model's `state_dict`, tensors are live, not copies.
+        As in a model's `state_dict`, the tensors are not copies.
         """
         by_identity = {
             id(parameter): average
@@ -106,7 +107,7 @@ class Ema:
 
     @torch.no_grad()
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Load the averages from what `state_dict` returned; buffers in it are ignored.
+        """Load the averages from a state returned by `state_dict`, ignoring its buffers.
 
         Raises:
             UserError: An average is missing or has another shape.
@@ -116,7 +117,7 @@ class Ema:
             names.setdefault(id(parameter), []).append(name)
         for parameter, average in zip(self._parameters, self._averages, strict=True):
             aliases = names[id(parameter)]
-            # A file holds a weight shared by two layers under only one of its names.
+            # In a file, a weight shared by two layers has only one of its names.
             saved = next((state[name] for name in aliases if name in state), None)
             if saved is None or saved.shape != average.shape:
                 shape = "missing" if saved is None else f"of shape {list(saved.shape)}"

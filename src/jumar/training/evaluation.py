@@ -1,4 +1,4 @@
-"""Scoring a model, with each sample counted once across an uneven last batch and several ranks."""
+"""Scoring a model so that each sample counts once, even with an uneven last batch or many ranks."""
 
 import contextlib
 import time
@@ -24,7 +24,7 @@ from jumar.training.signals import StopRequest
 
 
 class Interrupted(Exception):
-    """The evaluation was abandoned because the run was asked to stop."""
+    """The evaluation was abandoned because a stop of the run was requested."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,13 +51,13 @@ def evaluate(
     stop: StopRequest | None = None,
     illustrate: bool = False,
 ) -> Scores:
-    """Score the model as it is on `task.eval_data`.
+    """Score the model's current weights on `task.eval_data`.
 
     Args:
-        task: What is scored; its modules are switched to evaluation mode and back.
+        task: The task to score; its modules are switched to evaluation mode and back.
         policy: The precision of the forward pass.
         device: The device to run on.
-        ranks: Each rank scores its own share of the samples; the sums are added up.
+        ranks: The ranks; each scores its share of the samples, and the sums are added up.
         batch_size: Samples per rank and batch.
         workers: Loader processes.
         tally: Counts unreadable samples, which are left out.
@@ -67,7 +67,7 @@ def evaluate(
 
     Raises:
         Interrupted: A stop was requested.
-        UserError: There is no data to score on, or none of it can be read.
+        UserError: There is no evaluation data, or none of it can be read.
     """
     data = task.eval_data
     if data is None or len(data) == 0:
@@ -76,7 +76,7 @@ def evaluate(
     sums: dict[str, torch.Tensor] = {}
     rows: dict[str, list[torch.Tensor]] = {}
     modules: list[nn.Module] = [task.model, *task.objectives]
-    # Each module's own mode: batch norms of frozen parts stay in evaluation mode.
+    # Modes differ between modules: batch norms of frozen parts stay in evaluation mode.
     modes = {layer: layer.training for module in modules for layer in module.modules()}
     for module in modules:
         module.eval()
@@ -150,8 +150,9 @@ def table_text(table: ScoreTable) -> str:
 
 
 def _add(sums: dict[str, torch.Tensor], batch: Mapping[str, torch.Tensor], device: Device) -> None:
-    """Add a batch's sums, in float64 where the device supports it: a float32 sum over a million
-    samples loses the last digits of the loss.
+    """Add a batch's sums, in float64 if the device supports it.
+
+    A float32 sum over a million samples would lose the last digits of the loss.
     """
     for name, value in batch.items():
         wide = value.double() if device.has_float64 else value.float()

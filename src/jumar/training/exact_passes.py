@@ -21,10 +21,10 @@ from jumar.training.state import TrainState
 class ExactPasses(Passes):
     """Runs the passes of a step's parts one by one, and adds their results in one tree.
 
-    Every part has `training.micro_batch_size` samples and starts with the same buffers and its own
-    seed, so that nothing depends on its rank. Gradients, loss terms, weights (numbers of masked
-    tokens) and whether a loss was not finite are added up. Changes to floating-point buffers, such
-    as the averages of batch norms, are averaged over the parts; other buffers are those of one
+    Every part has `training.micro_batch_size` samples and starts with the same buffers and a
+    different seed, so that nothing depends on its rank. Gradients, loss terms, weights (numbers of
+    masked tokens) and flags of non-finite losses are added up. Changes to floating-point buffers,
+    such as the averages of batch norms, are averaged over the parts; other buffers are those of one
     part.
 
     Raises:
@@ -35,12 +35,12 @@ class ExactPasses(Passes):
         super().__init__(state, plan, ranks, observers)
         size = plan.training.micro_batch_size
         if size == 0 or plan.batch_size % size:
-            wrong = "is not set" if size == 0 else f"{size} does not divide the batch of a rank"
+            problem = "is not set" if size == 0 else f"{size} does not divide the batch of a rank"
             raise UserError(
-                f"training.sums=exact adds parts of equal size, which {wrong}",
+                f"training.sums=exact adds parts of equal size: micro_batch_size {problem}",
                 where="training.micro_batch_size",
-                todo=f"Choose a divisor of {plan.batch_size}, the batch of a rank; any number of "
-                "ranks whose batches it divides then gives the same weights.",
+                todo=f"Choose a divisor of {plan.batch_size}, the batch of a rank. The weights are "
+                "then the same for all numbers of ranks whose batches it divides.",
             )
         modules = [state.task.model, *(lane.objective for lane in state.lanes)]
         buffers = {id(buffer): buffer for module in modules for buffer in module.buffers()}
@@ -70,8 +70,8 @@ class ExactPasses(Passes):
             values = self._ranks.tree_exchange().whole(other_sums)
             gradients.finish()
         scalars, changes = values.tensor_split([len(names) + 1])
-        *terms_of_all, num_bad = scalars.unbind()
-        lane.note(dict(zip(names, terms_of_all, strict=True)))
+        *all_terms, num_bad = scalars.unbind()
+        lane.add_terms(dict(zip(names, all_terms, strict=True)))
         self._average_buffers(before, changes, total)
         return (num_bad > 0).float()
 
@@ -87,7 +87,7 @@ class ExactPasses(Passes):
     def _parts(self, batch: Batch) -> list[Part]:
         if batch_length(batch) != self._plan.batch_size:
             raise UserError(
-                "a batch lacks samples that cannot be read; with training.sums=exact its parts "
+                "a batch lacks samples that could not be read; with training.sums=exact its parts "
                 "would then depend on the number of ranks",
                 where="data.skip_corrupt",
                 todo="Remove unreadable samples, or train with training.sums=fast.",
@@ -106,7 +106,7 @@ class ExactPasses(Passes):
     def _total_weights(
         self, lane: Lane, parts: Sequence[Part], first: int, total: int
     ) -> dict[str, Tensor]:
-        """The divisors of sums: the weights of all parts, with 1 for a total of 0."""
+        """The divisors of sums: the total weights of all parts, where a total of 0 counts as 1."""
         sums, names = TreeSum(total), list[str]()
         for number, part in enumerate(parts, start=first):
             weights = lane.objective.weights(part.batch)
@@ -126,9 +126,9 @@ class ExactPasses(Passes):
 
     @torch.no_grad()
     def _changes(self, before: Sequence[Tensor]) -> list[Tensor]:
-        """The change by a part of each averaged buffer, as vectors."""
+        """A part's change to each averaged buffer, as vectors."""
         pairs = zip(self._averaged, before, strict=False)
-        return [(value_now - value).float().reshape(-1) for value_now, value in pairs]
+        return [(buffer - value).float().reshape(-1) for buffer, value in pairs]
 
     @torch.no_grad()
     def _average_buffers(self, before: Sequence[Tensor], changes: Tensor, total: int) -> None:

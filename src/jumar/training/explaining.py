@@ -1,7 +1,7 @@
-"""Names the op behind a skipped update, by repeating the passes of the step with every op recorded.
+"""Finding the op behind a skipped update by repeating the step's passes with every op recorded.
 
 The repetition is local to each rank and has no side effects: the weights are unchanged, since the
-update was skipped; buffers and loss scale are reset for it and restored afterwards.
+update was skipped, and buffers and loss scale are reset before it and restored afterwards.
 """
 
 import time
@@ -22,7 +22,7 @@ from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.ranges import named_layers
 from jumar.training.state import TrainState
 
-MOST: Final = 3
+MAX_EXPLAINED: Final = 3
 """Maximum number of skipped updates to explain per run."""
 
 
@@ -30,9 +30,9 @@ class Explainer:
     """Explains the first skipped updates of a run, and the one that stops it.
 
     Args:
-        state: What is trained.
-        guard: Knows when the run will stop.
-        ranks: Each explains its own passes.
+        state: The state of the training.
+        guard: Determines whether the run will stop.
+        ranks: The ranks; each explains its own passes.
         say: Prints a line of the run, on the first rank only.
         say_here: Prints a line on every rank.
     """
@@ -64,7 +64,7 @@ class Explainer:
     def explain(self, lane: Lane, blocked: Tensor, passes: Callable[[], object]) -> None:
         """Explain an update if it was skipped; waits for the device.
 
-        All ranks agree on that, and each repeats its own part of the batch.
+        All ranks agree on whether it was, and each repeats its own part of the batch.
 
         Args:
             lane: The objective that was trained.
@@ -74,7 +74,7 @@ class Explainer:
         if self._is_stopped or not blocked.item():
             return
         stops = bool(self._guard.blocked.item())
-        if not stops and self._num_explained == MOST:
+        if not stops and self._num_explained == MAX_EXPLAINED:
             return
         self._is_stopped = stops
         self._num_explained += not stops
@@ -88,12 +88,12 @@ class Explainer:
         if not self._describe(lane, passes):
             self._say(f"rank {self._ranks.rank}: every recorded op gave finite values")
         self._say(f"repeated with every op recorded in {time_text(time.monotonic() - began)}")
-        if not stops and self._num_explained == MOST:
-            self._say(f"{MOST} skipped updates were explained; further ones are not")
+        if not stops and self._num_explained == MAX_EXPLAINED:
+            self._say(f"{MAX_EXPLAINED} skipped updates were explained; further ones are not")
         self._buffers.clear()
 
     def _describe(self, lane: Lane, passes: Callable[[], object]) -> bool:
-        """Repeat the passes and print where the overflow began; returns whether it was here."""
+        """Repeat the passes and print where the overflow began; returns whether on this rank."""
         state, scale = self._state, self._state.policy.loss_scale
         recorder = StepRecorder(
             None,

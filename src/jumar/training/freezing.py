@@ -1,4 +1,4 @@
-"""Parameters that keep their values: from the start, or until a step."""
+"""Parameters that keep their initial values, for the whole run or until a step."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,8 @@ class Frozen:
     Attributes:
         names: The frozen parameters.
         norms: Batch norms all of whose parameters are frozen, by name.
-        keeps_averages: Whether those norms are in evaluation mode, so that their averages stay.
+        keeps_averages: Whether those norms stay in evaluation mode, so that their averages do not
+            change.
         until: The step, counted from 0, at which frozen parameters begin to train; None for never.
     """
 
@@ -38,7 +39,7 @@ class Frozen:
                 parameter.requires_grad = False
 
     def end(self, model: nn.Module) -> None:
-        """Let them train, with batch norms in the mode of the rest."""
+        """Let the frozen parameters train, with batch norms in the mode of the model."""
         for name, parameter in model.named_parameters():
             if name in self.names:
                 parameter.requires_grad = True
@@ -54,24 +55,24 @@ class Frozen:
 def find_frozen(
     model: nn.Module, settings: TransferSettings, *, steps_per_epoch: int
 ) -> Frozen | None:
-    """The parts frozen by the settings; None for nothing.
+    """The parts frozen by the settings; None if there are none.
 
     Args:
         model: The network.
         settings: The patterns.
-        steps_per_epoch: To convert `unfreeze_at` to steps.
+        steps_per_epoch: Steps per epoch, to convert `unfreeze_at` to steps.
 
     Raises:
         UserError: A pattern matches nothing, or `unfreeze_at` is not a number of steps or epochs.
     """
     if not settings.freeze:
-        needs = [name for name in ("freeze_batch_norms", "unfreeze_at") if getattr(settings, name)]
-        if needs:
-            raise UserError(
-                "nothing is frozen",
-                where=f"transfer.{needs[0]}",
-                todo="Say what to freeze: --set transfer.freeze=PATTERN",
-            )
+        for name in ("freeze_batch_norms", "unfreeze_at"):
+            if getattr(settings, name):
+                raise UserError(
+                    "nothing is frozen",
+                    where=f"transfer.{name}",
+                    todo="Choose what to freeze: --set transfer.freeze=PATTERN",
+                )
         return None
     all_names = [name for name, _ in model.named_parameters()]
     check_patterns(settings.freeze, all_names, where="transfer.freeze")
@@ -93,7 +94,7 @@ def find_frozen(
 def parameter_lines(
     model: nn.Module, settings: TransferSettings, frozen: Frozen | None
 ) -> list[str]:
-    """How many parameters train, and a description of those that do not."""
+    """Lines with the number of trained parameters and a description of the frozen ones."""
     parameters = list(model.named_parameters())
     total = sum(parameter.numel() for _, parameter in parameters)
     frozen_parameters = [parameter for _, parameter in parameters if not parameter.requires_grad]
@@ -110,14 +111,14 @@ def parameter_lines(
         lines[0] += f" until step {frozen.until}"
     if frozen.norms:
         effect = (
-            "normalise with their averages, which stay"
+            "normalise with their averages, which do not change"
             if frozen.keeps_averages
             else "normalise by the batch and update their averages "
             "(transfer.freeze_batch_norms=true keeps them)"
         )
         lines.append(f"batch norms of frozen parts ({len(frozen.norms)}): {effect}")
     if not settings.start_from:
-        lines.append("warning: frozen parameters stay random, since transfer.start_from is empty")
+        lines.append("warning: frozen parameters stay random, because transfer.start_from is empty")
     return lines
 
 

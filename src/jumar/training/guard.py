@@ -1,4 +1,4 @@
-"""Stops a run whose loss is no longer a number, before the update that would spoil the weights."""
+"""Stopping a run whose loss is not finite before the update that would ruin the weights."""
 
 import torch
 
@@ -24,9 +24,9 @@ class NonFiniteLoss(Exception):
 class Guard:
     """Records on the device the first step and objective whose update must be skipped.
 
-    From that step on `blocked` is 1 and every update is skipped, so the weights stay as they were
-    before it until the host checks, which on an accelerator is only at log lines: reading a flag
-    at every step would stall the device at every step.
+    From that step on, `blocked` is 1 and every update is skipped, so the weights stay unchanged
+    until the host checks the flag. On an accelerator it does so only at log lines, because reading
+    the flag at every step would stall the device at every step.
     """
 
     def __init__(self, objectives: list[str], device: torch.device, ranks: Ranks) -> None:
@@ -39,9 +39,9 @@ class Guard:
         """Record a flag; returns whether this update must be skipped.
 
         Args:
-            found_bad: 0-dim float32, nonzero if this rank met an unrecoverable value.
-            step: Counted from 1.
-            objective: Its index.
+            found_bad: 0-dim float32, nonzero if this rank found an unrecoverable value.
+            step: The step, counted from 1.
+            objective: The index of the objective.
         """
         bad = self._ranks.maximum(found_bad)
         first = (bad > 0) & (self.blocked == 0)

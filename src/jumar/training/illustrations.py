@@ -1,4 +1,4 @@
-"""Illustrations that a task draws after an evaluation, kept in the run directory.
+"""Saving the illustrations that a task draws after an evaluation in the run directory.
 
 pictures/step-00000120/samples.png    one file per illustration
 pictures/step-00000120/captions.json  {"samples": "64 cats, one latent vector each"}
@@ -14,12 +14,12 @@ from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory, write_json
 
 
-def keep_illustrations(
+def save_illustrations(
     run: RunDirectory, step: int, illustrations: Sequence[Illustration], console: Console
 ) -> None:
     """Write the illustrations of a step.
 
-    They are not results: if they cannot be written, a line says so and the run continues.
+    If they cannot be written, a line reports it and the run continues, since they are not results.
     """
     if not illustrations:
         return

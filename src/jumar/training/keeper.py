@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from jumar.ground.errors import UserError
 from jumar.ground.text import counted
 from jumar.tasks.task import Headline
-from jumar.training.checkpoint import Checkpoint, note_metrics
+from jumar.training.checkpoint import Checkpoint, record_metrics
 from jumar.training.checkpoint_retention import best_checkpoint, drop_checkpoints, list_checkpoints
 from jumar.training.checkpoint_writer import CheckpointWriter, Content
 from jumar.training.parallel.ranks import Ranks
@@ -19,11 +19,11 @@ class CheckpointKeeper:
 
     Args:
         run: The run directory.
-        plan: How many to keep, and what the order of samples depends on.
-        ranks: The first rank writes.
-        headline: The metric that decides which is best.
-        epoch_size: Samples of the training set.
-        steps_per_epoch: Steps of an epoch.
+        plan: The plan of the run.
+        ranks: The ranks, which write checkpoints together.
+        headline: The metric that determines the best checkpoint.
+        epoch_size: Number of training samples.
+        steps_per_epoch: Steps per epoch.
 
     Attributes:
         scores: The metrics, by the step after which the weights were scored.
@@ -65,7 +65,7 @@ class CheckpointKeeper:
                 f"this run has already done {counted(checkpoint.step, 'step')}, more than the "
                 f"{total_steps} of {self._plan.training.duration}",
                 where="training.duration",
-                todo="Give a longer duration to resume, or choose another --run-dir.",
+                todo="Set a longer duration to resume, or choose another --run-dir.",
             )
         changed_fields = [
             name
@@ -79,8 +79,8 @@ class CheckpointKeeper:
                 f"the {name.replace('_', ' ')} was {checkpoint.batch[name]}, now "
                 f"{self._identity[name]}: the order of {elements} would differ",
                 where=str(checkpoint.path),
-                todo="Resume with the same data, batch and number of ranks (batch size times "
-                "ranks), or start a new run with transfer.start_from.",
+                todo="Resume with the same data and global batch size (batch size times ranks), or "
+                "start a new run with transfer.start_from.",
             )
         self._saved = checkpoint.step
         self.scores = {
@@ -90,20 +90,21 @@ class CheckpointKeeper:
         }
 
     @property
-    def most_kept(self) -> int:
+    def max_kept(self) -> int:
         """Maximum number of checkpoints to keep."""
         return self._plan.checkpoints.keep + int(self._plan.checkpoints.keep_best)
 
-    def most_new(self, written: int | None) -> int:
-        """How many checkpoints the disk must hold besides the existing ones.
+    def max_new(self, written: int | None) -> int:
+        """Maximum number of checkpoints on the disk in addition to the existing ones.
 
-        One more than are kept, since the oldest is removed only when the newest is complete.
+        It allows for one more than are kept, since the oldest is removed only when the newest is
+        complete.
 
         Args:
-            written: The most that the rest of the run can write; None if that is not known.
+            written: Maximum number that the rest of the run can write; None if unknown.
         """
         existing = len(list_checkpoints(self._directory))
-        room = max(self.most_kept + 1 - existing, 1)
+        room = max(self.max_kept + 1 - existing, 1)
         return room if written is None else min(room, written)
 
     def add_scores(self, step: int, metrics: Mapping[str, float]) -> bool:
@@ -115,13 +116,13 @@ class CheckpointKeeper:
         return all(sign * metrics[name] > sign * earlier_score for earlier_score in earlier)
 
     def save(self, state: TrainState) -> None:
-        """Begin to write a checkpoint of the current step, or only its scores if it was saved.
+        """Begin to write a checkpoint of the current step, or only its scores if it exists.
 
         All ranks call this together. Weights, averages and the optimizer's state may change only
         after `state.before_change`.
 
         Raises:
-            NotWrittenError: This one, or the one before, could not be written.
+            NotWrittenError: This checkpoint or the previous one could not be written.
         """
         step = state.step
         if step == 0:
@@ -139,7 +140,7 @@ class CheckpointKeeper:
         """Raise pending errors of checkpoints being written.
 
         Raises:
-            NotWrittenError: One could not be written.
+            NotWrittenError: A checkpoint could not be written.
         """
         self._writer.check()
 
@@ -147,7 +148,7 @@ class CheckpointKeeper:
         """Wait until all checkpoints are written; all ranks call this together.
 
         Raises:
-            NotWrittenError: One could not be written.
+            NotWrittenError: A checkpoint could not be written.
         """
         self._writer.finish()
         self._ranks.wait()
@@ -165,10 +166,10 @@ class CheckpointKeeper:
         return self._headline.name, self._headline.higher_is_better
 
     def _tidy(self, step: int, scores: Mapping[str, float] | None) -> None:
-        """Record the scores of a checkpoint and remove those that are not kept."""
+        """Record the scores of a checkpoint, and remove checkpoints that are not kept."""
         for checkpoint in list_checkpoints(self._directory):
             if checkpoint.step == step and scores is not None:
-                note_metrics(checkpoint, scores)
+                record_metrics(checkpoint, scores)
         drop_checkpoints(
             self._directory,
             keep=self._plan.checkpoints.keep,

@@ -1,4 +1,4 @@
-"""Lanes: each objective in training, with its optimizer and its sums since the last log line."""
+"""Lanes: objectives in training, each with its optimizer and its sums since the last log line."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,14 +18,14 @@ from jumar.training.schedules import ScheduleSettings
 from jumar.training.settings import Plan
 
 _NORM, _NORMS = "gradient_norm", "gradient_norms"
-"""Keys of a lane's sums: the gradient norms, and the number of steps with one."""
+"""Keys of a lane's sums: the sum of the gradient norms, and the number of steps with a norm."""
 
 
 @dataclass(kw_only=True)
 class Lane:
     """One objective in training: its optimizer, its sums since the last log line, and its callable.
 
-    The callable gives the objective's sums, and averages gradients over ranks.
+    The callable returns the objective's sums and averages gradients over ranks.
     """
 
     objective: Objective
@@ -35,7 +35,7 @@ class Lane:
     learning_rate: float
     parameters: list[nn.Parameter]
     factors: dict[str, float]
-    """Factors on the learning rate, by the names of all parameters, also frozen ones."""
+    """Factors on the learning rate, by the names of all parameters, including frozen ones."""
     averaged: bool = False
     """Whether the moving average covers any of the parameters."""
     sums: dict[str, torch.Tensor] = field(
@@ -44,27 +44,27 @@ class Lane:
     steps: int = 0
     last_rate: float = 0.0
     updates: torch.Tensor
-    """Updates made in this run, on the device; counted if a loss scale can skip updates."""
+    """Number of updates in this run, on the device; counted if a loss scale can skip updates."""
     attempts: int = 0
-    """How often the objective was due in this process."""
+    """Number of steps of this process at which the objective was due."""
 
-    def note(self, terms: Mapping[str, torch.Tensor]) -> None:
-        """Add a part's share of each term to the sums since the last log line, on the device."""
+    def add_terms(self, terms: Mapping[str, torch.Tensor]) -> None:
+        """Add a part's contribution to each term's sum since the last log line, on the device."""
         for name, value in terms.items():
-            share = value.detach().float()
-            self.sums[name] = self.sums[name] + share if name in self.sums else share
+            addend = value.detach().float()
+            self.sums[name] = self.sums[name] + addend if name in self.sums else addend
 
-    def note_gradient_norm(self, norm: torch.Tensor) -> None:
+    def add_gradient_norm(self, norm: torch.Tensor) -> None:
         """Add the norm of a step's gradients to the window, unless it is not finite."""
         is_finite = torch.isfinite(norm)
         terms = {_NORM: torch.where(is_finite, norm, 0.0), _NORMS: is_finite}
-        self.note({name: value.float() for name, value in terms.items()})
+        self.add_terms({name: value.float() for name, value in terms.items()})
 
     def gradient_norm(self) -> float | None:
         """The mean norm of the gradients since the last log line; waits for the device.
 
-        The same on every rank, since gradients are. Updates that the loss scale skipped for an
-        overflow do not count. None where no norm was computed.
+        It is the same on every rank, because the gradients are. Updates that the loss scale skipped
+        do not count. None if no norm was computed.
         """
         total, count = self.sums.get(_NORM), self.sums.get(_NORMS)
         if total is None or count is None or not count.item():
@@ -94,7 +94,7 @@ class LaneMaker:
 
     Args:
         model: The network with all objectives' parameters.
-        plan: How objectives are minimised.
+        plan: Defines how objectives are minimised.
         device: The device to train on.
         ranks: The processes of the run.
     """
@@ -104,10 +104,11 @@ class LaneMaker:
         self._names = {parameter: name for name, parameter in model.named_parameters()}
 
     def create(self, objective: Objective) -> Lane:
-        """The lane of an objective.
+        """Create the lane of an objective.
 
         Raises:
-            UserError: All of its parameters are frozen, or the optimizer's settings do not fit.
+            UserError: All of its parameters are frozen, or the optimizer's settings are not valid
+                for it.
         """
         objective.to(self._device.torch)
         optimization = self._plan.optimization_of(objective.name)
@@ -117,7 +118,7 @@ class LaneMaker:
             raise UserError(
                 f"the objective '{objective.name}' has no parameters to train",
                 where="transfer.freeze" if frozen else "",
-                todo=f"All of them are frozen by {','.join(frozen)}." if frozen else "",
+                todo=f"All of its parameters are frozen by {','.join(frozen)}." if frozen else "",
             )
         names = [self._name(objective, p) for p in objective.trained.parameters()]
         factors = rate_factors(self._model, names, optimization.optimizer)
@@ -137,8 +138,8 @@ class LaneMaker:
     def extend(self, lane: Lane) -> None:
         """Add unfrozen parameters to a lane, in their own groups.
 
-        The optimizer's state for the others is kept; update counters and averages of the new groups
-        start from zero.
+        The optimizer's state for the other parameters is kept; update counters and averages of the
+        new groups start at zero.
         """
         trained = [p for p in lane.objective.trained.parameters() if p.requires_grad]
         present = {id(parameter) for parameter in lane.parameters}
@@ -148,8 +149,8 @@ class LaneMaker:
         before = lane.optimizer.state_dict()
         lane.optimizer = self._optimizer(lane.objective, [lane.parameters, late], lane.factors)
         after = lane.optimizer.state_dict()
-        # State dicts number parameters in the order of their groups, so the numbers of the earlier
-        # ones are the same in both.
+        # State dicts number parameters in the order of their groups, so the earlier parameters have
+        # the same numbers in both.
         groups = [*before["param_groups"], *after["param_groups"][len(before["param_groups"]) :]]
         state = {**after["state"], **before["state"]}
         lane.optimizer.load_state_dict({"state": state, "param_groups": groups})
@@ -168,7 +169,7 @@ class LaneMaker:
         rounds: Sequence[Sequence[nn.Parameter]],
         factors: Mapping[str, float],
     ) -> torch.optim.Optimizer:
-        """The optimizer of parameters that were added in several rounds."""
+        """The optimizer for parameters that were added in several rounds."""
         first, *later_rounds = (
             self._groups(objective, parameters, factors) for parameters in rounds
         )
@@ -204,7 +205,7 @@ class LaneMaker:
         ]
 
     def _name(self, objective: Objective, parameter: nn.Parameter) -> str:
-        """A parameter's name in the network; in the objective, for one that the network lacks."""
+        """A parameter's name in the network, or in the objective if only the objective has it."""
         if parameter in self._names:
             return self._names[parameter]
         return next(

@@ -1,4 +1,4 @@
-"""Patterns over the names of weights, as settings give them: `features.*`, `stem`."""
+"""Patterns for the names of weights, as written in settings: `features.*`, `stem`."""
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
@@ -17,10 +17,10 @@ def check_patterns(patterns: Iterable[str], names: Sequence[str], *, where: str)
     Args:
         patterns: The patterns.
         names: The names of a network's parameters.
-        where: The field that holds the patterns.
+        where: The field with the patterns.
 
     Raises:
-        UserError: One matches nothing; the message suggests the nearest name.
+        UserError: A pattern matches nothing; the message suggests the nearest name.
     """
     for pattern in patterns:
         if any(matches(name, pattern) for name in names):
@@ -37,6 +37,6 @@ def check_patterns(patterns: Iterable[str], names: Sequence[str], *, where: str)
 
 
 def _prefixes(name: str) -> list[str]:
-    """`a`, `a.b` and `a.b.c` of `a.b.c`."""
+    """The dotted prefixes of a name: `a`, `a.b` and `a.b.c` for `a.b.c`."""
     parts = name.split(".")
     return [".".join(parts[:count]) for count in range(1, len(parts) + 1)]

@@ -1,7 +1,7 @@
-"""Checkpoints of earlier versions, with their state in `state.pt`; the first had no checksums.
+"""Checkpoints of earlier versions, with their state in `state.pt`; the oldest have no checksums.
 
-The file was written by `torch.save`; only tensors, numbers and strings are loaded from it. Nothing
-writes it any more; it is converted to the state that current checkpoints hold.
+The file was written by `torch.save`; only tensors, numbers and strings are loaded from it. It is
+no longer written, but converted to the state of current checkpoints.
 """
 
 import zipfile
@@ -27,7 +27,7 @@ def check_whole(path: Path) -> None:
         path: A safetensors file, or one written by `torch.save`.
 
     Raises:
-        DamagedError: It is damaged, or cannot be read.
+        DamagedError: The file is damaged, or cannot be read.
     """
     with damage_of(path):
         try:
@@ -63,21 +63,23 @@ def load_older_state(path: Path, names: Mapping[str, Sequence[Sequence[str]]]) -
         state = None
     if not isinstance(state, dict):
         raise UserError(
-            "cannot be read: it is damaged, or holds more than tensors, numbers and strings",
+            "cannot be read: it is damaged, or contains more than tensors, numbers and strings",
             where=str(path),
-            todo="Nothing else is read, since it could run code. Remove "
+            todo="Anything else could run code and is not read. Remove "
             f"'{path.parent}' to resume from the checkpoint before it.",
         )
     older = cast("dict[str, Any]", state)
     try:
         if "optimizers" in older:
-            return _of_a_run(older, names)
-        return _imported(older) if "slots" in older else SavedState()
+            return _state_of_run(older, names)
+        return _imported_state(older) if "slots" in older else SavedState()
     except (KeyError, ValueError, TypeError) as error:
         raise UserError(f"does not fit this recipe: {error}", where=str(path)) from None
 
 
-def _of_a_run(older: Mapping[str, Any], names: Mapping[str, Sequence[Sequence[str]]]) -> SavedState:
+def _state_of_run(
+    older: Mapping[str, Any], names: Mapping[str, Sequence[Sequence[str]]]
+) -> SavedState:
     stored_names: Mapping[str, Sequence[Sequence[str]]] = older.get("parameters", names)
     slots: dict[str, torch.Tensor] = {}
     objectives: dict[str, Any] = {}
@@ -88,7 +90,7 @@ def _of_a_run(older: Mapping[str, Any], names: Mapping[str, Sequence[Sequence[st
         slots |= tensors
         window = older["windows"][objective]
         objectives[objective] = {
-            # The first versions did not count updates; assume that every step made one.
+            # The oldest versions did not count updates; assume one per step.
             "updates": older.get("updates", {}).get(objective, older["step"]),
             "window": {"sums": _numbers(window["sums"]), "steps": window["steps"]},
             "groups": groups,
@@ -103,7 +105,7 @@ def _of_a_run(older: Mapping[str, Any], names: Mapping[str, Sequence[Sequence[st
     return SavedState(values=values, slots=slots)
 
 
-def _imported(older: Mapping[str, Any]) -> SavedState:
+def _imported_state(older: Mapping[str, Any]) -> SavedState:
     slots = {
         f"{parameter}/{key}": value
         for parameter, parameter_slots in older["slots"].items()

@@ -1,4 +1,4 @@
-"""The forward and backward passes of a step: gradients of a batch from those of its parts."""
+"""The forward and backward passes of a step, which accumulate the gradients of a batch's parts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from jumar.training.parallel.ranks import Ranks
 from jumar.training.settings import Plan
 from jumar.training.state import TrainState
 
-_SEEDS = 2**63 - 1
+_SEED_MASK = 2**63 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ def split_batch(batch: Batch, micro_batch_size: int, first_row: int) -> list[Par
 
     Args:
         batch: Tensors whose first dimension is the sample.
-        micro_batch_size: Largest part; 0 for the whole batch.
+        micro_batch_size: Maximum size of a part; 0 for the whole batch.
         first_row: Position of the batch in the global batch.
     """
     size = batch_length(batch)
@@ -50,24 +50,24 @@ def split_batch(batch: Batch, micro_batch_size: int, first_row: int) -> list[Par
 
 
 def batch_length(batch: Batch) -> int:
-    """Number of samples."""
+    """Number of samples in a batch."""
     return next(iter(batch.values())).shape[0]
 
 
 def step_seed(seed: int, step: int) -> int:
-    """The seed for everything random in a step (SplitMix64 of the run's seed and the step)."""
+    """The seed for all random numbers of a step (SplitMix64 of the run's seed and the step)."""
     mask = (1 << 64) - 1
     mixed = (seed * 0x9E3779B97F4A7C15 + (step + 1) * 0xBF58476D1CE4E5B9) & mask
     mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & mask
     mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & mask
-    return (mixed ^ (mixed >> 31)) & _SEEDS
+    return (mixed ^ (mixed >> 31)) & _SEED_MASK
 
 
 class Passes:
-    """Runs the passes of steps: `training.sums=fast`.
+    """Runs the passes of steps for `training.sums=fast`.
 
-    Each rank adds up the gradients of its parts, and DistributedDataParallel those of the ranks
-    while the last part is still in its backward pass.
+    Each rank adds up the gradients of its parts, and DistributedDataParallel averages those of the
+    ranks during the backward pass of the last part.
     """
 
     def __init__(self, state: TrainState, plan: Plan, ranks: Ranks, observers: Observers) -> None:
@@ -79,9 +79,9 @@ class Passes:
         """Accumulate the gradients of the batch, times the loss scale.
 
         Args:
-            lane: What is trained.
+            lane: The objective to train.
             batch: The whole batch of this rank.
-            step: Counted from 0.
+            step: The step, counted from 0.
 
         Returns:
             Whether a loss was not finite (0-dim).
@@ -91,7 +91,7 @@ class Passes:
         return self._add(lane, batch, step, lane.call, self._observers)
 
     def repeat(self, lane: Lane, batch: Batch, step: int) -> None:
-        """Repeat this rank's passes of `run`, unseen by other ranks, observers and log lines."""
+        """Repeat this rank's passes of `run` without other ranks, observers or log lines."""
         self._add(lane, batch, step, lane.objective, None)
 
     def _add(
@@ -104,7 +104,7 @@ class Passes:
     ) -> torch.Tensor:
         """Run the passes of all parts; without observers nothing is logged."""
         seed = step_seed(self._plan.seed, step)
-        torch.manual_seed((seed + self._ranks.rank) & _SEEDS)
+        torch.manual_seed((seed + self._ranks.rank) & _SEED_MASK)
         samples = batch_length(batch)
         parts = self._parts(batch)
         bad: torch.Tensor | None = None
@@ -113,7 +113,7 @@ class Passes:
             with self._ranks.accumulating(call, last=part is parts[-1]):
                 terms = self._pass(lane, part, samples, call, observers or Observers())
             if observers is not None:
-                lane.note(terms)
+                lane.add_terms(terms)
             part_is_bad = (~torch.isfinite(terms["loss"])).float()
             bad = part_is_bad if bad is None else torch.maximum(bad, part_is_bad)
         assert bad is not None, "a batch has at least one part"
@@ -130,14 +130,14 @@ class Passes:
         """Forward and backward of a part.
 
         Args:
-            lane: What is trained.
+            lane: The objective to train.
             part: A part of this rank's batch.
-            samples: Divisor of sums without a weight of their own.
+            samples: Divisor of sums that have no weight.
             call: The objective, with or without exchanging gradients.
             observers: Observers of the passes.
 
         Returns:
-            The part's shares of the terms, and of the minimised `loss`.
+            The part's contributions to the terms and to the minimised `loss`.
         """
         policy = self._state.policy
         with observers.phase(FORWARD), policy.forward():

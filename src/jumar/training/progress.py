@@ -1,4 +1,4 @@
-"""Progress output during a run: a live line on a terminal, plain lines elsewhere."""
+"""Progress output during a run: a live bar on a terminal, plain lines elsewhere."""
 
 import contextlib
 import os
@@ -29,14 +29,14 @@ _CLEAR_LINE = "\r\x1b[2K"
 
 
 class Console:
-    """Lines for a person, also written to a log file; silent on all ranks but the first.
+    """Prints lines for users and writes them to a log file; silent on all ranks but the first.
 
-    While a bar is shown, a single thread writes to the terminal, twice a second: the lines since
+    While a bar is shown, only one thread writes to the terminal, twice a second: the lines since
     the last refresh and the bar, in one write. `rich.live` would redraw the bar for every line.
 
     Args:
-        silent: Print nothing (ranks other than the first).
-        stream: Where to print; standard output by default.
+        silent: Whether to print nothing (on ranks other than the first).
+        stream: The stream to print to; standard output by default.
     """
 
     def __init__(self, *, silent: bool = False, stream: TextIO | None = None) -> None:
@@ -78,7 +78,7 @@ class Console:
             return
         text = plain_text(text, keep="\n\t")
         if self._log is not None:
-            # A full disk ends the run only where data would be lost; these lines are on screen.
+            # A full disk must not end the run here, where no data is lost: the line is printed too.
             with contextlib.suppress(OSError):
                 self._log.write(text + "\n")
                 self._log.flush()
@@ -94,9 +94,9 @@ class Console:
         except OSError:
             if self._log is None:
                 raise
-            # The reader of the output is gone (`| head`, a closed session); the log file has the
-            # lines, and a run of days must not end because of that. Redirecting to /dev/null leaves
-            # Python nothing to flush at exit.
+            # The reader of the output is gone (`| head`, a closed session). The log file has the
+            # lines, and a run of days must not end because of that. After redirecting to /dev/null,
+            # Python does not fail when it flushes the stream at exit.
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
 
@@ -108,19 +108,19 @@ class Console:
             self._log = None
 
     def bar(self, what: str, total: int | None, done: int = 0) -> "Bar":
-        """A live bar on a terminal; elsewhere the same object, showing nothing.
+        """A bar that is shown on a terminal, and elsewhere invisible.
 
-        A bar inside another one is shown instead of it.
+        A bar inside another one replaces it temporarily.
 
         Args:
-            what: The activity to show.
-            total: The total amount of work; None if not known.
+            what: The name of the activity.
+            total: The total amount of work; None if unknown.
             done: The amount done so far.
         """
         return Bar(self, what, total, done)
 
     def attach(self, bar: "Bar") -> None:
-        """Show a bar from now on."""
+        """Start showing a bar."""
         with self._lock:
             self._bars.append(bar)
         if self._thread is None:
@@ -147,11 +147,11 @@ class Console:
                 try:
                     self._write(self._bars[-1].text() if self._bars else "")
                 except OSError:
-                    return  # the terminal is gone; the next plain line will say so
+                    return  # the terminal is gone, which the next plain line will report
 
     def _write(self, bar: str) -> None:
         lines = "".join(f"{line}\n" for line in self._waiting)
-        # Anything else printed meanwhile, such as a warning, then starts at the left margin.
+        # With the cursor at the left margin, other output, such as a warning, starts there.
         end = f"{bar}\r" if bar else ""
         self._waiting.clear()
         self._last = time.monotonic()
@@ -203,7 +203,7 @@ class Bar:
         self._done, self._note = done, note
 
     def show_with_total(self, done: int, total: int) -> None:
-        """The same, if the total is only known now."""
+        """Update the progress and the total, which may become known only now."""
         self._total = total
         self.show(done)
 

@@ -1,4 +1,4 @@
-"""Before the first step: the first batch, one step without an update, memory, time and disk."""
+"""Checks before the first step: first batch, a step without an update, memory, time and disk."""
 
 import os
 import shutil
@@ -22,8 +22,8 @@ from jumar.training.state import TrainState
 from jumar.training.step import Stepper
 
 SECOND_PASS_BELOW_S = 2.0
-"""The first pass chooses kernels and allocates memory; a second one is timed if it is cheap, or if
-the first one compiled and its time says nothing about later steps."""
+"""The first pass chooses kernels and allocates memory. A second one is timed if it is cheap, or if
+the first one compiled the network, so that its time does not predict the time of later steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class Rehearsal:
 
     Attributes:
         step_s: Seconds for a forward and a backward pass, without the update.
-        memory_bytes: Peak memory of the device afterwards; of the process if that is the CPU.
+        memory_bytes: Peak memory of the device afterwards, or of the process on a CPU.
     """
 
     step_s: float
@@ -48,7 +48,7 @@ def rehearse(
         stepper: Runs the passes.
         batch: The first batch.
         device: The device to run on.
-        ranks: All of them rehearse together, since the backward pass waits for the others.
+        ranks: The ranks, which rehearse together because the backward pass waits for all of them.
         compiles: Whether the first pass compiles the network.
 
     Raises:
@@ -77,7 +77,7 @@ def rehearse(
 
 
 def describe_batch(batch: Batch) -> str:
-    """Names, types and shapes of a batch, for instance `image uint8 64x3x32x32`."""
+    """Names, dtypes and shapes of a batch, for instance `image uint8 64x3x32x32`."""
     return ", ".join(
         f"{name} {str(value.dtype).removeprefix('torch.')} "
         + "x".join(str(size) for size in value.shape)
@@ -86,7 +86,7 @@ def describe_batch(batch: Batch) -> str:
 
 
 def fallback_note(ops: Sequence[str], device: Device) -> str:
-    """The message about ops that the CPU computes because they lack a kernel; empty without any."""
+    """The message about ops without a kernel, which the CPU computes; empty if there are none."""
     if not ops:
         return ""
     return (
@@ -148,13 +148,13 @@ def checkpoint_bytes(state: TrainState, plan: Plan) -> int:
 def check_memory(state: TrainState, device: Device, checkpoint: int) -> None:
     """Check that gradients, the optimizer's slots and the copy of a checkpoint fit into memory.
 
-    Linux overcommits memory, and would kill the process in the middle of a step.
+    Otherwise Linux, which overcommits memory, would kill the process in the middle of a step.
 
     Args:
-        state: The state before the first step; a resumed one already holds its slots.
-        device: Only the CPU is checked; elsewhere the allocator reports what does not fit.
-        checkpoint: Bytes of a checkpoint: the slots, and the weights, which are as large as
-            gradients. One is copied before it is written.
+        state: The state before the first step; a resumed one already has its slots.
+        device: The device; only a CPU is checked, because other allocators report the problem.
+        checkpoint: Size of a checkpoint in bytes: the slots, and the weights, which are as large as
+            gradients. It is copied before it is written.
 
     Raises:
         UserError: They do not fit.
@@ -209,7 +209,7 @@ def _is_of_the_compiler(error: Exception) -> bool:
 
 
 def _timed(stepper: Stepper, batch: Batch, device: Device, ranks: Ranks) -> float:
-    """Seconds of one rehearsal on the slowest rank, so that all ranks decide alike."""
+    """Seconds of one rehearsal on the slowest rank, so that all ranks make the same decision."""
     start = time.perf_counter()
     stepper.rehearse(batch)
     device.synchronize()

@@ -1,4 +1,4 @@
-"""`results.json`: a run's results, for programs to read."""
+"""`results.json`: a run's results in machine-readable form."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -35,7 +35,7 @@ class Outcome:
     metrics: Mapping[str, float]
     failure: Failure | None = None
     stopped_early: str = ""
-    """Why the run ended before its duration; empty if it did not."""
+    """Why the run ended before its duration was reached; empty if it was reached."""
 
 
 def write_results(

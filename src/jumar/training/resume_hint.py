@@ -1,4 +1,4 @@
-"""The command that resumes a stopped run on as many ranks as it had."""
+"""The command that resumes a stopped run on the same number of ranks."""
 
 import os
 import uuid
@@ -9,7 +9,7 @@ from jumar.training.run_directory import RunDirectory
 
 
 def resume_hint(run: RunDirectory, device: str, ranks: Ranks) -> str:
-    """The line that says how to resume a stopped run: with all ranks, which share its batch.
+    """The line with the command that resumes a stopped run on all ranks, which share its batch.
 
     Args:
         run: The run.
@@ -18,18 +18,18 @@ def resume_hint(run: RunDirectory, device: str, ranks: Ranks) -> str:
     """
     command = run.resume_command(device, _launcher(ranks))
     everywhere = (
-        " on every machine" if ranks.world > ranks.local_world or _starts_over_elsewhere() else ""
+        " on every machine" if ranks.world > ranks.local_world or _other_machines_may_join() else ""
     )
     return f"Resume{everywhere} with: {command}"
 
 
 def _launcher(ranks: Ranks) -> list[str]:
-    """The words that start `jumar` on as many ranks: everything before `train`.
+    """The part of the command before `train`, which starts `jumar` on the same number of ranks.
 
-    On several machines each one's number has to be filled in for `NODE_RANK`; whatever else
-    torchrun's environment does not provide is a placeholder in capitals too.
+    On several machines, the user has to replace `NODE_RANK` by the machine's number; other values
+    that torchrun's environment does not provide are placeholders in capitals too.
     """
-    if _starts_over_elsewhere():
+    if _other_machines_may_join():
         options = ["--nnodes", "MIN:MAX", "--nproc-per-node", str(ranks.local_world)]
         options += ["--max-restarts", os.environ["TORCHELASTIC_MAX_RESTARTS"]]
         options += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "ADDRESS:PORT"]
@@ -43,15 +43,15 @@ def _launcher(ranks: Ranks) -> list[str]:
         options += ["--master-addr", os.environ.get("MASTER_ADDR", "ADDRESS")]
         options += ["--master-port", os.environ.get("MASTER_PORT", "PORT")]
     elif os.environ.get("TORCHELASTIC_RUN_ID", "none") != "none":
-        # torchrun was started with its own rendezvous, so the fixed port may be another job's.
+        # torchrun had its own rendezvous, so another job may be using the fixed default port.
         options = ["--standalone", *options]
     return ["torchrun", *options, "-m", "jumar"]
 
 
-def _starts_over_elsewhere() -> bool:
+def _other_machines_may_join() -> bool:
     """Whether torchrun was started with a rendezvous that other machines may join.
 
-    That of `--standalone` has a UUID for its name.
+    The rendezvous of `--standalone`, which none may join, has a UUID as its name.
     """
     try:
         uuid.UUID(os.environ.get("TORCHELASTIC_RUN_ID", ""))

@@ -1,4 +1,4 @@
-"""The run directory: everything a run writes, and everything later commands read."""
+"""The run directory: everything that a run writes and later commands read."""
 
 import contextlib
 import errno
@@ -22,12 +22,12 @@ from jumar.stores.mirror import url_of_local
 
 _HELD = (errno.EAGAIN, errno.EACCES)
 _held_here: set[Path] = set()
-"""Locks held by this process; the system would grant one twice and then release both at once."""
+"""Locks held by this process; the system would grant a lock twice and then release both at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedRecipe:
-    """The content of `recipe.json` with types checked; the recipe itself may not exist."""
+    """The content of `recipe.json` with checked types; the recipe itself may not exist."""
 
     recipe: str
     imports: Sequence[str]
@@ -58,7 +58,7 @@ class RunDirectory:
 
     @property
     def exists(self) -> bool:
-        """Whether a run has been started here."""
+        """Whether a run has been started in this directory."""
         try:
             return self.recipe.is_file()
         except OSError:
@@ -69,10 +69,10 @@ class RunDirectory:
 
         Args:
             device: The value of --device.
-            launcher: What comes before `train`, such as `torchrun ... -m jumar`.
+            launcher: The part of the command before `train`, such as `torchrun ... -m jumar`.
 
         Raises:
-            UserError: Its `recipe.json` is damaged.
+            UserError: The run's `recipe.json` is damaged.
         """
         options = [] if device == "auto" else ["--device", device]
         if self.exists:
@@ -85,26 +85,26 @@ class RunDirectory:
         """The content of `recipe.json`.
 
         Raises:
-            UserError: There is no run here, or the file is damaged.
+            UserError: The directory has no run, or the file is damaged.
         """
         if not exists(self.path):
             raise missing(self.path, "run directory")
         if not self.recipe.is_file():
             raise UserError(
                 f"'{self.path}' is not a run directory: it has no recipe.json",
-                todo="Give the directory that `jumar train` was given with --run-dir.",
+                todo="Name the directory that was passed to `jumar train` with --run-dir.",
             )
         return read_json(self.recipe)
 
     def read_results(self) -> dict[str, Any] | None:
-        """The content of `results.json`, or None before the first end of the run.
+        """The content of `results.json`, or None if the run has never ended.
 
         Raises:
-            UserError: It is damaged.
+            UserError: The file is damaged.
         """
         if not exists(self.results):
             return None
-        results = read_json(self.results, todo="Delete it: `jumar train` writes it anew.")
+        results = read_json(self.results, todo="Delete it: `jumar train` writes it again.")
         if not isinstance(results.get("metrics", {}), dict):
             raise UserError("'metrics' is not an object", where=str(self.results))
         return results
@@ -135,7 +135,7 @@ class RunDirectory:
     def cut_metrics(self, step: int) -> None:
         """Drop the records after a step, which a resumed run will write again.
 
-        Reads backwards from the end only as far as there are such records, so that the cost does
+        Reads the file backwards and only as far as there are such records, so that the cost does
         not grow with the length of the run.
         """
         if not is_file(self.metrics):
@@ -154,15 +154,15 @@ class RunDirectory:
     def locked(self, *, patience_s: float = 0.0) -> Generator[None]:
         """Lock the run directory, so that two processes never write into the same run.
 
-        If no run has begun by the end, everything created for the lock is removed again, so that a
-        mistake in the settings or the data leaves nothing behind.
+        If no run has been started by the end, everything created for the lock is removed again, so
+        that a mistake in the settings or the data leaves nothing behind.
 
         Args:
-            patience_s: How long to wait for a process that holds it.
+            patience_s: How long to wait for another process that holds the lock.
 
         Raises:
-            UserError: Another process holds it, it cannot be written, or something in it is a link
-                that leads out of it.
+            UserError: Another process holds the lock, or the directory cannot be written or
+                contains a link to a place outside it.
         """
         self._check_links()
         lock = self.path / ".lock"
@@ -184,12 +184,12 @@ class RunDirectory:
         with file:
             try:
                 # Not flock: forked loader workers, which outlive a killed run by seconds, would
-                # keep holding it, and the run could not be restarted at once.
+                # keep the lock, and the run could not be restarted at once.
                 _lock(file, patience_s)
             except OSError as error:
                 raise self._held_by_another(error) from None
-            # A run that ends without having begun removes its lock file: a process that opened it
-            # just before then holds a lock on a file that no third process will find.
+            # A command that ends before its run has started removes its lock file. If this process
+            # opened the file just before, its lock would be on a file that no other process finds.
             if not is_at(file, lock):
                 raise self._held_by_another(None)
             _held_here.add(resolved(lock))
@@ -203,19 +203,18 @@ class RunDirectory:
                     _remove_folders(new_folders)
 
     def _check_links(self) -> None:
-        """Refuse links out of the run: with them, an untrusted run could write anywhere."""
+        """Reject links out of the run, with which an untrusted run could write anywhere."""
         try:
             links = [path for path in self.path.iterdir() if path.is_symlink()]
         except OSError:
-            return  # there is no run yet, or `locked` will report why it cannot be read
+            return  # the directory does not exist, or `locked` will report why it is unreadable
         inside = resolved(self.path)
         for link in links:
             if not resolved(link).is_relative_to(inside):
                 raise UserError(
-                    "is a link to somewhere outside the run, so nothing is written here",
+                    "is a link to a place outside the run, so nothing is written here",
                     where=str(link),
-                    todo="Replace it with what it points to. To use another disk, move the whole "
-                    "run.",
+                    todo="Replace it with its target. To use another disk, move the whole run.",
                 )
 
     def _held_by_another(self, error: OSError | None) -> UserError:
@@ -227,7 +226,7 @@ class RunDirectory:
             )
         return UserError(
             f"another process is using '{self.path}'",
-            todo="Wait for it, stop it, or choose another --run-dir.",
+            todo="Wait until it ends, stop it, or choose another --run-dir.",
         )
 
 
@@ -235,8 +234,8 @@ def recorded_recipe(data: Mapping[str, Any], *, where: str) -> RecordedRecipe:
     """Check the content of a `recipe.json`.
 
     Raises:
-        UserError: A field is missing or of the wrong type, or one of the imports is not a module
-            name; it would otherwise end up in a shell command that a message suggests.
+        UserError: A field is missing or of the wrong type, or one of the imports, which would
+            otherwise become part of a suggested shell command, is not a module name.
     """
     for name in ("recipe", "settings"):
         if name not in data:
@@ -270,7 +269,7 @@ def read_json(path: Path, *, todo: str = "") -> dict[str, Any]:
 
     Args:
         path: The file.
-        todo: Advice for when it cannot be read.
+        todo: The advice if the file cannot be read.
 
     Raises:
         UserError: The file cannot be read or is not a JSON object.
@@ -303,7 +302,7 @@ def finite(value: Any) -> Any:
 
 
 def next_run_path(root: Path, recipe: str) -> Path:
-    """`root/recipe-N` with the first free N."""
+    """The path `root/recipe-N` with the smallest unused N."""
     number = 1
     while exists(root / f"{recipe}-{number}"):
         number += 1
@@ -330,7 +329,7 @@ def _remove_folders(folders: Sequence[Path]) -> None:
 
 
 def _lines_from_the_end(file: Any, end: int) -> Iterator[tuple[int, bytes]]:
-    """Lines with their offsets, last line first, read in blocks from the end."""
+    """The lines with their offsets, from the last to the first, read in blocks from the end."""
     block, tail = 1 << 16, b""
     position = end
     while position > 0:
@@ -338,10 +337,7 @@ def _lines_from_the_end(file: Any, end: int) -> Iterator[tuple[int, bytes]]:
         position -= size
         file.seek(position)
         tail = file.read(size) + tail
-        while True:
-            cut = tail.rfind(b"\n", 0, len(tail) - 1 if tail.endswith(b"\n") else len(tail))
-            if cut < 0:
-                break
+        while (cut := tail.removesuffix(b"\n").rfind(b"\n")) >= 0:
             yield position + cut + 1, tail[cut + 1 :]
             tail = tail[: cut + 1]
     if tail:
@@ -349,7 +345,7 @@ def _lines_from_the_end(file: Any, end: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _parse(line: bytes) -> dict[str, Any] | None:
-    """A record, or None if the line is not one."""
+    """Parse a record; None if the line is not one."""
     try:
         record = parse_json(line)
     except ValueError:

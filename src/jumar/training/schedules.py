@@ -1,9 +1,9 @@
 """Learning rate schedules.
 
 A schedule is a warm-up and a decay. The original scripts differ in small ways that affect every
-number of a run, so each difference is a setting: whether the first step already counts as done,
-whether the decay starts at step 0 beneath the warm-up or after it, whether it changes within an
-epoch, and what applies after its end.
+result of a run, so each difference is a setting: whether the first step already counts as done,
+whether the decay starts at step 0 during the warm-up or after it, whether it changes within an
+epoch, and the rate after its end.
 """
 
 import math
@@ -75,7 +75,7 @@ class ScheduleSettings(Component, ABC):
                 raise UserError(
                     f"'{text}' is a wall-clock time, but the learning rate follows the step",
                     where=f"schedule.{field}",
-                    todo="Give it in steps, epochs or percent, for instance 500it, 3ep or 10%.",
+                    todo="Write it in steps, epochs or percent, for instance 500it, 3ep or 10%.",
                 )
 
     def warmup_steps(self, run: Run) -> int:
@@ -89,15 +89,15 @@ def learning_rate(
     """The learning rate at a step.
 
     Args:
-        schedule: How it changes.
+        schedule: The schedule.
         base: The rate that the schedule multiplies.
         step: The optimizer step, counted from 0.
         steps_per_epoch: Optimizer steps of one pass over the training set.
         total_steps: Optimizer steps of the whole run.
 
     Returns:
-        The rate in float64. The originals compute in float32, so theirs differ by up to 1e-7 of
-        the base rate.
+        The rate in float64. The originals' rates, computed in float32, differ by up to 1e-7 of the
+        base rate.
 
     Raises:
         UserError: A length cannot be parsed, or boundaries are not ascending.
@@ -132,7 +132,7 @@ class Constant(ScheduleSettings, kind="constant"):
 
 @dataclass(frozen=True, kw_only=True)
 class _Decaying(ScheduleSettings):
-    """What all decays share: where they start counting, and how often they change."""
+    """The common part of all decays: where they start counting, and how often they change."""
 
     decay_from: str = setting(
         "warmup",
@@ -161,13 +161,13 @@ class _Decaying(ScheduleSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class _Ending(_Decaying):
-    """A decay that ends."""
+    """A decay with an end."""
 
     decay_until: str = setting("100%", "where the decay ends", unit="it, ep or %")
     decay_counts_step: bool = setting(
         False,
-        "count the current step as done, so that the last step has the end rate (ResNeXt), not "
-        "the one after it (TensorFlow)",
+        "count the current step as done, so that the last step has the end rate (ResNeXt) and not "
+        "the step after it (TensorFlow)",
     )
     end: float = setting(0.0, "rate at its end", unit="x base rate", minimum=0.0, maximum=1.0)
     after_end: float | None = setting(
@@ -193,8 +193,8 @@ class _Ending(_Decaying):
         done = position + 1 if self.decay_counts_step else position
         progress = done / span if span > 0 else 1.0
         if self.after_end is None:
-            # When after_end is set, ResNeXt's table has one entry past the end that follows the
-            # cosine up again; this bound would turn it into the end rate.
+            # Not if after_end is set: ResNeXt's table has one entry past the end, for which the
+            # cosine rises again.
             progress = min(progress, 1.0)
         return (1.0 - self.end) * self.shape(progress) + self.end
 
@@ -234,7 +234,7 @@ class Polynomial(_Ending, kind="polynomial"):
 
 @dataclass(frozen=True, kw_only=True)
 class Piecewise(_Decaying, kind="step"):
-    """tf.train.piecewise_constant: the boundary step itself still has the earlier value."""
+    """tf.train.piecewise_constant, where the boundary step itself still has the earlier value."""
 
     boundaries: tuple[str, ...] = setting(
         (),
@@ -276,7 +276,7 @@ def _boundary_steps(boundaries: Sequence[str], run: Run) -> tuple[int, ...]:
             f"the boundaries {', '.join(boundaries)} are steps "
             f"{', '.join(map(str, ends))}, which are not ascending",
             where="schedule.boundaries",
-            todo="Put them in order, or make the run longer if they are percentages.",
+            todo="Sort them, or make the run longer if they are percentages.",
         )
     return ends
 
@@ -292,7 +292,7 @@ class _Periodic(_Decaying):
         return [*super().lengths(), ("every", self.every)]
 
     def period(self, run: Run) -> int:
-        """Number of steps in the (first) period."""
+        """Number of steps in the first period."""
         return max(run.steps("every", self.every), 1)
 
 

@@ -1,4 +1,4 @@
-"""The part of a recipe that configures the trainer, independent of what is trained."""
+"""The part of a recipe that configures the trainer, independent of the task."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class TrainingSettings:
     )
     sums: str = setting(
         "fast",
-        "how parts and ranks are added up; exact: in an order that gives bit-identical weights "
+        "how parts and ranks are added up; exact: in an order for which weights are bit-identical "
         "for any number of ranks, from parts of micro_batch_size",
         choices=("fast", "exact"),
     )
@@ -61,7 +61,7 @@ class TrainingSettings:
     log_gradient_norm: bool = setting(
         False,
         "log the joint norm of all gradients before clipping; with clip=global_norm or norm it is "
-        "computed anyway, and logged",
+        "always logged",
         changeable=True,
     )
     ema_decay: float = setting(
@@ -93,27 +93,27 @@ class TrainingSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointSettings:
-    """What is saved, and when."""
+    """When checkpoints are written, and which are kept."""
 
     every: str = setting(
         "1ep",
         "how often a checkpoint is written; one is always written at the end",
         unit="duration",
     )
-    keep: int = setting(5, "number of checkpoints kept, the newest first", minimum=1)
+    keep: int = setting(5, "number of newest checkpoints to keep", minimum=1)
     keep_best: bool = setting(True, "also keep the best-scored checkpoint")
 
 
 @dataclass(frozen=True, kw_only=True)
 class EarlyStoppingSettings:
-    """When a run ends before its duration, because its main metric no longer improves."""
+    """When a run ends before its duration because its main metric no longer improves."""
 
     patience: int = setting(
-        0, "end after this many evaluations in a row without a gain; 0: never", minimum=0
+        0, "end after this many evaluations in a row without an improvement; 0: never", minimum=0
     )
     min_delta: float = setting(
         0.0,
-        "a gain is more than this, in the unit of the metric",
+        "an improvement must be larger than this, in the unit of the metric",
         minimum=0.0,
         only_with={"patience": ()},
     )
@@ -125,17 +125,17 @@ class ThreadSettings:
 
     intra_op: int = setting(
         0,
-        "threads within one operation (intra_op_parallelism_threads); 0: the system picks",
+        "threads within one operation (intra_op_parallelism_threads); 0: automatic",
         minimum=0,
     )
     inter_op: int = setting(
-        0, "operations in parallel (inter_op_parallelism_threads); 0: the system picks", minimum=0
+        0, "operations in parallel (inter_op_parallelism_threads); 0: automatic", minimum=0
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TransferSettings:
-    """Weights to start from instead of random initialisation, and which of them stay."""
+    """Weights to start from instead of random initialisation, and which parameters are frozen."""
 
     start_from: str = setting(
         "",
@@ -161,7 +161,8 @@ class TransferSettings:
     )
     freeze_batch_norms: bool = setting(
         False,
-        "batch norms whose parameters are frozen normalise with their averages and keep them",
+        "batch norms whose parameters are frozen normalise with their averages, without changing "
+        "them",
         only_with={"freeze": ()},
     )
     unfreeze_at: str = setting(
@@ -189,8 +190,8 @@ class Plan:
         batch_size: Samples per rank and step.
         eval_batch_size: Samples per rank and evaluation batch.
         workers: Loader processes per rank; -1 for automatic.
-        prefetch: Batches that each of them prepares ahead.
-        skip_corrupt: Unreadable samples tolerated per rank.
+        prefetch: Number of batches that each loader process prepares ahead.
+        skip_corrupt: Maximum number of unreadable samples per rank.
         optimization: Optimizer and schedule, by the name of the objective.
     """
 

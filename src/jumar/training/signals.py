@@ -7,7 +7,7 @@ from types import FrameType
 
 
 class StopRequest:
-    """Whether the run was asked to stop, and by which signal."""
+    """A possible request to stop the run: true once a signal has arrived."""
 
     def __init__(self) -> None:
         self.signal = 0
@@ -23,10 +23,9 @@ class StopRequest:
 
 @contextmanager
 def listening() -> Generator[StopRequest]:
-    """Turn the first SIGINT or SIGTERM into a request; a second one takes effect at once.
+    """Turn the first SIGINT or SIGTERM into a request; a second one ends the process at once.
 
-    A signal that was already ignored when the process started (a script's background job) stays
-    ignored.
+    A signal that the process was started to ignore (as a script's background job) stays ignored.
     """
     request = StopRequest()
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}

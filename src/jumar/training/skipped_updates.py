@@ -1,4 +1,4 @@
-"""Updates skipped by the loss scale: a few are normal; if all are, nothing is trained."""
+"""Detecting that the loss scale skips all updates; a few skipped updates are normal."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,8 @@ from jumar.training.results import Outcome
 from jumar.training.state import TrainState
 
 _MIN_REPORTED = 3
-"""Skipped in a row: an exponential scale takes two overflows to come down."""
+"""Minimum number of skipped updates in a row to report: an exponential scale is lowered only after
+two overflows."""
 
 
 class NoUpdateError(UserError):
@@ -25,7 +26,7 @@ class NoUpdateError(UserError):
             f"'{objective}' was never updated in {step} steps: at every step the gradients "
             f"overflowed under the loss scale, now {scale:g}",
             where="precision.loss_scale",
-            todo="Its weights are those the run started with. Start a new run with --set "
+            todo="Its weights have not changed. Start a new run with --set "
             f"precision.loss_scale.init_loss_scale=N, with N below {scale:g}{lowers}. If no scale "
             "helps, precision.loss_scale=none stops at the first non-finite step.",
         )
@@ -35,7 +36,7 @@ class NoUpdateError(UserError):
 
 
 class SkipWatch:
-    """Warns at log lines about objectives that have had no update since the last log lines.
+    """Warns at log lines about objectives whose last few updates were all skipped.
 
     Warns again only when twice as many updates in a row have been skipped.
     """
@@ -47,7 +48,7 @@ class SkipWatch:
         self._next = [_MIN_REPORTED] * len(state.lanes)
 
     def warnings(self) -> list[str]:
-        """A line for each objective whose updates are all being skipped; waits for the device."""
+        """A warning for each objective whose updates are all skipped; waits for the device."""
         scale = self._state.policy.loss_scale
         if scale is None:
             return []

@@ -1,4 +1,4 @@
-"""Everything that changes during training: what a checkpoint holds and a resume restores."""
+"""Everything that changes during training, which a checkpoint stores and a resumed run restores."""
 
 import contextlib
 from collections.abc import Callable, Generator, Mapping
@@ -55,9 +55,9 @@ class TrainState:
         self._ranks = ranks
         self.step = 0
         self.elapsed_s = 0.0
-        self.before_change: Callable[[], object] = _nothing
-        """Called before weights, averages or the optimizer's state change: a checkpoint may still
-        be copied."""
+        self.before_change: Callable[[], object] = lambda: None
+        """Called before weights, averages or the optimizer's state change, to wait until they are
+        copied for a checkpoint."""
         if device.on_host:
             keep_freed_memory()
         task.model.to(device.torch)
@@ -108,10 +108,10 @@ class TrainState:
         """The means since the last log line, averaged over the ranks; waits for the device.
 
         Args:
-            close: Begin the next window. Without it the steps count for the next one as well.
+            close: Whether to begin the next window; otherwise the steps count for that one too.
 
         Returns:
-            None if no objective has been trained since.
+            The means; None if no objective has been trained since then.
         """
         losses: dict[str, float] = {}
         totals: dict[str, float] = {}
@@ -147,13 +147,13 @@ class TrainState:
     def drop_gradients(self) -> None:
         """Drop all gradients, including those that one objective left on another's parameters.
 
-        `Module.zero_grad` walks the modules, which takes a millisecond at every step.
+        `Module.zero_grad` iterates over the modules, which takes a millisecond at every step.
         """
         for parameter in self._named:
             parameter.grad = None
 
     def without_update(self) -> list[str]:
-        """The objectives whose every update the loss scale has skipped; waits for the device."""
+        """The objectives whose updates have all been skipped; waits for the device."""
         if self.policy.loss_scale is None:
             return []
         return [
@@ -164,13 +164,13 @@ class TrainState:
 
     @property
     def skipped_steps(self) -> int:
-        """Updates skipped because of an overflow; waits for the device."""
+        """Number of updates skipped because of an overflow; waits for the device."""
         scale = self.policy.loss_scale
         return 0 if scale is None else int(scale.skipped.item())
 
     @contextlib.contextmanager
     def scored_weights(self) -> Generator[str]:
-        """Put the weights to score into the model for this context; yields `ema` or `model`."""
+        """Context in which the model has the weights to score; yields `ema` or `model`."""
         if self.ema is None:
             yield "model"
             return
@@ -179,7 +179,7 @@ class TrainState:
             yield "ema"
 
     def capture(self) -> SavedState:
-        """The state that a checkpoint holds besides the weights; waits for the device.
+        """The state that a checkpoint stores besides the weights; waits for the device.
 
         All ranks call this together.
         """
@@ -213,10 +213,10 @@ class TrainState:
         return SavedState(values=values, slots=slots)
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Go back to a checkpoint, bit for bit.
+        """Restore a checkpoint, bit for bit.
 
         Raises:
-            UserError: It belongs to another model or recipe, or is damaged.
+            UserError: The checkpoint belongs to another model or recipe, or is damaged.
         """
         self.before_change()
         frozen = self.frozen
@@ -230,7 +230,7 @@ class TrainState:
         values = state.values
         if "step" not in values:
             raise UserError(
-                "holds imported weights but no optimizer state, so it cannot be resumed",
+                "contains imported weights but no optimizer state, so it cannot be resumed",
                 where=path,
                 todo="Start a new run from it: jumar train RECIPE --set transfer.start_from=DIR",
             )
@@ -245,7 +245,7 @@ class TrainState:
             raise UserError(f"does not fit this recipe: {error}", where=path) from None
 
     def _resume(self, state: SavedState) -> None:
-        slots = state.by_position()
+        slots = state.by_owner()
         for lane in self.lanes:
             name = lane.objective.name
             objective_state = state.values["objectives"][name]
@@ -265,7 +265,7 @@ class TrainState:
             self.early.load_state_dict(state.values["early_stopping"])
 
     def _resume_imported(self, state: SavedState) -> None:
-        """Load the optimizers' state from an imported checkpoint; everything else starts fresh."""
+        """Load only the optimizers' state from an imported checkpoint."""
         slots, powers = stored_slots(state), stored_powers(state)
         for lane in self.lanes:
             load_slots(lane.optimizer, self._named, slots, powers, int(state.values["step"]))
@@ -274,14 +274,15 @@ class TrainState:
         """Load the weights and their averages from a checkpoint, to be scored.
 
         Raises:
-            UserError: It belongs to another model, or is damaged.
+            UserError: The checkpoint belongs to another model, or is damaged.
         """
         path = str(checkpoint.path)
         load_exactly(self.task.model, load_weights(checkpoint.model_file(ema=False)), path)
         if self.ema is not None:
             if not checkpoint.has_ema:
                 raise UserError(
-                    "holds no averaged weights, but training.ema_decay requires them", where=path
+                    "contains no averaged weights, but training.ema_decay requires them",
+                    where=path,
                 )
             self.ema.load_state_dict(load_weights(checkpoint.model_file(ema=True)))
 
@@ -293,10 +294,16 @@ def load_exactly(
     *,
     todo: str = "To start from other weights use --set transfer.start_from=...",
 ) -> None:
-    """Load weights of exactly the same model; partial loading is transfer, not resume.
+    """Load weights of exactly the same model; `transfer.py` loads other weights.
+
+    Args:
+        model: The network.
+        tensors: The weights.
+        where: The file with the weights, for the error message.
+        todo: The advice in the error message.
 
     Raises:
-        UserError: The weights belong to another model; `todo` is the advice.
+        UserError: The weights belong to another model.
     """
     weights = model.state_dict()
     mismatched = sorted(set(weights) ^ set(tensors))
@@ -312,7 +319,3 @@ def load_exactly(
         )
     for name, tensor in tensors.items():
         weights[name].copy_(tensor)
-
-
-def _nothing() -> None:
-    """For a training that has not started a checkpoint."""

@@ -1,6 +1,6 @@
 """Hashes of everything that a step changes, for a running training and for a checkpoint.
 
-What only describes the run so far is left out: the clock, and the sums for the next log line.
+Values that only describe the run so far are left out: the clock, and the sums of the log line.
 """
 
 import hashlib
@@ -17,23 +17,24 @@ from jumar.training.checkpoint_state import SavedState
 from jumar.training.state import TrainState
 
 PARTS: Final = ("weights", "averages", "optimizer", "counters")
-"""`averages`: those of the weights; `counters`: loss scale, updates, settings of optimizers."""
+"""`averages` are those of the weights; `counters` are loss scale, updates and optimizer settings.
+"""
 _IGNORED: Final = ("window",)
 Hashes = Mapping[str, str]
-"""By part and name, such as `weights/conv1.weight`."""
+"""Hashes by part and name, such as `weights/conv1.weight`."""
 
 
 def live_hashes(state: TrainState) -> Hashes:
-    """The hashes of a training as it is now; waits for the device."""
+    """The hashes of a training's current state; waits for the device."""
     averages = {} if state.ema is None else state.ema.state_dict()
     return dict(_hashes(state.task.model.state_dict(), averages, state.capture()))
 
 
 def checkpoint_hashes(checkpoint: Checkpoint) -> Hashes:
-    """The hashes of what a checkpoint holds.
+    """The hashes of the state in a checkpoint.
 
     Raises:
-        UserError: A file of it is missing or damaged.
+        UserError: A file of the checkpoint is missing or damaged.
     """
     checkpoint.check(with_state=True)
     averages = load_weights(checkpoint.model_file(ema=True)) if checkpoint.has_ema else {}
@@ -43,10 +44,10 @@ def checkpoint_hashes(checkpoint: Checkpoint) -> Hashes:
 
 def combined(hashes: Hashes) -> dict[str, str]:
     """One hash per part."""
-    sums = {part: hashlib.sha256() for part in PARTS}
+    combined_hashes = {part: hashlib.sha256() for part in PARTS}
     for name, digest in sorted(hashes.items()):
-        sums[name.partition("/")[0]].update(f"{name} {digest}\n".encode())
-    return {part: each.hexdigest()[:16] for part, each in sums.items()}
+        combined_hashes[name.partition("/")[0]].update(f"{name} {digest}\n".encode())
+    return {part: combined.hexdigest()[:16] for part, combined in combined_hashes.items()}
 
 
 class StepHashes(Observer):
@@ -57,7 +58,7 @@ class StepHashes(Observer):
         first: Number of steps before the first hashed one.
 
     Attributes:
-        state: What is hashed; to be set before the first step.
+        state: The state to hash; must be set before the first step.
         steps: One hash per part, by the number of finished steps.
         last: The hashes after the last step so far.
     """

@@ -20,7 +20,7 @@ from jumar.training.state import TrainState
 
 
 class Stepper:
-    """Runs steps; holds what does not change between them."""
+    """Runs steps with everything that does not change between them."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Stepper:
         self._passes = kind(state, plan, ranks, observers)
 
     def step(self, batch: Batch) -> None:
-        """Train every objective that is due on the batch, and count the step."""
+        """Train all objectives that are due on the batch, and count the step."""
         state = self._state
         state.unfreeze_if_due()
         step = state.step
@@ -57,7 +57,7 @@ class Stepper:
             with self._phase(OBJECTIVE, lane.objective.name):
                 self._train(lane, batch, step, position)
         if state.ema is not None and changes_averaged:
-            # Otherwise a generator that is due only every second step would be averaged twice.
+            # Not at other steps: a generator that is due at every second step would count twice.
             state.ema.update(step)
         state.step = step + 1
 
@@ -92,7 +92,7 @@ class Stepper:
         """Run a forward and a backward pass as the next step would, without side effects.
 
         Returns:
-            As `passes`.
+            The same as `passes`.
         """
         buffers = self.buffers
         copies = [buffer.clone() for buffer in buffers]
@@ -104,17 +104,17 @@ class Stepper:
 
     @property
     def buffers(self) -> list[torch.Tensor]:
-        """What a forward pass may change: the buffers of network and objectives."""
+        """The buffers of network and objectives, which a forward pass may change."""
         state = self._state
         modules = [state.task.model, *(lane.objective for lane in state.lanes)]
         return [buffer for module in modules for buffer in module.buffers()]
 
     def passes(self, batch: Batch) -> tuple[torch.Tensor, list[torch.Tensor | None]]:
-        """Run the passes of the next step without a trace, except in `buffers`.
+        """Run the passes of the next step without side effects, except on `buffers`.
 
         Returns:
-            The sum of the losses, and the gradients of every objective's parameters, both as they
-            are: the latter times the loss scale.
+            The sum of the losses, and the gradients of every objective's parameters times the loss
+            scale.
         """
         state = self._state
         losses: list[torch.Tensor] = []
@@ -155,11 +155,11 @@ class Stepper:
         return self._guard.watch(loss_is_bad, step, position)
 
     def _clip(self, lane: Lane, *, needs_norm: bool) -> torch.Tensor | None:
-        """Clip the gradients; returns their joint norm before, if it is computed.
+        """Clip the gradients; returns their joint norm before clipping, if it was computed.
 
         Args:
-            lane: The lane whose gradients are clipped.
-            needs_norm: Whether the norm is computed even if clipping does not need it.
+            lane: The lane with the parameters.
+            needs_norm: Whether to compute the norm even if clipping does not need it.
         """
         training = self._plan.training
         norm: torch.Tensor | None = None
@@ -170,5 +170,5 @@ class Stepper:
         clipping_norm = clip_gradients(lane.parameters, training.clip, training.clip_limit)
         norm = clipping_norm if norm is None else norm
         if norm is not None:
-            lane.note_gradient_norm(norm)
+            lane.add_gradient_norm(norm)
         return norm

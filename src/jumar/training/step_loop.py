@@ -1,4 +1,4 @@
-"""The steps of a run, one after another: state, data, passes; nothing is saved.
+"""Running the steps of a run one after another without saving anything.
 
 A step is determined by (state, batch, step number), so the same steps can be trained, observed or
 repeated.
@@ -38,15 +38,15 @@ class StepLoop:
         plan: How to train it.
         device: The device to train on.
         ranks: The processes of the run.
-        console: Where lines about the steps go.
+        console: Prints lines about the steps.
         policy: The precision of the passes.
         observers: Observers of the steps.
 
     Attributes:
-        state: What the steps change.
+        state: The state that the steps change.
         total_steps: Steps of the whole run; None if it ends by the clock.
         tally: The unreadable samples that this rank has skipped.
-        clock: Times the steps.
+        clock: Measures the time of steps.
     """
 
     def __init__(
@@ -91,14 +91,14 @@ class StepLoop:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether an update had to be skipped for good; waits for the device."""
+        """Whether an unrecoverable value blocks all updates; waits for the device."""
         return bool(self._guard.blocked.item())
 
     def observe(self, checkpoint: Checkpoint | None) -> None:
         """Run as many steps as the observers need, without saving anything.
 
         Args:
-            checkpoint: Where to start; None for the task's initial weights.
+            checkpoint: The checkpoint to start from; None for the task's initial weights.
 
         Raises:
             UserError: The checkpoint belongs to another network, or the data cannot be read.
@@ -113,7 +113,7 @@ class StepLoop:
         """Train some steps without saving anything; yields after each.
 
         Args:
-            count: How many; fewer if the data cannot be read.
+            count: Number of steps; fewer are trained if the data ends.
         """
         self._set_training()
         with contextlib.closing(self._loader(self.state.step + count)) as loader:
@@ -122,15 +122,15 @@ class StepLoop:
                 yield from steps
 
     @contextlib.contextmanager
-    def held_at(self, step: int, checkpoint: Checkpoint | None) -> Generator[tuple[Stepper, Batch]]:
-        """The context in which a step's passes can be repeated, without saving anything.
+    def at_step(self, step: int, checkpoint: Checkpoint | None) -> Generator[tuple[Stepper, Batch]]:
+        """Context in which a step's passes can be repeated, without saving anything.
 
         Args:
-            step: Counted from 0; the steps before it are trained.
-            checkpoint: Where to start; None for the task's initial weights.
+            step: The step, counted from 0; the steps before it are trained.
+            checkpoint: The checkpoint to start from; None for the task's initial weights.
 
         Yields:
-            What runs the passes, and the step's batch.
+            The stepper, which runs the passes, and the step's batch.
 
         Raises:
             UserError: The checkpoint belongs to another network, or the data cannot be read.
@@ -149,7 +149,7 @@ class StepLoop:
         raise UserError("the data ended before the last step", where="data.path")
 
     def _steps(self, batches: Iterator[Batch], batch: Batch | None) -> Generator[None]:
-        """Train on one batch after another under observation; yields after each step."""
+        """Train on one batch after another with observers; yields after each step."""
         observers = self._observers
         with observers.around():
             observers.begin_step(self.state.step)

@@ -1,4 +1,4 @@
-"""Clocks: how fast the steps are, excluding anything that is not training."""
+"""Measuring the speed of steps, excluding everything that is not training."""
 
 import statistics
 import time
@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 WARM_UP_STEPS = 5
-"""Steps after each start excluded from throughput: kernels are chosen and memory is allocated."""
+"""Number of steps after each start that are excluded from throughput, because they choose kernels
+and allocate memory."""
 
 EXCLUDES = f"the first {WARM_UP_STEPS} steps after a start, evaluation and checkpoints"
 
@@ -17,7 +18,7 @@ class Pace:
     """The speed over some steps; all times are per step.
 
     Attributes:
-        samples_per_second: Over all ranks.
+        samples_per_second: Throughput over all ranks.
         step_ms: Wall-clock time of a step, including waiting for data.
         data_ms: The part of it spent waiting for data.
     """
@@ -30,21 +31,18 @@ class Pace:
 class StepClock:
     """Measures steps in windows between log lines.
 
-    The device works asynchronously, so the clock is read only where the host has waited for the
-    device anyway, at the ends of windows.
+    The device works asynchronously, so the clock is read only at the ends of windows, where the
+    host waits for the device anyway.
 
     Args:
-        samples_per_step: Over all ranks.
+        samples_per_step: Global batch size.
         now: A monotonic clock, in seconds.
     """
 
     def __init__(self, samples_per_step: int, now: Callable[[], float] = time.perf_counter) -> None:
         self._samples = samples_per_step
         self._now = now
-        self._window_start = now()
-        self._paused = 0.0
-        self._waited = 0.0
-        self._steps = 0
+        self.drop_window()
         self._counted_steps = 0
         self._counted_seconds = 0.0
         self._counted_waiting = 0.0
@@ -69,18 +67,21 @@ class StepClock:
             self._paused += self._now() - start
 
     def step(self) -> None:
-        """Count a step that has been issued."""
+        """Count a step that has been issued to the device."""
         self._steps += 1
 
     def drop_window(self) -> None:
         """Start a new window without counting the current one (at the end of the warm-up)."""
-        self._restart()
+        self._window_start = self._now()
+        self._paused = 0.0
+        self._waited = 0.0
+        self._steps = 0
 
     def close_window(self) -> Pace | None:
         """The pace since the last window; None if it has no steps."""
         seconds = self._now() - self._window_start - self._paused
         steps, waiting_s = self._steps, self._waited
-        self._restart()
+        self.drop_window()
         if steps == 0 or seconds <= 0:
             return None
         self._counted_steps += steps
@@ -103,7 +104,7 @@ class StepClock:
 
     @property
     def counted_steps(self) -> int:
-        """Steps in the counted windows."""
+        """Number of steps in the counted windows."""
         return self._counted_steps
 
     def _pace(self, steps: int, seconds: float, waiting_s: float) -> Pace:
@@ -112,9 +113,3 @@ class StepClock:
             step_ms=1000 * seconds / steps,
             data_ms=1000 * waiting_s / steps,
         )
-
-    def _restart(self) -> None:
-        self._window_start = self._now()
-        self._paused = 0.0
-        self._waited = 0.0
-        self._steps = 0

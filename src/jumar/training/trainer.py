@@ -24,7 +24,7 @@ from jumar.training.early_stopping import check_early_stopping
 from jumar.training.evaluation import Interrupted, Scores, evaluate
 from jumar.training.freezing import parameter_lines
 from jumar.training.guard import NonFiniteLoss
-from jumar.training.illustrations import keep_illustrations
+from jumar.training.illustrations import save_illustrations
 from jumar.training.keeper import CheckpointKeeper
 from jumar.training.optimizers.layer_rates import factor_lines
 from jumar.training.parallel.ranks import Ranks
@@ -48,7 +48,7 @@ from jumar.training.throughput import WARM_UP_STEPS
 from jumar.training.trackers.chosen import create_trackers
 from jumar.training.trackers.records import EvaluationRecord, train_record
 
-_FAR = 1 << 60  # the last step of a run that ends by the clock
+_NO_LAST_STEP = 1 << 60  # the last step of a run that ends by the clock
 _LOSS = "the loss is not finite and there is no loss scale to recover with"
 _FLOOR = "the loss scale is at its floor of 1 and gradients still overflow"
 
@@ -63,9 +63,10 @@ class Trainer(StepLoop):
         ranks: The processes of the run.
         run: The run directory.
         console: Prints to the terminal and the log.
-        stop: Whether the run was asked to stop.
+        stop: Whether a stop of the run has been requested.
+        policy: The precision of the passes.
         versions: Versions recorded in the results.
-        observers: Observers of its steps.
+        observers: Observers of the steps.
         asked_device: The value of `--device`, for the command that resumes the run.
 
     Attributes:
@@ -129,22 +130,23 @@ class Trainer(StepLoop):
         self.state.restore(checkpoint)
         scores = self._keeper.scores.get(checkpoint.step)
         if self.state.early is not None and scores is not None:
-            self.state.early.note(checkpoint.step, scores)  # made after the state was captured
+            # An evaluation after the state was captured.
+            self.state.early.count(checkpoint.step, scores)
         self._elapsed_before = self.state.elapsed_s
 
     def train(self, *, dry_run: bool = False, begin: Callable[[], None] = lambda: None) -> Outcome:
-        """Train to the end, or until stopped.
+        """Train to the end, or until a stop is requested.
 
         Args:
-            dry_run: Stop after loading the first batch and rehearsing one step.
-            begin: Called when all checks before the first step have passed; a mistake found before
-                that leaves no files.
+            dry_run: Whether to stop after loading the first batch and rehearsing one step.
+            begin: Called after all checks before the first step; a mistake found by them leaves no
+                files.
         """
         self._set_training()
         # Closing the loader ends its workers, however the run ends.
         with (
             contextlib.closing(self._keeper),
-            contextlib.closing(self._loader(self.total_steps or _FAR)) as loader,
+            contextlib.closing(self._loader(self.total_steps or _NO_LAST_STEP)) as loader,
         ):
             batches = iter(self.device.copy_ahead(loader))
             first = next(batches, None)
@@ -155,7 +157,7 @@ class Trainer(StepLoop):
             else:
                 begin()
                 if self.ranks.is_first:
-                    # If killed from here on, a resumed run must not pass for the finished one.
+                    # If this process is killed, the earlier results must not count as its own.
                     self.run.results.unlink(missing_ok=True)
                     self.run.cut_metrics(self.state.step)
                 with self._observers.recording(self.state.step):
@@ -174,8 +176,8 @@ class Trainer(StepLoop):
             self.console.line(line)
         size = checkpoint_bytes(self.state, self.plan)
         check_memory(self.state, self.device, size)
-        most_new = self._cadence.most_checkpoints(self.state.step)
-        check_disk(self.run.path, size * self._keeper.most_new(most_new))
+        max_new = self._cadence.max_checkpoints(self.state.step)
+        check_disk(self.run.path, size * self._keeper.max_new(max_new))
         compiles = self.plan.training.compile
         with names_in_messages(self.device.fallback_message) as fallbacks:
             rehearsal = rehearse(self._stepper, batch, self.device, self.ranks, compiles=compiles)
@@ -186,7 +188,7 @@ class Trainer(StepLoop):
             steps_per_epoch=self.steps_per_epoch,
             done_steps=self.state.step,
             total_steps=self.total_steps,
-            checkpoints=f"{size_text(size)} each, at most {self._keeper.most_kept} kept",
+            checkpoints=f"{size_text(size)} each, at most {self._keeper.max_kept} kept",
             fallback_note=fallback_note(fallbacks, self.device),
         ):
             self.console.line(line)
@@ -225,20 +227,20 @@ class Trainer(StepLoop):
             return Outcome(state="interrupted", step=step, exit_code=exit_code, metrics=metrics)
         if self._stopped_early:
             self.console.line(
-                f"stopped early after step {step}: {self._stopped_early} (to go on: raise "
+                f"stopped early after step {step}: {self._stopped_early} (to continue: raise "
                 "early_stopping.patience, or set it to 0)"
             )
         return replace(ended(self.state, metrics), stopped_early=self._stopped_early)
 
     @property
     def _stopped_early(self) -> str:
-        """Why the run ends before its duration; empty while it continues."""
+        """Why the run ends before its duration is reached; empty if it continues."""
         return self.state.early.reason if self.state.early is not None else ""
 
     def _catch_up(self) -> None:
-        """Run the evaluation that an interrupted run had yet to finish."""
+        """Run the evaluation that an interrupted run did not finish."""
         step = self.state.step
-        is_missing = step not in self._keeper.scores and self._cadence.scores_at(step)
+        is_missing = step not in self._keeper.scores and self._cadence.is_evaluation_due(step)
         if is_missing and self.task.eval_data is not None:
             self._evaluate()
             self._save()
@@ -281,7 +283,7 @@ class Trainer(StepLoop):
         return 0
 
     def _between_steps(self, bar: Bar, *, warmed_up: bool) -> int | None:
-        """Do everything due after a step; returns the exit code if the run stops here."""
+        """Do everything that is due after a step; returns the exit code if the run stops."""
         self.state.elapsed_s = self._elapsed_before + time.monotonic() - self._started
         bar.show(self.state.step)
         self._keeper.check()
@@ -296,7 +298,7 @@ class Trainer(StepLoop):
         if due.log:
             self._log(close=due.closes_window, warmed_up=warmed_up)
         if due.evaluate or due.checkpoint:
-            self.device.synchronize()  # outstanding work is training and not part of the pause
+            self.device.synchronize()  # outstanding work counts as training, not as a pause
         with self.clock.paused():
             if due.checkpoint:
                 self._save()  # before evaluating, which may fail on an unreadable sample
@@ -310,7 +312,7 @@ class Trainer(StepLoop):
         return 0 if due.ends else None
 
     def _log(self, *, close: bool, warmed_up: bool) -> None:
-        """Read the sums of the window from the device and write a line."""
+        """Read the sums of the window from the device and write a log line."""
         window = self.state.read_window(close=close)
         self._guard.raise_if_blocked(self._reason)
         if window is None:
@@ -341,10 +343,10 @@ class Trainer(StepLoop):
             )
         self._report_unreadable()
         self._scores = scores
-        keep_illustrations(self.run, self.state.step, scores.illustrations, self.console)
+        save_illustrations(self.run, self.state.step, scores.illustrations, self.console)
         is_improved = self._keeper.add_scores(self.state.step, scores.metrics)
         if self.state.early is not None:
-            self.state.early.note(self.state.step, scores.metrics)
+            self.state.early.count(self.state.step, scores.metrics)
         self._observers.record(
             EvaluationRecord(
                 step=self.state.step,
@@ -357,7 +359,7 @@ class Trainer(StepLoop):
         return is_improved
 
     def _finish(self) -> None:
-        """Make the last checkpoint and the last evaluation, unless already done."""
+        """Write the last checkpoint and run the last evaluation, unless already done."""
         self._save()
         if self.task.eval_data is not None and self.state.step not in self._keeper.scores:
             self._evaluate()

@@ -1,4 +1,4 @@
-"""Transfer learning: start from existing weights, optionally excluding some."""
+"""Transfer learning: starting from existing weights, optionally without some of them."""
 
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -28,18 +28,18 @@ from jumar.weights.checkpoint_paths import is_checkpoint
 from jumar.weights.torch_files import check_no_torch_file
 
 _HUGGING_FACE = "config.json"
-"""Lies beside the weights in Hugging Face's folders, but not in ours."""
+"""A file next to the weights in Hugging Face's folders, but not in ours."""
 
 
 Fitting = Callable[[Mapping[str, Sequence[int]], Mapping[str, Any]], Sequence[str]]
-"""The assignments that make the network match weights of these shapes, given the configuration
-beside them; see `Recipe.settings_of_weights`.
+"""Returns the assignments that make the network match weights of the given shapes and
+configuration; see `Recipe.settings_of_weights`.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Transferred:
-    """What happened to each weight of the file and of the model.
+    """The fate of each weight of the file and of the model.
 
     Attributes:
         fitting: The assignments that would make the model match the weights.
@@ -83,8 +83,8 @@ def transfer_weights(
 
     Args:
         model: The network.
-        settings: Where the weights are, and which are left out.
-        fitting: Finds the settings of the network that they come from, for the report.
+        settings: The path of the weights, and the weights to leave out.
+        fitting: Finds the settings of the weights' original network, for the report.
 
     Raises:
         UserError: The file does not exist, is damaged or has no matching weight, or a pattern
@@ -92,8 +92,8 @@ def transfer_weights(
     """
     source, path = weights_path(settings)
     tensors = {_renamed(name): tensor for name, tensor in load_weights(path).items()}
-    begin = _common_beginning(model.state_dict(), tensors)
-    tensors = {begin + name: tensor for name, tensor in tensors.items()}
+    prefix = _missing_prefix(model.state_dict(), tensors)
+    tensors = {prefix + name: tensor for name, tensor in tensors.items()}
     unused = [
         pattern
         for pattern in settings.restore_exclude
@@ -125,22 +125,22 @@ def _advice(assignments: Sequence[str]) -> str:
 
 
 def _configuration(weights: Path) -> Mapping[str, Any]:
-    """The content of a Hugging Face folder's `config.json`; empty for weights of any other name."""
+    """The content of a Hugging Face folder's `config.json`; empty for weights from elsewhere."""
     path = weights.with_name(_HUGGING_FACE)
     return read_json(path) if weights.name == MODEL and is_file(path) else {}
 
 
-def _common_beginning(own_names: Collection[str], names: Collection[str]) -> str:
-    """The missing prefix of all names in a file; empty unless it is certain."""
+def _missing_prefix(own_names: Collection[str], names: Collection[str]) -> str:
+    """The prefix that all names in a file lack; empty if there is none or it is ambiguous."""
     if any(name in own_names for name in names):
         return ""
-    begins = {
+    prefixes = {
         own_name.removesuffix(name)
         for name in names
         for own_name in own_names
         if own_name.endswith(f".{name}")
     }
-    return begins.pop() if len(begins) == 1 else ""
+    return prefixes.pop() if len(prefixes) == 1 else ""
 
 
 def load_matching(
@@ -187,7 +187,7 @@ def weights_path(settings: TransferSettings) -> tuple[str, Path]:
     is_ours = any(is_file(path / name) for name in (MODEL, RECORD))
     if not (is_ours or RunDirectory(path).exists) and (is_checkpoint(path) or path.suffix == ".pb"):
         raise UserError(
-            f"'{path}' holds TensorFlow weights",
+            f"'{path}' contains TensorFlow weights",
             where="transfer.start_from",
             todo=f"Import them first: jumar weights import RECIPE {shlex.quote(str(path))} "
             "--to NAME.safetensors",
@@ -213,7 +213,7 @@ def weights_path(settings: TransferSettings) -> tuple[str, Path]:
 def _renamed(name: str) -> str:
     """A weight's name in our networks.
 
-    Hugging Face's oldest BERT files use TensorFlow's names for norms, and names in its NEZHA files
+    Hugging Face's oldest BERT files have TensorFlow's names of norms, and names in its NEZHA files
     begin with `nezha`.
     """
     if name.startswith("nezha."):

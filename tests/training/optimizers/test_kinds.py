@@ -266,7 +266,7 @@ def test_nesterovs_form_needs_momentum() -> None:
     with pytest.raises(UserError) as refused:
         Momentum(nesterov=True, momentum=0.0).check()
     assert str(refused.value) == (
-        "optimizer.momentum: Nesterov's form needs a momentum above 0\n"
+        "optimizer.momentum: Nesterov's form requires a momentum above 0\n"
         "  For instance: optimizer.momentum=0.9, or optimizer.nesterov=false"
     )
     with pytest.raises(UserError, match="not a pattern"):

@@ -76,9 +76,9 @@ def test_network_of_unknown_order_is_refused_with_a_remedy() -> None:
         factors(Plain(), 0.9)
     assert str(refused.value) == (
         "optimizer.layer_decay: the order of the layers of Plain is not known\n"
-        "  Give rates by layer instead: --set optimizer.layer_rates=PATTERN=FACTOR,... In a "
-        "network of "
-        "your own define layer_order(), the prefixes of its layers from the input to the output."
+        "  Set rates by layer instead: --set optimizer.layer_rates=PATTERN=FACTOR,... In "
+        "your own network, define layer_order(), which returns the prefixes of its layers from the "
+        "input to the output."
     )
 
 

@@ -125,7 +125,7 @@ def names_of(own: Sequence[nn.Parameter]) -> dict[nn.Parameter, str]:
 
 def restore(optimizer: Optimizer, named: Mapping[nn.Parameter, str], state: SavedState) -> None:
     groups = state.values["objectives"]["all"]["groups"]
-    restore_optimizer(optimizer, named, "all", state.by_position(), groups)
+    restore_optimizer(optimizer, named, "all", state.by_owner(), groups)
 
 
 @pytest.mark.parametrize("settings", WAYS)
@@ -228,7 +228,7 @@ def test_another_number_of_groups_is_refused(tmp_path: Path) -> None:
     for other in (groups[:1], [*groups, groups[0]]):
         with pytest.raises(ValueError, match=r"zip\(\)"):
             restore_optimizer(
-                create(Momentum(), own), names_of(own), "all", state.by_position(), other
+                create(Momentum(), own), names_of(own), "all", state.by_owner(), other
             )
 
 
@@ -240,7 +240,7 @@ def test_state_that_cannot_be_saved_is_reported_with_the_supported_types() -> No
     with pytest.raises(UserError) as refused:
         named_state(optimizer.state_dict(), names, "all")
     assert str(refused.value) == (
-        "the optimizer keeps a set as 'odd' of 'all/group 1', which a checkpoint cannot hold\n"
+        "the optimizer keeps a set as 'odd' of 'all/group 1', which a checkpoint cannot contain\n"
         "  A custom optimizer may keep tensors, numbers, strings and lists of them."
     )
     del optimizer.param_groups[1]["odd"], optimizer.param_groups[1]["odder"]

@@ -37,7 +37,7 @@ def opened() -> tuple[dist.TCPStore, Callable[[int], Place]]:
     port = store.port
 
     def place(node: int) -> Place:
-        return Place(node=node, nodes=2, speaks=True, host="127.0.0.1", port=port)
+        return Place(node=node, nodes=2, is_local_leader=True, host="127.0.0.1", port=port)
 
     return store, place
 
@@ -61,7 +61,7 @@ def test_silent_machine_ends_the_others_and_is_named(
     assert ended(codes)
     assert codes == [2]
     message = capfd.readouterr().err
-    assert "node 1 (that-host) has given no sign of life" in message
+    assert "node 1 (that-host) has sent no heartbeat" in message
     assert "Go on with: this" in message
 
 
@@ -87,12 +87,12 @@ def test_lost_store_ends_every_rank(capfd: pytest.CaptureFixture[str]) -> None:
         watch.start()
     del store
     assert ended(codes)
-    assert "where the ranks meet, does not answer" in capfd.readouterr().err
+    assert "does not respond" in capfd.readouterr().err
 
 
 def test_position_is_read_from_torchruns_variables() -> None:
     place = announced_place(VARIABLES)
-    assert place == Place(node=1, nodes=4, speaks=True, host="10.0.0.1", port=29500)
+    assert place == Place(node=1, nodes=4, is_local_leader=True, host="10.0.0.1", port=29500)
     assert announced_place({**VARIABLES, "MASTER_PORT": "none"}) is None
     assert announced_place({}) is None
 
@@ -125,18 +125,21 @@ def test_machines_silent_beyond_the_limit_are_named() -> None:
     assert (silence.BEAT_S, silence.SILENCE_S) == (2.0, 15.0)
     watch._answered, watch._seen, watch._names = 100.0, [100.0, 99.0], ["here", "that-host"]
     assert watch._silent(114.0) == ""
-    assert watch._silent(114.1) == "node 1 (that-host) has given no sign of life for 15 s"
+    assert watch._silent(114.1) == "node 1 (that-host) has sent no heartbeat for 15 s"
     watch._names[1] = ""
-    assert watch._silent(115.0) == "node 1 has given no sign of life for 15 s"
+    assert watch._silent(115.0) == "node 1 has sent no heartbeat for 15 s"
     watch._seen = [99.5, 99.0]
     assert watch._silent(114.6).startswith("node 0 (here)")
     port = place(0).port
-    assert watch._silent(115.1) == f"127.0.0.1:{port}, where the ranks meet, does not answer"
+    assert (
+        watch._silent(115.1)
+        == f"the store through which the ranks meet, 127.0.0.1:{port}, does not respond"
+    )
 
 
 def test_heartbeats_record_the_first_and_the_last_sign() -> None:
     store, place = opened()
-    quiet = SilenceWatch(replace(place(1), speaks=False), str, end=pytest.fail)
+    quiet = SilenceWatch(replace(place(1), is_local_leader=False), str, end=pytest.fail)
     assert not store.check(["jumar/alive/1"])
     quiet.stop()
     assert not store.check(["jumar/alive/1"])
@@ -148,7 +151,7 @@ def test_heartbeats_record_the_first_and_the_last_sign() -> None:
     assert not replace(place(0), port=1).answers
     quiet_one = announced_place({**VARIABLES, "LOCAL_RANK": "3"})
     assert quiet_one is not None
-    assert not quiet_one.speaks
+    assert not quiet_one.is_local_leader
 
 
 def test_ranks_on_one_machine_watch_nobody_and_spares_do_not_count(
@@ -174,7 +177,7 @@ def test_error_says_whether_the_ranks_can_still_rendezvous(monkeypatch: pytest.M
     ranks = Replicated(rank=1, world=4, local_world=1)
     for port, words in (
         (place(0).port, "another rank is lost (broken pipe)"),
-        (1, "127.0.0.1:1, where the ranks meet, does not answer"),
+        (1, "the store through which the ranks meet, 127.0.0.1:1, does not respond"),
     ):
         monkeypatch.setenv("MASTER_PORT", str(port))
         assert ranks.loss_in(error) == words

@@ -11,7 +11,7 @@ import torch.distributed as dist
 from jumar.ground.errors import UserError
 from jumar.training.parallel import silence, spare
 from jumar.training.parallel.silence import Place
-from jumar.training.parallel.spare import sharing, spares_line, tell_spares, wait_as_spare
+from jumar.training.parallel.spare import release_spares, sharing, spares_line, wait_as_spare
 
 
 @pytest.mark.parametrize(
@@ -56,37 +56,40 @@ def test_spares_exit_when_the_run_is_finished_and_fail_without_a_store(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     server = dist.TCPStore("127.0.0.1", 0, None, is_master=True, wait_for_workers=False)
-    place = Place(node=1, nodes=2, speaks=True, host="127.0.0.1", port=server.port)
-    timer = Timer(0.1, tell_spares, [place])
+    place = Place(node=1, nodes=2, is_local_leader=True, host="127.0.0.1", port=server.port)
+    timer = Timer(0.1, release_spares, [place])
     timer.start()
     wait_as_spare(place)
     timer.join()
     wait_as_spare(place)
     monkeypatch.setattr(silence, "SILENCE_S", 0.3)
     monkeypatch.setattr(spare, "_OPENING", timedelta(seconds=0.3))
-    nowhere = Place(node=1, nodes=2, speaks=True, host="127.0.0.1", port=1)
-    tell_spares(nowhere)
+    nowhere = Place(node=1, nodes=2, is_local_leader=True, host="127.0.0.1", port=1)
+    release_spares(nowhere)
     with pytest.raises(UserError) as refused:
         wait_as_spare(nowhere)
-    assert str(refused.value) == "127.0.0.1:1, where the ranks meet, does not answer"
+    assert (
+        str(refused.value)
+        == "the store through which the ranks meet, 127.0.0.1:1, does not respond"
+    )
 
 
 def _store() -> tuple[dist.TCPStore, Place]:
     server = dist.TCPStore("127.0.0.1", 0, None, is_master=True, wait_for_workers=False)
-    return server, Place(node=0, nodes=1, speaks=True, host="127.0.0.1", port=server.port)
+    return server, Place(node=0, nodes=1, is_local_leader=True, host="127.0.0.1", port=server.port)
 
 
 def test_host_of_the_store_leaves_after_the_spares_have_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Spares that look at the store every 10 ms would soon find it closed.
-    monkeypatch.setattr(spare, "_LOOK", timedelta(milliseconds=10))
+    monkeypatch.setattr(spare, "_POLL_INTERVAL", timedelta(milliseconds=10))
     with ThreadPoolExecutor(2) as spares:
         for _ in range(20):
             server, place = _store()
             waiting = [spares.submit(wait_as_spare, place) for _ in range(2)]
             time.sleep(0.05)
-            tell_spares(place, hosted_for=2)
+            release_spares(place, hosted_for=2)
             del server
             assert [one.result(timeout=30) for one in waiting] == [None, None]
 
@@ -97,7 +100,7 @@ def test_host_of_the_store_does_not_wait_for_a_lost_spare_forever(
     monkeypatch.setattr(spare, "_LEAVING_S", 0.3)
     server, place = _store()
     began = time.monotonic()
-    tell_spares(place, hosted_for=1)
+    release_spares(place, hosted_for=1)
     assert 0.25 < time.monotonic() - began < 20
     assert server.check(["jumar/finished"])
 
@@ -110,6 +113,6 @@ def test_spare_waits_for_a_store_that_opens_late(monkeypatch: pytest.MonkeyPatch
         waiting = spares.submit(wait_as_spare, place)
         time.sleep(4)
         late = dist.TCPStore(place.host, place.port, None, is_master=True, wait_for_workers=False)
-        tell_spares(place, hosted_for=1)
+        release_spares(place, hosted_for=1)
         assert waiting.result(timeout=60) is None
     del late

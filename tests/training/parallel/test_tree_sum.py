@@ -78,5 +78,5 @@ def test_sums_are_no_part_of_a_graph() -> None:
 
 
 def test_sum_with_a_part_missing_is_an_error() -> None:
-    with pytest.raises(ValueError, match="of 4 parts only"):
+    with pytest.raises(ValueError, match="of 4 parts were added"):
         added(parts(4)[:3], 0, 4).whole()

@@ -350,11 +350,13 @@ def test_capture_has_from_1_to_200_steps_after_0_or_more_of_warm_up() -> None:
             CaptureSettings(steps=steps).check()
         assert str(refused.value) == (
             f"--steps: {steps} steps cannot be recorded\n"
-            "  Allowed: 1 to 200; a recorded step takes megabytes."
+            "  Allowed: 1 to 200, because each recorded step needs megabytes."
         )
     with pytest.raises(UserError) as refused:
         CaptureSettings(warm_up=-1).check()
-    assert str(refused.value) == "--warm-up: -1 steps of warm-up\n  0 or more"
+    assert str(refused.value) == (
+        "--warm-up: -1 steps of warm-up are not possible\n  Allowed: 0 or more."
+    )
 
 
 class Tape:

@@ -55,7 +55,8 @@ def test_message_says_what_was_recorded_and_its_cost() -> None:
     assert line(step_ms=50.0, plain=100.0) == head.format(2, "s", "50.0") + plain
     assert line(missing_shapes=MissingShapes(steps=(2, 4), data_ops=1)) == (
         head.format(2, "s", "12.3") + "\nno shapes or dtypes in step 2, 4: its ops or inputs "
-        "differ from those of the steps recorded with shapes; --steps 1 records a step with its own"
+        "differ from those of the steps recorded with shapes; --steps 1 records one step with its "
+        "shapes"
         "\nno shapes or dtypes for 1 op that prepared data, which may differ from batch to batch"
     )
     assert line(missing_shapes=MissingShapes(data_ops=3)).endswith(

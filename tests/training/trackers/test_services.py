@@ -100,7 +100,7 @@ def test_resumed_run_continues_the_same_tracked_run_without_resending(run: RunDi
 def test_failing_service_loses_its_records_but_not_the_training(run: RunDirectory) -> None:
     service = Diary(fails_at=3)
     message = track(run, service, range(1, 6))
-    assert message.count("diary failed, and receives nothing more from this run") == 1
+    assert message.count("diary failed and gets no further records") == 1
     assert "TimeoutError: gone" in message
     assert [step for step, _ in service.sent] == [1, 2]
     again = Diary()
@@ -402,7 +402,7 @@ def test_unknown_or_missing_service_is_refused_with_a_remedy(
     with pytest.raises(UserError) as refused:
         chosen(["mlflow", "wand"], run)
     assert str(refused.value) == (
-        "--track: no tracker 'wand'\n  Available: mlflow, swanlab, wandb."
+        "--track: there is no tracker 'wand'\n  Available: mlflow, swanlab, wandb."
     )
     for kind in SERVICES.values():
         monkeypatch.delenv(kind.variable, raising=False)

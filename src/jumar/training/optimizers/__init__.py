@@ -1,4 +1,4 @@
-"""Optimizers: each kind is a settings class that builds one."""
+"""Optimizers: each kind is a settings class that builds its optimizer."""
 
 from jumar.training.optimizers.kinds import (
     Adagrad,

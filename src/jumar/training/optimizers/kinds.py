@@ -1,6 +1,7 @@
-"""The kinds of optimizer, using torch's fused kernels where the device has them.
+"""The kinds of optimizer, which use torch's fused kernels if the device has them.
 
-Optimizers that torch computes as TensorFlow does are torch's own; the rest are in `tensorflow.py`.
+Torch's own optimizers are used where they compute the same as TensorFlow's; the others are in
+`tensorflow.py`.
 """
 
 from collections.abc import Mapping
@@ -41,10 +42,10 @@ class WithFusedKernel(OptimizerSettings):
         """Whether the update on a device uses the kernel.
 
         Raises:
-            UserError: It is requested, but the device lacks it.
+            UserError: The kernel is requested, but the device lacks it.
         """
-        # Ask the dispatcher, because torch's own list of devices with fused kernels includes
-        # every registered backend, whether or not it has the kernel.
+        # Ask the dispatcher, because torch's list of devices with fused kernels includes every
+        # registered backend, whether or not it has the kernel.
         exists = device_kind(device_type).has_kernel(self.kernel)
         if self.fused == "true" and not exists:
             raise UserError(
@@ -82,7 +83,7 @@ class Momentum(WithFusedKernel, kind="momentum"):
         super().check()
         if self.nesterov and self.momentum == 0.0:
             raise UserError(
-                "Nesterov's form needs a momentum above 0",
+                "Nesterov's form requires a momentum above 0",
                 where="optimizer.momentum",
                 todo="For instance: optimizer.momentum=0.9, or optimizer.nesterov=false",
             )
@@ -98,8 +99,8 @@ class Momentum(WithFusedKernel, kind="momentum"):
             fused=fused,
             foreach=not fused,
         )
-        # Torch allocates the buffers in the first step for the kernel to fill. A kernel that skips
-        # that step because of an overflow would leave them uninitialised.
+        # Torch would allocate the buffers in the first step for the kernel to fill. If the kernel
+        # skipped that step because of an overflow, they would stay uninitialised.
         for parameter in trained.order if self.momentum else ():
             optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(
                 parameter, memory_format=torch.preserve_format
@@ -169,7 +170,7 @@ class AdamW(Adam, kind="adamw"):
             eps=self.epsilon,
             fused=fused,
             foreach=not fused,
-            # Keeps the update count on the device, where an update can be undone.
+            # Keeps the count of updates on the device, where an update can be undone.
             capturable=not fused and not device_kind(trained.device_type).reads_at_once,
         )
 

@@ -1,4 +1,4 @@
-"""Learning rates that differ by layer: factors on the rate of the schedule, by parameter."""
+"""Learning rates that differ by layer: factors on the schedule's rate for each parameter."""
 
 from collections.abc import Sequence
 from itertools import takewhile
@@ -18,7 +18,7 @@ class OrderedLayers(Protocol):
     """A network that names its layers from the input to the output."""
 
     def layer_order(self) -> Sequence[str]:
-        """Prefixes of parameter names; parameters with none of them belong to the output."""
+        """Prefixes of parameter names; parameters without such a prefix belong to the output."""
         ...
 
 
@@ -27,14 +27,14 @@ def rate_factors(
 ) -> dict[str, float]:
     """The factor on the learning rate of each parameter.
 
-    The layer decay gives the output 1 and each layer below it `layer_decay` times the factor of
-    the one above (as ELECTRA and BEiT do); `layer_rates` multiplies that; if several patterns match
-    a parameter, the last one counts.
+    With layer decay, the output has a factor of 1 and each layer below it `layer_decay` times the
+    factor of the layer above, as in ELECTRA and BEiT. `layer_rates` multiplies these factors; if
+    several patterns match a parameter, the last one counts.
 
     Args:
         model: The network.
-        names: The parameters of one optimizer, by their names in the network.
-        settings: The optimizer's.
+        names: The names in the network of one optimizer's parameters.
+        settings: The settings of the optimizer.
 
     Raises:
         UserError: A pattern matches nothing, or the network does not define the order of its
@@ -53,7 +53,7 @@ def rate_factors(
 
 
 def factor_lines(factors: dict[str, float]) -> list[str]:
-    """A line with the factors that are not 1, the smallest first; none without any."""
+    """A line with the factors in ascending order; no line if all are 1."""
     by_factor: dict[float, list[str]] = {}
     for name, factor in factors.items():
         by_factor.setdefault(factor, []).append(name)
@@ -70,9 +70,9 @@ def _decayed(model: nn.Module, names: Sequence[str], decay: float) -> dict[str, 
         raise UserError(
             f"the order of the layers of {type(model).__name__} is not known",
             where=_DECAY,
-            todo="Give rates by layer instead: --set optimizer.layer_rates=PATTERN=FACTOR,... In a "
-            "network of your own define layer_order(), the prefixes of its layers from the input "
-            "to the output.",
+            todo="Set rates by layer instead: --set optimizer.layer_rates=PATTERN=FACTOR,... In "
+            "your own network, define layer_order(), which returns the prefixes of its layers from "
+            "the input to the output.",
         )
     # Layers without parameters (a pooling) do not count as steps of the decay.
     order = [layer for layer in order if any(matches(name, layer) for name in names)]
@@ -82,7 +82,7 @@ def _decayed(model: nn.Module, names: Sequence[str], decay: float) -> dict[str, 
 
 
 def _layer_order(model: nn.Module) -> list[str]:
-    """The layers' prefixes, those of the encoder where heads sit on one; none if unknown."""
+    """The prefixes of the layers, or those of the encoder below the heads; empty if unknown."""
     if isinstance(model, OrderedLayers):
         return list(model.layer_order())
     if isinstance(model, nn.Sequential):
@@ -98,7 +98,7 @@ def _depth(name: str, order: Sequence[str]) -> int:
 
 
 def _shared(names: Sequence[str]) -> str:
-    """A name for several parameters: their common prefix, or the first one and how many more."""
+    """A name for several parameters: their common prefix, or the first name and a count."""
     parts = [name.split(".") for name in names]
     columns = zip(*parts, strict=False)
     common = [column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns)]

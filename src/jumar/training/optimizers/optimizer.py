@@ -1,6 +1,6 @@
-"""What every kind of optimizer has in common, and creating an optimizer from its settings.
+"""The settings shared by all kinds of optimizer, and creating an optimizer from them.
 
-Parameters come in two groups, decayed first, and further ones with learning rates of their own.
+There are two parameter groups, first the decayed one, and further groups with other learning rates.
 """
 
 import math
@@ -22,9 +22,9 @@ class Trained:
     """The parameters an optimizer updates.
 
     Attributes:
-        groups: The decayed, the undecayed, and further ones, each with `params`, `weight_decay`
+        groups: The decayed, the undecayed and further groups, each with `params`, `weight_decay`
             and `decoupled_weight_decay`.
-        order: All of them in creation order.
+        order: All parameters in creation order.
         device_type: The device they are on, for instance `cpu`, `cuda` or `npu`.
     """
 
@@ -35,12 +35,12 @@ class Trained:
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerSettings(Component, ABC):
-    """Which optimizer updates an objective's parameters, and its constants.
+    """The optimizer that updates an objective's parameters, and its constants.
 
     To add your own, write a subclass with `kind="name"` that defines `build`.
 
     Attributes:
-        slots: What is kept for each parameter: maps its name in the optimizer's state to the
+        slots: The tensors kept for each parameter: maps the name in the optimizer's state to the
             suffix that TensorFlow's optimizer appends to the variable's name.
         decoupled: Whether weight decay is added to the step instead of the gradient.
     """
@@ -71,7 +71,7 @@ class OptimizerSettings(Component, ABC):
         """Check that every item of `layer_rates` is a pattern and a factor.
 
         Raises:
-            UserError: One is not.
+            UserError: An item is not.
         """
         for text in self.layer_rates:
             rate_of(text)
@@ -81,7 +81,7 @@ class OptimizerSettings(Component, ABC):
         """Build the optimizer for these parameters.
 
         Raises:
-            UserError: The device lacks something the settings ask for.
+            UserError: The device lacks something that the settings request.
         """
 
 
@@ -98,7 +98,7 @@ def rate_of(text: str) -> tuple[str, float]:
     """The pattern and the factor of an item of `layer_rates`.
 
     Raises:
-        UserError: It is not of the form PATTERN=FACTOR.
+        UserError: The item is not of the form PATTERN=FACTOR.
     """
     pattern, _, number = text.partition("=")
     try:
@@ -126,18 +126,18 @@ def create_optimizer(
     """Create an optimizer from its settings, with parameter groups: decayed, undecayed, further.
 
     Parameters must already be on their device and in their memory format. The optimizer's state
-    dict loads on any device, whichever kernels were used by the run that saved it.
+    dict can be loaded on any device, regardless of the kernels that the saving run used.
 
     Args:
         settings: Kind and constants.
         decayed: Parameters to which weight decay applies.
         undecayed: Parameters to which it does not.
         device_type: The device the parameters are on, for instance `cpu`, `cuda` or `npu`.
-        order: All parameters in creation order; if omitted, the decayed ones come first.
-        further: Groups of other parameters, with learning rates of their own.
+        order: All parameters in creation order; if omitted, the decayed ones are first.
+        further: Groups of other parameters, with other learning rates.
 
     Raises:
-        UserError: The device lacks something the settings ask for, such as a fused kernel.
+        UserError: The device lacks something that the settings request, such as a fused kernel.
     """
     groups: list[dict[str, Any]] = [
         {
@@ -163,22 +163,24 @@ def create_optimizer(
             device_type=device_type,
         )
     )
-    own_choices = [
+    kernel_choices = [
         {key: group.get(key) for key in ("fused", "foreach", "capturable")}
         for group in optimizer.param_groups
     ]
-    optimizer.register_load_state_dict_post_hook(lambda loaded: _settle(loaded, own_choices))
+    optimizer.register_load_state_dict_post_hook(
+        lambda loaded: _adapt_loaded_state(loaded, kernel_choices)
+    )
     return optimizer
 
 
-def _settle(optimizer: Optimizer, own_choices: Sequence[Mapping[str, Any]]) -> None:
+def _adapt_loaded_state(optimizer: Optimizer, kernel_choices: Sequence[Mapping[str, Any]]) -> None:
     """Adapt a loaded state to this process's parameters.
 
     Loading adopts the saved choice of kernel, which this device may lack, and the saved memory
-    format. Fused CPU kernels walk parameter and state in storage order without checking their
+    format. Fused CPU kernels process parameter and state in storage order without checking their
     strides, so state in a different format would silently be scrambled.
     """
-    for group, choice in zip(optimizer.param_groups, own_choices, strict=True):
+    for group, choice in zip(optimizer.param_groups, kernel_choices, strict=True):
         group.update({key: value for key, value in choice.items() if key in group})
         parameters: list[Tensor] = group["params"]
         for parameter in parameters:
@@ -195,7 +197,7 @@ def _settle(optimizer: Optimizer, own_choices: Sequence[Mapping[str, Any]]) -> N
                         f"shape {list(parameter.shape)}"
                     )
                 elif value.stride() != parameter.stride():
-                    fitting = torch.empty_like(parameter, dtype=value.dtype, requires_grad=False)
-                    state[name] = fitting.copy_(value)
+                    copy = torch.empty_like(parameter, dtype=value.dtype, requires_grad=False)
+                    state[name] = copy.copy_(value)
         if isinstance(group.get("updates"), Tensor) and parameters:
             group["updates"] = group["updates"].to(parameters[0].device)

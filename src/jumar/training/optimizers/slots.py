@@ -1,6 +1,7 @@
 """An optimizer's state keyed by parameter name, for checkpoints and for TensorFlow.
 
-torch's `state_dict` numbers the parameters, which is only stable for the same code and settings.
+torch's `state_dict` numbers the parameters; the numbers are stable only for the same code and
+settings.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from jumar.training.checkpoint_state import SavedState
 from jumar.weights.adam_powers import power_after, updates_made
 
 Slots = Mapping[str, Mapping[str, torch.Tensor]]
-"""By parameter name, what is kept for it: `exp_avg` and `exp_avg_sq`, ..."""
+"""The tensors kept for each parameter, by its name: `exp_avg` and `exp_avg_sq`, ..."""
 
 
 def names_by_group(optimizer: Optimizer, named: Mapping[nn.Parameter, str]) -> list[list[str]]:
@@ -30,15 +31,15 @@ def load_slots(
     powers: Mapping[str, Sequence[float]],
     step: int,
 ) -> None:
-    """Let an optimizer continue from the state of another one of its kind.
+    """Load the state of another optimizer of the same kind.
 
     Args:
-        optimizer: From `create_optimizer`.
-        named: The name of each of its parameters.
+        optimizer: An optimizer returned by `create_optimizer`.
+        named: The names of its parameters.
         slots: The other optimizer's slots.
         powers: By parameter, beta1 and beta2 to the power of one more than the number of updates;
-            if they are unknown or have underflowed, `step` is used as that number: the
-            correction is then 1.
+            if they are unknown or have underflowed, `step` is used as the number of updates, for
+            which the correction is practically 1.
         step: Finished steps.
 
     Raises:
@@ -69,7 +70,7 @@ def named_state(
 
     Args:
         state: The `state_dict`.
-        names: From `names_by_group`.
+        names: The result of `names_by_group`.
         objective: The objective whose parameters the optimizer updates.
 
     Returns:
@@ -77,7 +78,7 @@ def named_state(
         the non-tensor state of each parameter and of the group.
 
     Raises:
-        UserError: The optimizer keeps something that a checkpoint cannot hold.
+        UserError: The optimizer's state has something that a checkpoint cannot contain.
     """
     tensors: dict[str, torch.Tensor] = {}
 
@@ -90,7 +91,7 @@ def named_state(
         if bad:
             raise UserError(
                 f"the optimizer keeps a {type(plain[bad[0]]).__name__} as '{bad[0]}' of '{owner}', "
-                "which a checkpoint cannot hold",
+                "which a checkpoint cannot contain",
                 todo="A custom optimizer may keep tensors, numbers, strings and lists of them.",
             )
         return plain
@@ -100,7 +101,7 @@ def named_state(
         values = {key: value for key, value in group.items() if key != "params"}
         groups.append(
             {
-                "values": without_tensors(values, _group_place(objective, number)),
+                "values": without_tensors(values, _group_key(objective, number)),
                 "parameters": {
                     name: without_tensors(state["state"].get(index, {}), f"{objective}/{name}")
                     for index, name in zip(group["params"], group_names, strict=True)
@@ -117,14 +118,14 @@ def restore_optimizer(
     slots: Mapping[str, Mapping[str, torch.Tensor]],
     groups: Sequence[Mapping[str, Any]],
 ) -> None:
-    """Let an optimizer continue from what `named_state` returned.
+    """Load a state returned by `named_state`.
 
     Args:
-        optimizer: From `create_optimizer`.
-        named: The name of each of its parameters.
+        optimizer: An optimizer returned by `create_optimizer`.
+        named: The names of its parameters.
         objective: The objective whose parameters the optimizer updates.
-        slots: From `SavedState.by_position`.
-        groups: As returned by `named_state`.
+        slots: The result of `SavedState.by_owner`.
+        groups: The groups returned by `named_state`.
 
     Raises:
         ValueError: The state belongs to other parameters; the message names one of them.
@@ -151,14 +152,14 @@ def restore_optimizer(
             key: tuple(value) if isinstance(group.get(key), tuple) else value
             for key, value in saved_group["values"].items()
         }
-        tensors = _copies(slots, _group_place(objective, number))
+        tensors = _copies(slots, _group_key(objective, number))
         new_groups.append({**group, **values, **tensors, "params": group["params"]})
     optimizer.load_state_dict({"state": state, "param_groups": new_groups})
 
 
 def stored_slots(state: SavedState) -> dict[str, dict[str, torch.Tensor]]:
     """The slots of a saved state, keyed by parameter name."""
-    by_owner = state.by_position()
+    by_owner = state.by_owner()
     if "objectives" not in state.values:
         return by_owner
     return {
@@ -174,7 +175,7 @@ def stored_powers(state: SavedState) -> dict[str, Sequence[float]]:
     powers: dict[str, Sequence[float]] = dict(state.values.get("powers", {}))
     for objective, objective_state in state.values.get("objectives", {}).items():
         for number, group in enumerate(objective_state["groups"]):
-            updates = state.slots.get(f"{_group_place(objective, number)}/updates")
+            updates = state.slots.get(f"{_group_key(objective, number)}/updates")
             if updates is not None:
                 beta1, beta2 = group["values"]["betas"]
                 count = int(updates)
@@ -183,12 +184,12 @@ def stored_powers(state: SavedState) -> dict[str, Sequence[float]]:
     return powers
 
 
-def _group_place(objective: str, number: int) -> str:
+def _group_key(objective: str, number: int) -> str:
     return f"{objective}/group {number}"
 
 
 def _copies(slots: Mapping[str, Mapping[str, torch.Tensor]], owner: str) -> dict[str, torch.Tensor]:
-    """Copies in memory: tensors mapped from a file would keep it on disk while they live."""
+    """Copies in memory, because tensors mapped from a file would keep its disk space in use."""
     return {key: value.clone() for key, value in slots.get(owner, {}).items()}
 
 

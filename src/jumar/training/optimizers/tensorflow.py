@@ -1,9 +1,8 @@
 """Optimizers of TensorFlow and of the Ascend scripts that torch does not have.
 
-They differ from torch's namesakes in where epsilon is added, in what the averages start from and
-in the bias correction; a run that reproduces the originals' numbers needs the originals' rule. Each
-keeps its state in `state_dict()` as torch's do, updates whole lists of tensors at once, and uses
-torch's fused kernels where the device has them.
+They differ from torch's optimizers of the same name in where epsilon is added, in the initial
+averages and in the bias correction. Like torch's, they keep their state in `state_dict()`, update
+whole lists of tensors at once, and use torch's fused kernels if the device has them.
 """
 
 # Torch documents its list functions and fused kernels under these names but does not export them.
@@ -23,10 +22,10 @@ Groups = Iterable[Mapping[str, Any]]
 
 
 class TensorFlowOptimizer(Optimizer):
-    """The common part: state that exists from the start, and the walk over parameters.
+    """The base class, which creates the state and iterates over groups.
 
-    State is created here and not in the first step, because a kernel on the device may skip the
-    first step.
+    The state is created at once and not in the first step, because a kernel on the device may skip
+    the first step.
     """
 
     def __init__(
@@ -56,12 +55,12 @@ class TensorFlowOptimizer(Optimizer):
 
     @abstractmethod
     def update_group(self, group: dict[str, Any]) -> None:
-        """One step of one parameter group."""
+        """Update the parameters of one group."""
 
     def lists(self, group: dict[str, Any]) -> list[list[list[Tensor]]]:
-        """Parameters, gradients and then each slot, as lists in the same order.
+        """Lists of the group's parameters, their gradients and each slot, in the same order.
 
-        One such set for each dtype in the group, because list kernels take only one dtype.
+        There is a set of lists for each dtype in the group, because list kernels accept only one.
         """
         by_dtype: dict[torch.dtype, list[list[Tensor]]] = {}
         for parameter in group["params"]:
@@ -93,9 +92,10 @@ class TfAdam(TensorFlowOptimizer):
         lr: Learning rate.
         betas: Decay of the averages of the gradients and of their squares.
         epsilon: Added to the root of the average of squares.
-        corrected: Correct for the averages' start at zero.
-        decoupled: Decay as BERT does; only without correction, which would scale the decay too.
-        fused: Use torch's fused kernel, which the device must have.
+        corrected: Whether to correct for the averages' start at zero.
+        decoupled: Whether to decay as BERT does; not with the correction, which would scale the
+            decay too.
+        fused: Whether to use torch's fused kernel, which the device must have.
     """
 
     def __init__(
@@ -112,8 +112,8 @@ class TfAdam(TensorFlowOptimizer):
         if corrected and decoupled:
             raise ValueError("decoupled decay with bias correction is torch.optim.AdamW")
         if corrected:
-            # tf.train computes 1 - beta from a float32 beta, BERT from Python's: for 0.999 that
-            # is 0.00099999 versus 0.001, and the averages of squares differ accordingly.
+            # tf.train computes 1 - beta from a float32 beta, and BERT from Python's float: for
+            # 0.999 this is 0.00099999 or 0.001, and the averages of squares differ accordingly.
             betas = (_float32(betas[0]), _float32(betas[1]))
         defaults = {
             "lr": lr,
@@ -127,10 +127,10 @@ class TfAdam(TensorFlowOptimizer):
         self._step_supports_amp_scaling = fused
         self._infinity: dict[torch.device, Tensor] = {}
         for group in self.param_groups:
-            group["updates"] = _no_updates(group) if corrected else None
+            group["updates"] = _update_counter(group) if corrected else None
 
     def update_group(self, group: dict[str, Any]) -> None:
-        """One step of one parameter group."""
+        """See `TensorFlowOptimizer.update_group`."""
         lists = self.lists(group)
         if not lists:
             return
@@ -187,18 +187,18 @@ class TfLamb(TensorFlowOptimizer):
     """LAMB (You et al., arXiv 1904.00962) as the Ascend BERT scripts compute it.
 
     Per tensor: `r = m' / (sqrt(v') + epsilon) + weight_decay * p` and `p -= lr * |p| / |r| * r`,
-    where the ratio is 1 if one of the norms is 0, and m', v' are the corrected averages.
+    where the ratio is 1 if one of the norms is 0, and m' and v' are the corrected averages.
 
-    The scripts' correction counts variables while the graph is built instead of counting steps, so
-    the k-th variable is corrected with exponent k at every step; `exponents` reproduces that.
+    The scripts' correction counts variables while the graph is built, instead of counting steps, so
+    the k-th variable is corrected with exponent k at every step; `exponents` reproduces this.
 
     Args:
         groups: Parameter groups with `params` and `weight_decay`.
         lr: Learning rate.
         betas: Decay of the averages of the gradients and of their squares.
         epsilon: Added to the root of the average of squares.
-        corrected: Correct with the number of updates.
-        exponents: By parameter, the constant exponent of its correction; empty for none.
+        corrected: Whether to correct with the number of updates.
+        exponents: The constant exponent of each parameter's correction; empty for no correction.
     """
 
     def __init__(
@@ -220,12 +220,12 @@ class TfLamb(TensorFlowOptimizer):
         }
         super().__init__(groups, defaults, {"exp_avg": 0.0, "exp_avg_sq": 0.0})
         for group in self.param_groups:
-            group["updates"] = _no_updates(group) if corrected else None
+            group["updates"] = _update_counter(group) if corrected else None
             for parameter in group["params"]:
                 self.state[parameter]["exponent"] = exponents.get(parameter)
 
     def update_group(self, group: dict[str, Any]) -> None:
-        """One step of one parameter group."""
+        """See `TensorFlowOptimizer.update_group`."""
         updates: Tensor | None = group["updates"]
         if updates is not None:
             updates.add_(1.0)
@@ -250,7 +250,7 @@ class TfLamb(TensorFlowOptimizer):
         averages: list[Tensor],
         squares: list[Tensor],
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """The averages and the averages of squares, both corrected, as separate tensors."""
+        """The averages and the averages of squares, both corrected, as new tensors."""
         updates: Tensor | None = group["updates"]
         if updates is not None:
             correction1, correction2 = _corrections(updates, group["betas"])
@@ -295,7 +295,7 @@ class TfRmsProp(TensorFlowOptimizer):
         super().__init__(groups, defaults, {"square_avg": 1.0, "momentum_buffer": 0.0})
 
     def update_group(self, group: dict[str, Any]) -> None:
-        """One step of one parameter group."""
+        """See `TensorFlowOptimizer.update_group`."""
         decay = group["alpha"]
         for params, grads, squares, steps in self.lists(group):
             grads = _with_decay(group, params, grads)
@@ -312,7 +312,7 @@ def _float32(value: float) -> float:
     return torch.tensor(value, dtype=torch.float32).item()
 
 
-def _no_updates(group: Mapping[str, Any]) -> Tensor:
+def _update_counter(group: Mapping[str, Any]) -> Tensor:
     parameters: Sequence[Tensor] = group["params"]
     return torch.zeros((), device=parameters[0].device if parameters else None)
 
@@ -320,8 +320,8 @@ def _no_updates(group: Mapping[str, Any]) -> Tensor:
 def _corrections(updates: Tensor, betas: tuple[float, float]) -> tuple[Tensor, Tensor]:
     """1 - beta^t for both betas.
 
-    Computed as `-expm1(t * log(beta))`, because the plain form has an error of 1e-5 in float32 in
-    the first steps, where beta^t is close to 1.
+    It is computed as `-expm1(t * log(beta))`, because the plain form has an error of 1e-5 in
+    float32 in the first steps, where beta^t is close to 1.
     """
     first, second = (math.log(beta) if beta > 0.0 else -math.inf for beta in betas)
     return -torch.expm1(updates * first), -torch.expm1(updates * second)
@@ -352,7 +352,7 @@ def _update_adam(
     averages: list[Tensor],
     squares: list[Tensor],
 ) -> None:
-    """Adam's step where the device has no fused kernel for it."""
+    """Adam's update for a device without a fused kernel."""
     if group["decoupled_weight_decay"]:
         torch._foreach_mul_(params, 1.0 - group["lr"] * group["weight_decay"])
     else:

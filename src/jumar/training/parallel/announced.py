@@ -1,4 +1,4 @@
-"""The processes of a run, from the environment variables that torchrun sets."""
+"""The processes of a run according to the environment variables set by torchrun."""
 
 import os
 
@@ -14,7 +14,7 @@ def is_elastic() -> bool:
 
 
 def announced_ranks() -> Ranks:
-    """The ranks announced by the environment, not yet connected.
+    """The ranks announced by the environment, without connecting them.
 
     Raises:
         UserError: The variables contradict each other.

@@ -17,19 +17,19 @@ from jumar.training.parallel.tree_sum import Span, TreeSum, partial_sums
 
 @dataclass(frozen=True, kw_only=True)
 class Exact(Replicated):
-    """Several processes with the whole network, whose sums are bit-identical for any number."""
+    """Processes that each have the whole network; sums are bit-identical for any number of them."""
 
     def wrap(self, call: nn.Module, objective: Objective, device: Device) -> nn.Module:
-        """The objective as it is: its gradients are added by a `TreeExchange`."""
+        """The unchanged objective, because a `TreeExchange` adds its gradients."""
         del objective, device
         return call
 
     def mean(self, value: Tensor) -> Tensor:
-        """The value unchanged: logged sums were already added over the ranks at every step."""
+        """The unchanged value, because logged sums are added over the ranks at every step."""
         return value
 
     def share_buffers(self, model: nn.Module) -> None:
-        """Nothing: every rank has the same buffers."""
+        """Do nothing, because every rank has the same buffers."""
 
     def tree_exchange(self) -> TreeExchange:
         """See `Ranks.tree_exchange`."""
@@ -37,19 +37,19 @@ class Exact(Replicated):
 
 
 def adding_exactly(ranks: Ranks) -> Ranks:
-    """The same processes, for steps whose parts are added by a `TreeExchange`."""
+    """The same processes for `training.sums=exact`, where a `TreeExchange` adds all parts."""
     if ranks.world == 1:
         return ranks
     return Exact(rank=ranks.rank, world=ranks.world, local_world=ranks.local_world)
 
 
 class _Messages(TreeExchange):
-    """Each rank gets one slice of every rank's partial sums, adds these, and sends the result to
-    all: as many bytes as an all-reduce in a ring.
+    """Exchanges partial sums in messages between pairs of ranks.
 
-    Messages from rank to rank, since gloo's all-to-all and all-gather copy what they send: with
-    two ranks and 100 MB they take 240 ms, messages into memory that is used again 70 ms, an
-    all-reduce 65 ms.
+    Each rank receives one slice of every rank's partial sums, adds them, and sends the result to
+    all others: as many bytes as an all-reduce in a ring. Gloo's all-to-all and all-gather would
+    copy what they send: with two ranks and 100 MB they take 240 ms, messages into reused memory
+    70 ms, and an all-reduce 65 ms.
     """
 
     def __init__(self, ranks: Exact) -> None:
@@ -60,7 +60,7 @@ class _Messages(TreeExchange):
 
     @property
     def _other_ranks(self) -> list[int]:
-        """The other ranks, starting with the next, so that not all send to the same one at once."""
+        """The other ranks, starting with the next one, so that not all send to the same rank."""
         rank, world = self._ranks.rank, self._ranks.world
         return [(rank + distance) % world for distance in range(1, world)]
 
@@ -107,7 +107,7 @@ class _Messages(TreeExchange):
         return self._sums.values[0]
 
     def _slice(self, values: Tensor, rank: int) -> Tensor:
-        """The slice of a vector that a rank sums; there may be fewer elements than ranks."""
+        """The slice of a vector that a rank sums; empty if there are fewer elements than ranks."""
         length = -(-values.numel() // self._ranks.world)
         return values[rank * length : (rank + 1) * length]
 
@@ -117,8 +117,8 @@ class _Messages(TreeExchange):
         directions = (dist.isend, outgoing), (dist.irecv, incoming)
         messages = [
             dist.P2POp(operation, value, peer)
-            for operation, of_ranks in directions
-            for peer, values in of_ranks.items()
+            for operation, values_by_peer in directions
+            for peer, values in values_by_peer.items()
             for value in values
             if value.numel()
         ]

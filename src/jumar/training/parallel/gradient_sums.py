@@ -13,8 +13,8 @@ from jumar.training.parallel.ranks import Ranks, TreeExchange
 from jumar.training.parallel.tree_sum import Span, TreeSum
 
 BUCKET_BYTES = 25 * 2**20
-"""As in DistributedDataParallel: large enough to use the interconnect, small enough to start
-early."""
+"""As in DistributedDataParallel: large enough to use the interconnect fully, and small enough to
+start early."""
 
 
 @dataclass(kw_only=True)
@@ -24,9 +24,9 @@ class _Bucket:
     Attributes:
         numbers: Indices of the parameters.
         elements: Their slice of a part's vector.
-        exchange: Adds them over the ranks.
+        exchange: Adds their gradients over the ranks.
         sums: The sums of this step.
-        missing: Parameters without a gradient so far, in the last part.
+        missing: Indices of the parameters that still lack a gradient in the last part.
     """
 
     numbers: range
@@ -39,18 +39,18 @@ class _Bucket:
 class GradientSums:
     """Adds up the gradients of an objective's parameters over all parts of a step.
 
-    A part's gradients lie in one vector, each laid out as its parameter is, since norms add up in
-    the order in memory. The vectors are kept from step to step.
+    A part's gradients are views of one vector. Each has the strides of its parameter, because a
+    norm depends on the order in memory. The vectors are reused in every step.
 
     Args:
         parameters: Floating-point parameters of one dtype.
         ranks: The ranks that share the parts.
-        first: This rank's first part.
-        total: Parts of a step, over all ranks.
-        bucket_bytes: Smallest size of a bucket, except for the last.
+        first: The number of this rank's first part.
+        total: The number of parts of a step over all ranks.
+        bucket_bytes: Minimum size of a bucket, except for the last.
 
     Attributes:
-        parameters: As given.
+        parameters: The argument of this name.
     """
 
     def __init__(
@@ -68,9 +68,9 @@ class GradientSums:
         self._starts = list(accumulate(sizes, initial=0))
         self._vectors: list[Tensor] = []
         self._views: list[list[Tensor]] = []
-        self._reached: set[int] = set()
+        self._collected: set[int] = set()
         self._number = first
-        # From the last parameter to the first, as their gradients arrive.
+        # From the last parameter to the first, the order in which gradients are computed.
         self._buckets = [
             _Bucket(
                 numbers=numbers,
@@ -84,12 +84,12 @@ class GradientSums:
 
     @contextmanager
     def collecting(self) -> Generator[None]:
-        """Context of the passes of a step: gradients are taken off their parameters."""
+        """Context for the passes of a step, which collects and clears the parameters' gradients."""
         for bucket in self._buckets:
             bucket.sums, bucket.missing = TreeSum(self._total), set(bucket.numbers)
         self._unsent = list(self._buckets)
         hooks = [
-            parameter.register_post_accumulate_grad_hook(partial(self._take, number))
+            parameter.register_post_accumulate_grad_hook(partial(self._collect, number))
             for number, parameter in enumerate(self.parameters)
         ]
         try:
@@ -100,22 +100,22 @@ class GradientSums:
 
     @contextmanager
     def part(self, number: int) -> Generator[None]:
-        """Context of the passes of one part, in their order."""
+        """Context for the passes of one part; parts must be in order."""
         num_spans = len(self._buckets[0].sums.spans) if self._buckets else 0
         if num_spans == len(self._vectors):
             self._add_vector()
-        self._number, self._reached = number, set()
-        self._here, self._here_by_parameter = self._vectors[num_spans], self._views[num_spans]
+        self._number, self._collected = number, set()
+        self._vector, self._vector_views = self._vectors[num_spans], self._views[num_spans]
         yield
-        for index in set(range(len(self.parameters))) - self._reached:
-            self._here_by_parameter[index].zero_()
+        for index in set(range(len(self.parameters))) - self._collected:
+            self._vector_views[index].zero_()
         for bucket in self._unsent:
-            bucket.sums.add(Span(number, 1), self._here[bucket.elements])
+            bucket.sums.add(Span(number, 1), self._vector[bucket.elements])
         if number == self._last:
             self._send(self._unsent)
 
     def finish(self) -> None:
-        """Give each parameter the gradient of all parts."""
+        """Set each parameter's gradient to the sum over all parts."""
         for bucket in self._buckets:
             bucket.exchange.share()
         for bucket in self._buckets:
@@ -124,13 +124,13 @@ class GradientSums:
             parameter.grad = gradient
 
     @torch.no_grad()
-    def _take(self, number: int, parameter: Tensor) -> None:
-        """Take a gradient that is complete, and send its bucket if it was the last one."""
+    def _collect(self, number: int, parameter: Tensor) -> None:
+        """Collect a complete gradient, and send its bucket if none is missing."""
         gradient, parameter.grad = parameter.grad, None
         assert gradient is not None, "called after a gradient was accumulated"
-        total = self._here_by_parameter[number]
-        if number not in self._reached:
-            self._reached.add(number)
+        total = self._vector_views[number]
+        if number not in self._collected:
+            self._collected.add(number)
             total.copy_(gradient)
         else:
             total.add_(gradient)
@@ -138,11 +138,11 @@ class GradientSums:
             return
         bucket = next(candidate for candidate in self._buckets if number in candidate.numbers)
         if number not in bucket.missing:
-            raise RuntimeError("a gradient came in two parts, of which one was already sent")
-        bucket.missing.discard(number)
+            raise RuntimeError("a gradient was accumulated again after it had been sent")
+        bucket.missing.remove(number)
         while self._unsent and not self._unsent[0].missing:
             ready = self._unsent.pop(0)
-            ready.sums.add(Span(self._number, 1), self._here[ready.elements])
+            ready.sums.add(Span(self._number, 1), self._vector[ready.elements])
             self._send([ready])
 
     def _send(self, buckets: Sequence[_Bucket]) -> None:
@@ -162,7 +162,7 @@ class GradientSums:
 
 
 def _ranges(parameters: Sequence[nn.Parameter], bucket_bytes: int) -> list[range]:
-    """Parameters that are sent together, from the last to the first."""
+    """Ranges of parameters that are sent together, from the last parameter to the first."""
     ranges: list[range] = []
     end, size = len(parameters), 0
     for number in reversed(range(len(parameters))):

@@ -1,8 +1,8 @@
-"""The processes of a run, and everything that depends on how many there are.
+"""The processes of a run, and everything that depends on their number.
 
-The loop, the state, the checkpoint and the evaluation ask their `Ranks`; only this class knows
-whether there is one process or several. Another way of working together (sharded weights) would be
-another subclass of `Ranks`.
+The loop, the state, the checkpoint and the evaluation call their `Ranks`; only this class knows
+whether there is one process or several. Another form of parallelism, such as sharded weights, would
+be another subclass of `Ranks`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,12 +19,12 @@ from jumar.training.parallel.tree_sum import TreeSum
 
 @dataclass(frozen=True, kw_only=True)
 class Ranks:
-    """A single process, which has no others to agree with."""
+    """A single process, and the interface of several."""
 
     rank: int = 0
     world: int = 1
     local_world: int = 1
-    """How many of the ranks are on this machine."""
+    """Number of ranks on this machine."""
 
     @property
     def is_first(self) -> bool:
@@ -48,7 +48,7 @@ class Ranks:
         """The message of an error about the loss of another rank; empty for any other error.
 
         Args:
-            error: What was raised while the ranks worked together.
+            error: An error raised while the ranks communicated.
         """
         del error
         return ""
@@ -68,18 +68,18 @@ class Ranks:
         """Context for a part of a batch: ranks exchange gradients only in the last part.
 
         Args:
-            call: From `wrap`.
+            call: The callable returned by `wrap`.
             last: Whether this is the last part.
         """
         del call, last
         return nullcontext()
 
     def tree_exchange(self) -> "TreeExchange":
-        """Create what adds the parts of all ranks: bit-identical for any number of ranks."""
+        """Create an exchange whose sums over all parts do not depend on the number of ranks."""
         return TreeExchange()
 
     def maximum(self, value: Tensor) -> Tensor:
-        """The largest value of all ranks, in place; ranks must agree on whether to update."""
+        """The maximum over all ranks, in place, for instance to agree on whether to update."""
         return value
 
     def mean(self, value: Tensor) -> Tensor:
@@ -87,9 +87,9 @@ class Ranks:
         return value
 
     def mean_weights(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The mean weight per rank, by name: losses are divided by it, then gradients averaged.
+        """The mean weight per rank by name, by which losses are divided before the backward pass.
 
-        A zero weight (no token of the whole batch is masked) counts as 1.
+        A weight of zero (no token of the whole batch is masked) counts as 1.
         """
         means = {name: self.mean(weight.detach().float()) for name, weight in weights.items()}
         return {name: torch.where(mean > 0, mean, 1.0) for name, mean in means.items()}
@@ -97,8 +97,7 @@ class Ranks:
     def sums(self, sums: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The float64 sums over all ranks on the CPU, added in rank order.
 
-        A rank may have none: a small data set does not reach every rank, and a batch without a
-        readable sample is skipped.
+        A rank may have no sums: it has no samples of a small data set, or none that are readable.
         """
         return dict(sums)
 
@@ -118,17 +117,17 @@ class Ranks:
         """Copy the first rank's buffers (batch-norm averages) to every rank, to score or save them.
 
         Each rank averages the statistics of its own part of the batch, as the original scripts do;
-        a checkpoint holds the first rank's.
+        a checkpoint contains the first rank's.
         """
 
     def wait(self) -> None:
-        """Wait until every rank is here."""
+        """Wait until every rank has called this."""
 
     def agreement(self, size: int) -> "Agreement":
         """Create an agreement between the ranks, used between steps.
 
         Args:
-            size: How many numbers to agree on.
+            size: Number of values to agree on.
         """
         del size
         return Agreement()
@@ -137,16 +136,16 @@ class Ranks:
 class TreeExchange:
     """Turns sums over this rank's parts into those over all ranks' parts.
 
-    Its methods are called in turn, once per sum. If there are several exchanges, every rank starts
-    all of them and then finishes all of them, in the same order.
+    For each sum, its methods are called once, in order. If there are several exchanges, every rank
+    starts all of them and then finishes all of them, in the same order.
     """
 
     def start(self, sums: TreeSum) -> None:
         """Start to exchange partial sums.
 
         Args:
-            sums: Of this rank's parts, vectors of one length. The ranks have equally many parts,
-                in rank order. They are overwritten.
+            sums: The sums of this rank's parts, vectors of equal length, which are overwritten. The
+                ranks have equal numbers of parts, in rank order.
         """
         self._sums = sums
 
@@ -165,11 +164,11 @@ class TreeExchange:
 
 
 class Agreement:
-    """A few small numbers that all ranks agree on once per step."""
+    """Agrees on a few integers between all ranks once per step."""
 
-    def exchange(self, own: Sequence[int]) -> list[int]:
-        """Offer this rank's numbers; returns the agreed ones, the largest of all ranks."""
-        return list(own)
+    def exchange(self, values: Sequence[int]) -> list[int]:
+        """Contribute this rank's values; returns the agreed ones, the maxima over all ranks."""
+        return list(values)
 
     def finish(self) -> None:
         """Complete the last exchange, so that no rank leaves while it is in progress."""

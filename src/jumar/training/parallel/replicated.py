@@ -1,4 +1,4 @@
-"""Ranks that each hold the whole network; DistributedDataParallel averages their gradients."""
+"""Ranks that each have the whole network; DistributedDataParallel averages their gradients."""
 
 import importlib
 import os
@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from itertools import chain
 from typing import TypeVar
 
 import torch
@@ -27,9 +28,9 @@ from jumar.training.parallel.silence import (
 )
 
 TIMEOUT = timedelta(minutes=30)
-"""How long a rank waits for the others; on an NPU the first step compiles for minutes.
+"""How long a rank waits for the others; on an NPU, the first step compiles for minutes.
 
-A lost machine is noticed much sooner, by `silence.py`.
+`silence.py` detects a lost machine much sooner.
 """
 
 _CUT_OFF = re.compile(
@@ -76,7 +77,7 @@ class Replicated(Ranks):
             dist.destroy_process_group()
 
     def watch(self, advice: Callable[[], str]) -> None:
-        """See `Ranks.watch`; torchrun itself sees to the processes of a single machine."""
+        """See `Ranks.watch`; on a single machine, torchrun itself watches the processes."""
         place = self._place
         if place is None or place.nodes == 1:
             return
@@ -102,7 +103,7 @@ class Replicated(Ranks):
     @property
     def _place(self) -> Place | None:
         place = announced_place(os.environ)
-        # Further machines have only spares, which send no heartbeats.
+        # Further machines run only spares, which send no heartbeats.
         nodes = -(-self.world // self.local_world)
         return place and replace(place, nodes=min(place.nodes, nodes))
 
@@ -117,7 +118,7 @@ class Replicated(Ranks):
         ignored = [name for name, value in call.named_parameters() if id(value) not in trained]
         DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(call, ignored)
         with warnings.catch_warnings():
-            # Its replacement in torch 2.13 does not exist in 2.6.
+            # The replacement in torch 2.13 does not exist in 2.6.
             warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
             return DistributedDataParallel(
                 call, device_ids=device.parallel_ids, broadcast_buffers=False
@@ -145,28 +146,18 @@ class Replicated(Ranks):
         return super().mean_weights({name: weight.clone() for name, weight in weights.items()})
 
     def sums(self, sums: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """See `Ranks.sums`; sent as objects, so a rank without sums need not know the names."""
-        by_rank = self._gathered(dict(sums))
-        names = dict.fromkeys(name for of_rank in by_rank for name in of_rank)
-        return {
-            name: torch.stack([of_rank[name] for of_rank in by_rank if name in of_rank]).sum(dim=0)
-            for name in names
-        }
+        """See `Ranks.sums`."""
+        gathered = self._gathered_by_name(sums)
+        return {name: torch.stack(values).sum(dim=0) for name, values in gathered.items()}
 
     def rows(self, rows: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """See `Ranks.rows`."""
-        by_rank = self._gathered(dict(rows))
-        names = dict.fromkeys(name for of_rank in by_rank for name in of_rank)
-        return {
-            name: torch.cat([of_rank[name] for of_rank in by_rank if name in of_rank])
-            for name in names
-        }
+        gathered = self._gathered_by_name(rows)
+        return {name: torch.cat(values) for name, values in gathered.items()}
 
     def texts(self, texts: Sequence[str]) -> list[str]:
         """See `Ranks.texts`."""
-        return list(
-            dict.fromkeys(text for of_rank in self._gathered(list(texts)) for text in of_rank)
-        )
+        return list(dict.fromkeys(chain(*self._gathered(list(texts)))))
 
     def shared_text(self, text: str) -> str:
         """See `Ranks.shared_text`."""
@@ -187,6 +178,14 @@ class Replicated(Ranks):
         """See `Ranks.agreement`."""
         return _LateAgreement(size)
 
+    def _gathered_by_name(self, tensors: Mapping[str, Tensor]) -> dict[str, list[Tensor]]:
+        """The tensors of the ranks that have one of this name, in rank order."""
+        gathered: dict[str, list[Tensor]] = {}
+        # Sent as objects, so that a rank without tensors need not know the names.
+        for name, tensor in chain(*(each.items() for each in self._gathered(dict(tensors)))):
+            gathered.setdefault(name, []).append(tensor)
+        return gathered
+
     def _gathered(self, content: T) -> list[T]:
         contents: list[T] = [content] * self.world
         dist.all_gather_object(contents, content)
@@ -196,9 +195,9 @@ class Replicated(Ranks):
 class _LateAgreement(Agreement):
     """An agreement that is one step late.
 
-    A rank that is asked to stop, or whose clock says that a checkpoint is due, cannot act alone:
-    the others would wait for it in the next all-reduce. The exchange of step n runs on the CPU
-    while step n computes and is read at step n + 1, so no rank waits for it.
+    A rank that must stop, or by whose clock a checkpoint is due, cannot act alone: the others would
+    wait for it in the next all-reduce. The exchange of step n runs on the CPU during step n and is
+    read at step n + 1, so no rank waits for it.
     """
 
     def __init__(self, size: int) -> None:
@@ -206,15 +205,15 @@ class _LateAgreement(Agreement):
         self._work: dist.Work | None = None
         self._group = dist.new_group(backend="gloo", timeout=TIMEOUT)
 
-    def exchange(self, own: Sequence[int]) -> list[int]:
-        """Offer this rank's numbers; returns the largest ones offered in the previous step."""
+    def exchange(self, values: Sequence[int]) -> list[int]:
+        """Contribute this rank's values; returns the maxima of the previous step."""
         self.finish()
-        values: list[int] = self._values.tolist()
-        self._values.copy_(torch.tensor(own, dtype=torch.int32))
+        agreed: list[int] = self._values.tolist()
+        self._values.copy_(torch.tensor(values, dtype=torch.int32))
         self._work = dist.all_reduce(
             self._values, op=dist.ReduceOp.MAX, group=self._group, async_op=True
         )
-        return values
+        return agreed
 
     def finish(self) -> None:
         """See `Agreement.finish`."""

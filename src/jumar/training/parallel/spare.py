@@ -1,4 +1,4 @@
-"""Ranks that have no share of the batch: they wait until torchrun restarts all ranks.
+"""Spare ranks, which have no share of the batch and wait until torchrun restarts all ranks.
 
 After a machine is lost, the number of remaining ranks may not divide the global batch. As many as
 can share it train; the others are spares, which the next restart may need.
@@ -19,11 +19,11 @@ from jumar.training.parallel.silence import Place, store_lost
 
 _FINISHED = "jumar/finished"
 _DISMISSED = "jumar/dismissed"
-_LOOK = timedelta(seconds=2)
+_POLL_INTERVAL = timedelta(seconds=2)
 _OPENING = timedelta(seconds=60)
-"""How long a spare waits for a store that a training rank still has to open."""
+"""How long a spare waits for a store that a training rank has yet to open."""
 _LEAVING_S = 10.0
-"""How long a rank that hosts the store waits for the spares to notice that it is finished."""
+"""How long a rank that hosts the store waits for the spares to notice the end of the run."""
 
 
 def sharing(ranks: int, samples: int, part: int = 1) -> int:
@@ -31,8 +31,8 @@ def sharing(ranks: int, samples: int, part: int = 1) -> int:
 
     Args:
         ranks: Number of ranks.
-        samples: The global batch.
-        part: Samples that stay together; a rank takes a multiple of them.
+        samples: Size of the global batch.
+        part: Size of a part; the samples of a rank are a multiple of it.
     """
     parts = samples // part
     return next(count for count in range(min(ranks, parts), 0, -1) if parts % count == 0)
@@ -48,13 +48,13 @@ def spares_line(ranks: int, training: int, samples: int) -> str:
     )
 
 
-def tell_spares(place: Place, *, hosted_for: int = 0) -> None:
-    """Release the spares: the run is finished.
+def release_spares(place: Place, *, hosted_for: int = 0) -> None:
+    """Release the spares at the end of the run.
 
     Args:
-        place: Where the ranks meet.
-        hosted_for: The number of spares if the store ends with this process: then it stays until
-            they have noticed. One that lost the store before would start everything again.
+        place: The place of this rank.
+        hosted_for: The number of spares if this process hosts the store. It then waits for their
+            acknowledgement, because a spare that loses the store would cause a restart.
     """
     with contextlib.suppress(RuntimeError, dist.DistError):
         store = place.store()
@@ -68,7 +68,7 @@ def wait_as_spare(place: Place) -> None:
     """Wait until the run is finished.
 
     Raises:
-        UserError: The ranks that train are gone; torchrun starts over.
+        UserError: The training ranks are lost, so torchrun must restart all ranks.
     """
     try:
         store = place.store(_OPENING)
@@ -81,10 +81,10 @@ def wait_as_spare(place: Place) -> None:
 
 
 def _is_finished(store: dist.TCPStore) -> bool:
-    """Whether the run has finished, after a moment of waiting for it."""
+    """Whether the run has finished, after waiting for it for up to two seconds."""
     try:
-        store.wait([_FINISHED], _LOOK)
+        store.wait([_FINISHED], _POLL_INTERVAL)
     except dist.DistStoreError:
         return False
-    # A further question might not be answered: the store ends with the training.
+    # No further request to the store, which may already have ended with the training.
     return True

@@ -1,9 +1,9 @@
-"""Sums that do not depend on the number of ranks: the parts of a step, added in one fixed tree.
+"""Sums that do not depend on the number of ranks: the parts of a step are added in a fixed tree.
 
-Floating-point addition is not associative, so an all-reduce gives different bits for each number of
-ranks. Here the sum of parts 0 to V - 1 is that of the first 2**k and that of the others, 2**k being
-the largest power of two below V, and so on down to single parts. A rank adds what lies within its
-own parts; the others' partial sums are added in the same tree.
+Floating-point addition is not associative, so the bits of an all-reduce depend on the number of
+ranks. Here the sum of parts 0 to V - 1 is the sum of the first 2**k parts plus the sum of the
+others, where 2**k is the largest power of two below V, and so on down to single parts. A rank adds
+the subtrees within its own parts; the partial sums of all ranks are added in the same tree.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ class Span(NamedTuple):
 
 
 def subtrees(total: int) -> Iterator[tuple[Span, Span]]:
-    """Every addition in the tree over `total` parts, as its two operands."""
+    """The two operands of every addition in the tree over `total` parts."""
     pending = [Span(0, total)]
     while pending:
         first, size = pending.pop()
@@ -33,22 +33,22 @@ def subtrees(total: int) -> Iterator[tuple[Span, Span]]:
 
 
 def partial_sums(parts: Span, total: int) -> list[Span]:
-    """What a rank with these parts can add on its own: few sums, in the order of the parts."""
-    merging = _Merging(total)
+    """The spans of the sums that a rank with these parts can compute on its own, in order."""
+    merger = _Merger(total)
     for number in range(parts.first, parts.first + parts.size):
-        merging.push(Span(number, 1))
-    return merging.spans
+        merger.push(Span(number, 1))
+    return merger.spans
 
 
-class _Merging:
-    """Spans in order, any two of them merged as soon as the tree adds them."""
+class _Merger:
+    """Consecutive spans, two of which are merged as soon as the tree adds them."""
 
     def __init__(self, total: int) -> None:
         self._pairs = set(subtrees(total))
         self.spans: list[Span] = []
 
     def push(self, span: Span) -> int:
-        """Append a span; returns how often the last two were merged."""
+        """Append a span; returns how many times the last two spans were merged."""
         self.spans.append(span)
         num_merges = 0
         while len(self.spans) > 1 and (self.spans[-2], self.spans[-1]) in self._pairs:
@@ -59,30 +59,30 @@ class _Merging:
 
 
 class TreeSum:
-    """Adds tensors, of which every part of a step has one.
+    """Adds one tensor for every part of a step.
 
     Args:
-        total: Parts of the step, over all ranks.
+        total: Number of parts of the step over all ranks.
 
     Attributes:
-        values: The sum of each of `spans`.
+        values: The sums over `spans`.
     """
 
     def __init__(self, total: int) -> None:
         self.total = total
         self.values: list[Tensor] = []
-        self._merging = _Merging(total)
+        self._merger = _Merger(total)
 
     @property
     def spans(self) -> Sequence[Span]:
-        """The parts added so far."""
-        return self._merging.spans
+        """The spans of parts added so far."""
+        return self._merger.spans
 
     @torch.no_grad()
     def add(self, span: Span, value: Tensor) -> None:
-        """Add the value of the next parts; an earlier one takes the sum."""
+        """Add the value of the next parts, in place to an earlier value where spans merge."""
         self.values.append(value)
-        for _ in range(self._merging.push(span)):
+        for _ in range(self._merger.push(span)):
             right = self.values.pop()
             self.values[-1].add_(right)
 
@@ -90,8 +90,8 @@ class TreeSum:
         """The sum of all parts.
 
         Raises:
-            ValueError: Some are missing.
+            ValueError: Parts are missing.
         """
         if list(self.spans) != [Span(0, self.total)]:
-            raise ValueError(f"of {self.total} parts only {list(self.spans)} were added")
+            raise ValueError(f"only {list(self.spans)} of {self.total} parts were added")
         return self.values[0]

@@ -1,6 +1,6 @@
-"""Records a few steady training steps with the device's profiler.
+"""Recording a few steady training steps with the device's profiler.
 
-`benchmarks/profile_overhead.py` measures what this code costs when nothing is recorded.
+`benchmarks/profile_overhead.py` measures the cost of this code when nothing is recorded.
 """
 
 import os
@@ -22,22 +22,22 @@ from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.ranges import ModuleRanges
 
 STEP: Final = "ProfilerStep#"
-"""Followed by its number, marks a step in all of torch's profilers."""
+"""Prefix, before the step's number, of the ranges that mark steps in all of torch's profilers."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CaptureSettings:
-    """Which steps are recorded.
+    """The steps to record, and what to record.
 
     Attributes:
         steps: Number of steps to record.
-        warm_up: Number of steps before them that are not recorded, in which kernels are chosen and
-            memory is allocated; in the last of them also the profiler's.
+        warm_up: Number of preceding steps, which are not recorded, for choosing kernels and
+            allocating memory, including that of the profiler in the last one.
         memory: Whether allocations and releases of memory are recorded too.
-        shapes: Whether shapes and dtypes of ops are recorded. On a CPU torch's profiler then keeps
+        shapes: Whether shapes and dtypes of ops are recorded. On a CPU, torch's profiler then keeps
             a small record of every tensor, which fragments the heap: glibc cannot reuse freed
-            memory, and each op writes to newly mapped memory. So there, shapes are recorded in
-            separate steps after the others (`shaped_steps`).
+            memory, and each op writes to newly mapped memory. On a CPU, shapes are therefore
+            recorded in separate steps after the others (`shaped_steps`).
     """
 
     steps: int = 3
@@ -46,10 +46,10 @@ class CaptureSettings:
     shapes: bool = True
 
     def shaped_steps(self, device: Device) -> int:
-        """How many further steps are recorded for their shapes.
+        """Number of further steps that are recorded only for their shapes.
 
-        Two, in case steps alternate between two objectives; 0 if only one step is recorded, which
-        then has its own shapes.
+        Two, in case steps alternate between two objectives; 0 if only one step is recorded, whose
+        shapes are then recorded with it.
         """
         return 2 if self.shapes and device.on_host and self.steps > 1 else 0
 
@@ -63,19 +63,23 @@ class CaptureSettings:
             raise UserError(
                 f"{self.steps} steps cannot be recorded",
                 where="--steps",
-                todo=f"Allowed: 1 to {MAX_STEPS}; a recorded step takes megabytes.",
+                todo=f"Allowed: 1 to {MAX_STEPS}, because each recorded step needs megabytes.",
             )
         if self.warm_up < 0:
-            raise UserError(f"{self.warm_up} steps of warm-up", where="--warm-up", todo="0 or more")
+            raise UserError(
+                f"{self.warm_up} steps of warm-up are not possible",
+                where="--warm-up",
+                todo="Allowed: 0 or more.",
+            )
 
 
 def raw_folder(run: Path, ranks: Ranks) -> Path:
-    """The folder of torch_npu's own output in a run on an NPU, from which `profile/` is made."""
+    """The folder of torch_npu's output in a run on an NPU, from which `profile/` is created."""
     return run / "profile-npu" / f"rank-{ranks.rank}"
 
 
 MAX_STEPS: Final = 200
-"""All events are held in memory; a step of a large network has some 10,000 of 600 bytes each."""
+"""All events are kept in memory; a step of a large network has some 10,000 of 600 bytes each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,11 +108,11 @@ class CapturePlan:
     """What to record, and how.
 
     Attributes:
-        settings: Which steps to record.
+        settings: The steps to record.
         ranges: Marks the layers during the recording.
         device: The device whose profiler is used.
         folder: The folder to which an NPU's profiler writes its files.
-        keep: Called once, with the finished recording.
+        keep: Called once with the finished recording.
     """
 
     settings: CaptureSettings
@@ -123,7 +127,7 @@ class Capture(Observer):
 
     def __init__(self, plan: CapturePlan) -> None:
         self._plan: CapturePlan | None = plan
-        """None once there is nothing left to record."""
+        """None after the last recorded step."""
         self._recorder: Recorder | None = None
         self._range: AbstractContextManager[object] | None = None
         self._first = 0
@@ -138,7 +142,7 @@ class Capture(Observer):
         self.span = self._last_timed + plan.settings.shaped_steps(plan.device)
         """Number of steps up to the last recorded one, which are slower than the rest."""
         self.is_cut_short = True
-        """Whether it has not recorded all steps yet."""
+        """Whether some of the steps have not been recorded."""
 
     def check(self, steps_left: int | None) -> None:
         """See `Observer.check`."""
@@ -180,7 +184,7 @@ class Capture(Observer):
         self._began = time.perf_counter()
 
     def end_step(self) -> None:
-        """See `Observer.end_step`; after the last recorded step, passes the recording on."""
+        """See `Observer.end_step`; passes the recording on after the last recorded step."""
         plan = self._plan
         if plan is None:
             return
@@ -221,7 +225,7 @@ class Capture(Observer):
             )
 
     def _start(self, plan: CapturePlan, *, shapes: bool) -> Recorder:
-        # Keep Kineto from printing a line at start and stop.
+        # Otherwise Kineto prints a line at start and stop.
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")
         settings = plan.settings
         if plan.device.profiler_writes_files:

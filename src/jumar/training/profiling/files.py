@@ -1,4 +1,4 @@
-"""Writes a recording to the folder `profile` of a run."""
+"""Writing a recording to the folder `profile` of a run."""
 
 import gzip
 import json
@@ -42,14 +42,14 @@ MUCH_SLOWER: Final = 0.15
 
 @dataclass(frozen=True, kw_only=True)
 class CaptureSummary:
-    """What the console reports about a capture.
+    """The summary of a capture for the console.
 
     Attributes:
         folder: The folder with the files.
         ops: Number of rows in the op table.
         in_layers: Share of op time in ops with a known layer.
         step_ms: Median time of the recorded steps.
-        plain_step_ms: Median time of the steps before them; None if there were none.
+        plain_step_ms: Median time of the preceding steps; None if there were none.
         with_shapes: Whether the timed steps were recorded with shapes.
         missing_shapes: Steps and ops without shapes, although others have them.
     """
@@ -78,7 +78,7 @@ class CaptureSummary:
             steps = ", ".join(map(str, self.missing_shapes.steps))
             shapes_note = (
                 f"\nno shapes or dtypes in step {steps}: its ops or inputs differ from those of "
-                "the steps recorded with shapes; --steps 1 records a step with its own"
+                "the steps recorded with shapes; --steps 1 records one step with its shapes"
             )
         if self.missing_shapes.data_ops:
             data_ops = counted(self.missing_shapes.data_ops, "op")
@@ -107,7 +107,7 @@ def write_profile(
     settings: CaptureSettings,
     environment: Mapping[str, Any],
 ) -> CaptureSummary:
-    """Write a recording as tables and a trace, to a temporary folder that is then moved.
+    """Write a recording as tables and a trace into a temporary folder, which is then moved.
 
     Args:
         recorded: The recording.
@@ -177,7 +177,7 @@ def _exported(recorder: Recorder, folder: Path) -> dict[str, Any]:
 
 
 def _copy_shapes(recorded: Recorded, events: Sequence[Event], folder: Path) -> MissingShapes:
-    """Copy the shapes from the steps recorded for them; returns what has none."""
+    """Copy the shapes from the steps recorded for them; returns what lacks shapes."""
     if recorded.shaped is None:
         return MissingShapes()
     return copy_shapes(events, _exported(recorded.shaped, folder)["traceEvents"], recorded.inputs)
@@ -203,7 +203,7 @@ def _tables(
     target: Path,
     raw: Path | None,
 ) -> CaptureSummary:
-    """Write the tables read from the trace, adding what the trace lacks."""
+    """Read tables from the trace, add what it lacks, and write them."""
     if raw is not None:
         profile = _with_layers(jumar.profiling.read(raw), events)
     else:
@@ -229,10 +229,10 @@ def _steps(profile: Profile) -> pl.DataFrame:
     """The breakdown of each step, with the time it waited for data."""
     steps = step_split(profile)
     waits = profile.host.filter(pl.col("layer") == "mark", pl.col("name") == DATA)
-    begins = waits.select("start_ns", pl.col("duration_ns").alias("data_ns")).sort("start_ns")
+    wait_starts = waits.select("start_ns", pl.col("duration_ns").alias("data_ns")).sort("start_ns")
     bounds = steps.select("rank", "step", "start_ns", "end_ns").sort("start_ns")
     step_waits = (
-        begins.join_asof(bounds, on="start_ns", strategy="backward")
+        wait_starts.join_asof(bounds, on="start_ns", strategy="backward")
         .filter(pl.col("start_ns") < pl.col("end_ns"))
         .group_by("rank", "step")
         .agg(pl.col("data_ns").sum())
@@ -262,9 +262,7 @@ def _with_layers(profile: Profile, events: Sequence[Event]) -> Profile:
         {"start_ns": list(layers), "module": list(layers.values())},
         schema={"start_ns": pl.Int64, "module": pl.String},
     ).sort("start_ns")
-    ops = profile.ops.with_row_index("place").drop("module").sort("start_ns", nulls_last=True)
+    ops = profile.ops.with_row_index("row").drop("module").sort("start_ns", nulls_last=True)
     # Table and trace round their times independently.
-    joined = ops.join_asof(layer_table, on="start_ns", strategy="nearest", tolerance=2).sort(
-        "place"
-    )
+    joined = ops.join_asof(layer_table, on="start_ns", strategy="nearest", tolerance=2).sort("row")
     return replace(profile, ops=joined.select(profile.ops.columns))

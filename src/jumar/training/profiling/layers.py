@@ -1,9 +1,9 @@
-"""Finds the layer of an op: forward by the ranges of modules, backward by sequence numbers.
+"""Finding the layer of an op: forward by the ranges of modules, backward by sequence numbers.
 
 An op of the forward pass runs within the range of its module. Autograd assigns its current sequence
 number to the node that an op creates, and the profiler records that number for both the op and the
-node's backward. So whatever runs within a backward node belongs to the layer of the last op that
-started with the node's number.
+node's backward. Everything that runs within a backward node therefore belongs to the layer of the
+last op that started with the node's number.
 """
 
 import bisect
@@ -15,7 +15,7 @@ from jumar.profiling.reading.exact import nanoseconds_of
 from jumar.training.profiling.ranges import RANGE
 
 MODULE: Final = "Module Hierarchy"
-"""The event argument for the path of the layer; torch itself uses the same name."""
+"""The name of the event argument for the path of the layer, as in torch itself."""
 
 _TO_NPU: Final = "async_npu"
 
@@ -24,7 +24,7 @@ Value = TypeVar("Value")
 
 
 class Layers:
-    """Which layer was running at a given time, forward or backward.
+    """Finds the layer that was running at a given time, forward or backward.
 
     Args:
         events: The events of a trace from torch.profiler or torch_npu's profiler.
@@ -68,7 +68,7 @@ class Layers:
 
 
 def add_layers(events: Sequence[Event]) -> None:
-    """Add to every op of a trace the path of its layer."""
+    """Add the path of its layer to every op of a trace."""
     layers = Layers(events)
     for event in events:
         if event.get("cat") == "cpu_op" and not str(event.get("name", "")).startswith(RANGE):
@@ -88,7 +88,7 @@ def launched_layers(events: Sequence[Event]) -> dict[int, str]:
     by_start = {
         start_of(event): paths.get(event.get("id"), "") for event in flows if event["ph"] == "f"
     }
-    return {moment: path for moment, path in by_start.items() if path}
+    return {start: path for start, path in by_start.items() if path}
 
 
 def _sequence_number(event: Event) -> int | None:

@@ -19,7 +19,7 @@ _ALLOCATE_ONLY: Final = (
     "aten::new_empty_strided",
     "aten::resize_",
 )
-"""Ops that only allocate, for the op around them."""
+"""Ops that only allocate memory for the op around them."""
 
 _RECORD_SCHEMA: Final = {
     "component": pl.String,
@@ -45,14 +45,14 @@ _ALLOCATION_SCHEMA: Final = {
 
 
 def memory_tables(events: Sequence[Event], base_ns: int) -> dict[str, pl.DataFrame]:
-    """`memory_record` and `operator_memory`, in the form of those read from torch_npu.
+    """The tables `memory_record` and `operator_memory`, in the form of those from torch_npu.
 
     Args:
         events: The events of a torch.profiler trace, recorded with or without memory.
         base_ns: The origin of the trace's clock.
 
     Returns:
-        The tables; empty if no memory was recorded.
+        The tables by name; empty if no memory was recorded.
     """
     memory_events = sorted(
         (event for event in events if event.get("name") == EVENT and event.get("args")),
@@ -84,7 +84,7 @@ def _over_time(memory_events: Sequence[Event], base_ns: int) -> pl.DataFrame:
 def _allocations(
     memory_events: Sequence[Event], events: Sequence[Event], base_ns: int
 ) -> pl.DataFrame:
-    """One row per allocation, with its release; allocations before the recording are unknown."""
+    """One row per allocation, with its release; allocations before the recording are missing."""
     ops = [event for event in events if event.get("cat") == "cpu_op"]
     computing_ops = Spans([(op, op) for op in ops if op.get("name") not in _ALLOCATE_ONLY], {})
     all_ops = Spans([(op, op) for op in ops], {})

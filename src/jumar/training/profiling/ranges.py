@@ -1,4 +1,4 @@
-"""Profiler ranges around the forward pass of layers, which show the layer of an op."""
+"""Profiler ranges around the forward pass of layers, which identify the layer of an op."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -19,7 +19,7 @@ def named_layers(model: nn.Module, others: Sequence[nn.Module]) -> dict[str, nn.
 
     Args:
         model: The network.
-        others: Objectives, which may have layers of their own, such as a front end.
+        others: Objectives, which may have further layers, such as a front end.
     """
     layers: dict[str, nn.Module] = {}
     ids = {id(model), *map(id, others)}

@@ -1,13 +1,13 @@
-"""Measures the peak rates of this machine's CPU, for the roofline of a CPU capture."""
+"""Measuring the peak rates of this machine's CPU for the roofline of a CPU capture."""
 
-import platform
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
 import torch
 from torch import Tensor
+
+from jumar.ground.machine import processor_name
 
 _SIDE: Final = 768
 """Side of the square matrices: 0.9 billion operations, tens of milliseconds on one core."""
@@ -15,17 +15,17 @@ _IN_CACHE: Final = 1 << 13
 """Elements of a vector that fits into the L1 cache."""
 _IN_MEMORY: Final = 1 << 24
 """Elements of a 64 MB vector, too large for any cache."""
-_TIMES: Final = 7
+_ROUNDS: Final = 7
 
 
 def cpu_rates() -> dict[str, Any]:
     """The rates of this machine, in the format of a `--chip` entry.
 
-    Each is the best of seven measurements, with as many threads as training uses. This takes half
-    a second on an idle machine.
+    Each is the best of seven measurements, with the number of threads that training uses. This
+    takes half a second on an idle machine.
     """
     threads = torch.get_num_threads()
-    name = _name()
+    name = " ".join(processor_name().split())[:80]
     with torch.no_grad():
         cube = {
             "FLOAT": _matrix(torch.float32),
@@ -49,18 +49,18 @@ def cpu_rates() -> dict[str, Any]:
     }
 
 
-def _best(once: Callable[[], object], repeats: int = 1) -> float:
+def _best(operation: Callable[[], object], repeats: int = 1) -> float:
     """The seconds per call in the fastest of a few rounds.
 
     Wall-clock time is used because not every call keeps all threads busy, so that CPU time divided
     by the number of threads would overstate the rate. The fastest round is the least disturbed.
     """
-    once()
+    operation()
     best = float("inf")
-    for _ in range(_TIMES):
+    for _ in range(_ROUNDS):
         began = time.perf_counter()
         for _ in range(repeats):
-            once()
+            operation()
         best = min(best, (time.perf_counter() - began) / repeats)
     return max(best, 1e-9)
 
@@ -74,30 +74,17 @@ def _matrix(dtype: torch.dtype) -> float:
 def _vector() -> tuple[float, float]:
     """Additions per second in cache, and the shortest duration of an op."""
 
-    def added(to: Tensor) -> float:
-        return _best(lambda: to.add_(1.0), repeats=200)
+    def seconds_to_add(values: Tensor) -> float:
+        return _best(lambda: values.add_(1.0), repeats=200)
 
-    least = added(torch.ones(1))
-    numbers = torch.ones(_IN_CACHE)
-    # PyTorch processes so few numbers on one thread.
-    one_thread = _IN_CACHE / max(added(numbers) - least, 1e-9)
-    return one_thread * torch.get_num_threads(), least
+    overhead = seconds_to_add(torch.ones(1))
+    # PyTorch uses one thread for so few elements.
+    one_thread = _IN_CACHE / max(seconds_to_add(torch.ones(_IN_CACHE)) - overhead, 1e-9)
+    return one_thread * torch.get_num_threads(), overhead
 
 
 def _memory() -> float:
     source = torch.ones(_IN_MEMORY)
     target = torch.empty_like(source)
-    # Each number is read and written.
+    # Each element is read and written.
     return 2 * 4 * _IN_MEMORY / _best(lambda: target.copy_(source))
-
-
-def _name() -> str:
-    """The processor's name according to Linux."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            key, _, value = line.partition(":")
-            if key.strip() == "model name" and value.strip():
-                return " ".join(value.split())[:80]
-    except OSError:
-        pass
-    return platform.processor() or "CPU"

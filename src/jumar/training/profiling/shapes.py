@@ -1,8 +1,8 @@
-"""Copies shapes and dtypes of ops from additional steps that were recorded with them.
+"""Copying shapes and dtypes of ops from additional steps that were recorded with them.
 
-To record shapes, torch's profiler keeps a record of every tensor. On a CPU these fragment the heap,
-and steps with large tensors take up to three quarters longer. So the timed steps are recorded
-without shapes, and a few additional ones with shapes.
+To record shapes, torch's profiler keeps a record of every tensor. On a CPU these records fragment
+the heap, and steps with large tensors take up to three quarters longer. The timed steps are
+therefore recorded without shapes, and a few additional ones with shapes.
 """
 
 from collections import defaultdict
@@ -19,12 +19,12 @@ Calls = dict[object, list[Event]]
 
 @dataclass(frozen=True, kw_only=True)
 class MissingShapes:
-    """What has no shapes.
+    """The steps and ops without shapes.
 
     Attributes:
         steps: Steps whose ops have no shapes, not counting ops that prepare data.
-        data_ops: Number of ops that prepared data in this process. Their shapes may differ from
-            batch to batch unnoticed, so none are copied.
+        data_ops: Number of ops that prepared data in this process. Their shapes are not copied,
+            because they may differ between batches without being noticed.
     """
 
     steps: Sequence[int] = ()
@@ -37,8 +37,8 @@ def copy_shapes(
     """Copy the arguments of ops from steps recorded with shapes.
 
     The two steps must call the same ops in the same order on each thread, with layer inputs of the
-    same shapes, since batches of other lengths and other objectives have other shapes. Sizes that
-    depend on data within the step, such as those of masked selections, are those of the other step.
+    same shapes, because shapes differ for batches of another length and for other objectives. Sizes
+    that depend on data, such as those of masked selections, are copied although they may differ.
 
     Args:
         events: A trace without shapes, whose ops are modified.
@@ -92,14 +92,14 @@ def _steps(events: Sequence[Event]) -> dict[int, tuple[Calls, Calls]]:
     ops.sort(key=lambda event: (_span(event)[0], -_span(event)[1]))
     steps: dict[int, tuple[Calls, Calls]] = {}
     for step, (start, end) in spans.items():
-        ranges = [(begin, stop) for begin, stop in loading if start <= begin < end]
+        ranges = [(load_start, stop) for load_start, stop in loading if start <= load_start < end]
         calls: Calls = defaultdict(list)
         data: Calls = defaultdict(list)
         for event in ops:
-            at = start_of(event)
-            if start <= at < end:
-                prepares = any(begin <= at < stop for begin, stop in ranges)
-                (data if prepares else calls)[event.get("tid")].append(event)
+            event_start = start_of(event)
+            if start <= event_start < end:
+                prepares_data = any(first <= event_start < stop for first, stop in ranges)
+                (data if prepares_data else calls)[event.get("tid")].append(event)
         steps[step] = dict(calls), dict(data)
     return steps
 

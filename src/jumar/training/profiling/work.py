@@ -1,8 +1,8 @@
 """Outputs and floating-point operations of ops, which torch's profiler does not record.
 
-For the outputs, each combination of op and arguments is run once more on the meta device after the
+To find the outputs, each combination of op and arguments is run once on the meta device after the
 recording: nothing is computed, and the recorded steps take no longer. An observer in the profiler
-would provide them as well, but makes a step a third to a half longer.
+would record outputs as well, but it would make a step a third to a half longer.
 """
 
 import ast
@@ -22,11 +22,11 @@ from jumar.training.profiling.layers import Event, start_of
 
 _MAX_COMBINATIONS: Final = 20_000
 _TORCH_NAMES: Final = {"FLOAT": "float32", "DOUBLE": "float64", "BF16": "bfloat16"}
-"""torch's dtype names that differ from msprof's by more than case."""
+"""torch's names of dtypes that differ from msprof's in more than case."""
 _DTYPES: Final = {
-    name: getattr(torch, _TORCH_NAMES.get(word, word.lower()))
-    for name, word in DTYPES.items()
-    if not word.startswith(("COMPLEX", "FLOAT8"))
+    name: getattr(torch, _TORCH_NAMES.get(msprof_name, msprof_name.lower()))
+    for name, msprof_name in DTYPES.items()
+    if not msprof_name.startswith(("COMPLEX", "FLOAT8"))
 }
 _MSPROF_NAMES: Final = {dtype: DTYPES[name] for name, dtype in _DTYPES.items()}
 _C10_DTYPES: Final = {
@@ -41,12 +41,12 @@ _C10_DTYPES: Final = {
     11: "BOOL",
     15: "BF16",
 }
-"""The numbers of dtypes among the arguments of an op, as in c10."""
+"""c10's numbers of dtypes, as they occur in the arguments of ops."""
 _DTYPE_BY_NUMBER: Final = {
     number: dtype
-    for number, word in _C10_DTYPES.items()
-    for dtype in _MSPROF_NAMES
-    if _MSPROF_NAMES[dtype] == word
+    for number, c10_name in _C10_DTYPES.items()
+    for dtype, msprof_name in _MSPROF_NAMES.items()
+    if msprof_name == c10_name
 }
 _ENUMERATIONS: Final = ("Device", "Layout", "MemoryFormat", "Generator")
 
@@ -59,7 +59,7 @@ _SCHEMA: Final = {
 
 
 def work_of(events: Sequence[Event]) -> pl.DataFrame:
-    """One row per CPU op: shapes and dtypes of its outputs, and floating-point operations.
+    """A table with the outputs' shapes and dtypes and the floating-point operations of each CPU op.
 
     Operations are counted only for convolutions and matrix products. If an op delegates to another,
     as `conv2d` does to `convolution`, only the inner one has operations and outputs; otherwise the
@@ -96,9 +96,14 @@ class _Work:
     """Outputs and operations of one combination of op and arguments."""
 
     def __init__(self, outputs: Sequence[Tensor], flops: int | None) -> None:
-        self.shapes = ";".join(",".join(str(size) for size in output.shape) for output in outputs)
+        self.shapes = _shapes_text(outputs)
         self.types = ";".join(_MSPROF_NAMES.get(output.dtype, "") for output in outputs)
         self.flops = flops
+
+
+def _shapes_text(tensors: Sequence[Tensor]) -> str:
+    """The shapes of tensors in the notation of an op table."""
+    return ";".join(",".join(map(str, tensor.shape)) for tensor in tensors)
 
 
 def _signature(arguments: Mapping[str, Any]) -> tuple[Any, Any, Any]:
@@ -116,7 +121,7 @@ def _work(name: str, dims: Any, types: Any, values: Any) -> _Work | None:
         return None
     lengths = [len(part) if isinstance(part, list) else -1 for part in (dims, types, values)]
     if len(set(lengths)) > 1:
-        # The values of arguments were not recorded.
+        # The arguments' values were not recorded.
         return None
     for overload in packet.overloads():
         schema = getattr(packet, overload)._schema
@@ -167,7 +172,7 @@ def _value(text: str) -> Any:
 def _outputs(overload: Any, arguments: Mapping[str, Any]) -> list[Tensor] | None:
     """The op's outputs for these arguments on the meta device; None if the call fails."""
     if overload.name() == "aten::mkldnn_convolution":
-        # It has no meta kernel.
+        # This op has no meta kernel.
         overload = torch.ops.aten.convolution.default
         arguments = {
             **{name: value for name, value in arguments.items() if name != "self"},
@@ -193,12 +198,10 @@ def _flops(name: str, arguments: Mapping[str, Any], outputs: Sequence[Tensor]) -
     if group != "matrix" or not outputs:
         return None
     tensors = [argument for argument in arguments.values() if isinstance(argument, Tensor)]
-    shapes = ";".join(",".join(str(size) for size in argument.shape) for argument in tensors)
     # `addmm` has a bias before the two factors.
-    if name.startswith(("aten::addm", "aten::badd")):
-        shapes = shapes.partition(";")[2]
-    result = ",".join(str(size) for size in outputs[0].shape)
-    flops = cost(name, shapes, "FLOAT", None, result, "FLOAT").flops
+    has_bias = name.startswith(("aten::addm", "aten::badd"))
+    shapes = _shapes_text(tensors[1:] if has_bias else tensors)
+    flops = cost(name, shapes, "FLOAT", None, _shapes_text(outputs[:1]), "FLOAT").flops
     return round(flops) if flops is not None and math.isfinite(flops) else None
 
 
@@ -213,7 +216,7 @@ def _of_convolution(
         return None
     flops = 2 * larger_map.numel() * weight.numel() // max(weight.shape[0], 1)
     mask = arguments.get("output_mask")
-    # Backward, the gradients of input and weight take as many operations each.
+    # In the backward pass, the gradients of input and weight take as many operations each.
     return flops * sum(map(bool, mask[:2])) if isinstance(mask, list) else flops
 
 

@@ -1,1 +1,1 @@
-"""Where the records of a run go: one `Observer` per file, and the choice among them."""
+"""Trackers, which write or send the records of a run, and the choice among them."""

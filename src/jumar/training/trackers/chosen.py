@@ -1,4 +1,4 @@
-"""Which trackers a run has; a new one is added here."""
+"""The choice of a run's trackers; a new tracker is added here."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from jumar.training.trackers.wandb_service import WandbService
 
 
 class _Kind(NamedTuple):
-    """A service, and its own variable that requests it."""
+    """A service, and the environment variable of the service that requests it."""
 
     create: Callable[[], Service]
     variable: str
@@ -30,7 +30,7 @@ SERVICES: Final[Mapping[str, _Kind]] = {
     "swanlab": _Kind(SwanLabService, "SWANLAB_PROJ_NAME"),
     "wandb": _Kind(WandbService, "WANDB_PROJECT"),
 }
-"""By the name of the package, which is also the name of the extra."""
+"""Services by the name of their package, which is also the name of the extra."""
 
 
 def create_trackers(run: RunDirectory, console: Console) -> list[Observer]:
@@ -42,26 +42,28 @@ def create_trackers(run: RunDirectory, console: Console) -> list[Observer]:
 
 
 def create_services(
-    asked: Sequence[str], run: RunDirectory, say: Callable[[str], None], console: Console
+    requested: Sequence[str], run: RunDirectory, say: Callable[[str], None], console: Console
 ) -> list[Observer]:
-    """The services that track a run: those requested, those with which it began, and those whose
-    own variable is set.
+    """Create the services that track a run: requested ones, those of the run's earlier starts, and
+    those whose environment variable is set.
 
     Args:
-        asked: Names of the requested services.
+        requested: Names of the requested services.
         run: The run; a resumed one has recorded its services.
         say: Called with a line about a service that is not installed although its variable is set.
-        console: For failures later on.
+        console: Prints later failures.
 
     Raises:
-        UserError: One is unknown, or not installed.
+        UserError: A service is unknown, or not installed.
     """
-    for name in asked:
+    for name in requested:
         if name not in SERVICES:
             raise UserError(
-                f"no tracker '{name}'", where="--track", todo=f"Available: {', '.join(SERVICES)}."
+                f"there is no tracker '{name}'",
+                where="--track",
+                todo=f"Available: {', '.join(SERVICES)}.",
             )
-    names = dict.fromkeys([*asked, *tracked(run)])
+    names = dict.fromkeys([*requested, *tracked(run)])
     for name, kind in SERVICES.items():
         if name in names or not os.environ.get(kind.variable):
             continue

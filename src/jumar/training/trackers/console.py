@@ -9,17 +9,17 @@ class ConsoleTracker(Observer):
     """Prints a line per record.
 
     Args:
-        console: Belongs to the caller, who closes it.
+        console: The console, which the caller closes.
     """
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._headed = False
+        self._has_header = False
 
     def record(self, record: Record) -> None:
-        """Print the record's line, preceded the first time by the column names."""
-        if isinstance(record, TrainRecord) and not self._headed:
+        """Print the record's line, after the column names if it is the first."""
+        if isinstance(record, TrainRecord) and not self._has_header:
             self._console.line(TRAIN_HEADER)
-            self._headed = True
+            self._has_header = True
         if line := record.line():
             self._console.line(line)

@@ -1,4 +1,4 @@
-"""MLflow."""
+"""Tracking with MLflow."""
 
 import importlib
 import os
@@ -12,7 +12,7 @@ from typing import Any
 from jumar.training.trackers.services import PROJECT, Service
 
 _MAX_PARAMETERS = 100
-"""The most that one request may contain."""
+"""Maximum number of parameters in one request."""
 _LONGEST_VALUE = 6000
 
 
@@ -31,7 +31,7 @@ class MlflowService(Service):
     ) -> str:
         """See `Service.begin`."""
         del folder
-        # By default it keeps trying an unresponsive address for five minutes.
+        # By default MLflow retries an unresponsive address for five minutes.
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
         self._entities = importlib.import_module("mlflow.entities")
         self._client = importlib.import_module("mlflow").MlflowClient()

@@ -1,4 +1,4 @@
-"""What a run reports: log lines of the training, and scores."""
+"""The records of a run: log lines of the training, and scores."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,15 +19,15 @@ class TrainRecord:
         epoch: Finished epochs, fractional.
         fps: Samples per second over all ranks since the last line; None during warm-up.
         losses: Mean loss of each objective since the last line.
-        total_losses: The same plus the regularisation of the current weights.
+        total_losses: The losses plus the regularisation of the current weights.
         terms: Further terms of the objectives, by `objective/term`.
-        learning_rates: Of each objective at the last step.
+        learning_rates: Learning rate of each objective at the last step.
         gradient_norms: Mean norm of each objective's gradients since the last line, before
             clipping and without the loss scale; empty where it was not computed.
         step_ms: Mean time of a step.
         data_ms: The part of it spent waiting for data.
         loss_scale: The current scale; None if the loss is not scaled.
-        skipped_steps: Updates skipped so far because of an overflow.
+        skipped_steps: Number of updates skipped so far because of an overflow.
     """
 
     step: int
@@ -59,7 +59,7 @@ class TrainRecord:
         parts += [
             f"{name.rpartition('/')[2]}: {value:.3f}"
             for name, value in self.terms.items()
-            if name.endswith("_loss")  # the parts of a loss that is a sum, such as BERT's
+            if name.endswith("_loss")  # the addends of a loss such as BERT's
         ]
         if self.step_ms is not None and self.data_ms is not None:
             parts.append(f"batch_time: {self.step_ms:.1f} ms  data: {self.data_ms:.1f} ms")
@@ -105,9 +105,9 @@ def train_record(
 
     Args:
         state: The state after the last step of the window.
-        window: Its means.
-        pace: Its speed; None during warm-up.
-        steps_per_epoch: To compute the epoch.
+        window: The means over the window.
+        pace: The speed in the window; None during warm-up.
+        steps_per_epoch: Steps per epoch, to compute the epoch.
     """
     scale = state.policy.loss_scale
     return TrainRecord(
@@ -156,7 +156,7 @@ class EvaluationRecord:
 
 
 def numbers_of(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
-    """The numbers of a record as JSON, those of its parts as `part/name`."""
+    """The numbers in a record's JSON form, by name; those of nested objects as `object/name`."""
     for name, value in data.items():
         if isinstance(value, Mapping):
             yield from numbers_of(cast("Mapping[str, Any]", value), f"{prefix}{name}/")

@@ -14,11 +14,11 @@ from jumar.training.run_directory import RunDirectory, read_json, write_json
 from jumar.training.trackers.records import numbers_of
 
 PROJECT = "jumar"
-"""Where runs go if the service's own variable names no project."""
+"""The project of a run if the service's environment variable names none."""
 
 
 class Service(ABC):
-    """One tracking service; what it raises is turned into messages by `ServiceTracker`."""
+    """One tracking service; `ServiceTracker` turns its exceptions into messages."""
 
     @abstractmethod
     def begin(
@@ -27,36 +27,51 @@ class Service(ABC):
         """Begin a run, or resume one.
 
         Args:
-            run_id: The run to resume; None for a new one.
-            name: Shown for a new one.
-            settings: The recipe's fields, flat.
-            folder: For the service's own files.
+            run_id: The id of the run to resume; None for a new run.
+            name: The displayed name of a new run.
+            settings: The recipe's fields by path.
+            folder: The folder for the service's files.
 
         Returns:
-            The service's id of the run.
+            The run's id at the service.
         """
 
     @abstractmethod
     def send(self, step: int, numbers: Mapping[str, float]) -> None:
-        """Add numbers at a step, which never decreases."""
+        """Send numbers of a step; steps never decrease."""
 
     @abstractmethod
     def end(self) -> None:
-        """Send what is left, and end the run."""
+        """Send pending numbers, and end the run."""
+
+
+class LibraryService(Service):
+    """A service whose library represents the run by an object with `log` and `finish`."""
+
+    def __init__(self) -> None:
+        self._run: Any = None
+
+    def send(self, step: int, numbers: Mapping[str, float]) -> None:
+        """See `Service.send`."""
+        self._run.log(dict(numbers), step=step)
+
+    def end(self) -> None:
+        """See `Service.end`."""
+        self._run.finish()
 
 
 class ServiceTracker(Observer):
     """Sends every number of a record to a service.
 
-    A service that cannot be reached at the start is an error; one that fails later loses the rest
-    of its records, but does not stop the training. What it was sent is noted in the run directory,
-    so that a resumed run continues in the service's same run, without the steps that it repeats.
+    A service that cannot be reached at the start is an error; one that fails later gets no further
+    records, but does not stop the training. The last step sent is stored in the run directory, so
+    that a resumed run continues the same run of the service, without sending a step twice.
 
     Args:
         name: Name of the service.
         service: The service.
-        run: What is tracked.
-        console: Receives a line if the service fails.
+        run: The run to track.
+        console: Prints a line if the service fails.
     """
 
     def __init__(self, name: str, service: Service, run: RunDirectory, console: Console) -> None:
@@ -68,7 +83,7 @@ class ServiceTracker(Observer):
         """See `Observer.open`.
 
         Raises:
-            UserError: The service cannot be reached, or does not know the run any more.
+            UserError: The service cannot be reached, or no longer has the run.
         """
         del first_step
         noted = tracked(self._run).get(self._name, {})
@@ -99,8 +114,7 @@ class ServiceTracker(Observer):
         except Exception as error:  # whatever a service raises
             self._sends = False
             self._console.line(
-                f"{self._name} failed, and receives nothing more from this run until it is "
-                "resumed: "
+                f"{self._name} failed and gets no further records until the run is resumed: "
                 f"{_reason(error)}"
             )
             return
@@ -117,13 +131,13 @@ class ServiceTracker(Observer):
             self._console.line(f"{self._name} could not be ended: {_reason(error)}")
 
     def _note(self) -> None:
-        # A full disk is reported by the log of the run itself.
+        # A full disk is reported when the run writes its own log.
         with suppress(UserError):
             write_json(self._run.tracked, {**tracked(self._run), self._name: self._noted})
 
 
 def tracked(run: RunDirectory) -> dict[str, Any]:
-    """What a run sent to each service: its id there, and the last step by kind of record.
+    """The state of each service of a run: the run's id, and the last step by kind of record.
 
     Raises:
         UserError: The file is damaged.
@@ -132,7 +146,7 @@ def tracked(run: RunDirectory) -> dict[str, Any]:
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> list[tuple[str, object]]:
-    """The fields of a recipe as `optimizer.learning_rate`."""
+    """The fields of a recipe with their paths, such as `optimizer.learning_rate`."""
     fields: list[tuple[str, object]] = []
     for name, value in settings.items():
         if isinstance(value, Mapping):

@@ -1,22 +1,18 @@
-"""SwanLab."""
+"""Tracking with SwanLab."""
 
 import importlib
 import os
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from jumar.training.trackers.services import PROJECT, Service
+from jumar.training.trackers.services import PROJECT, LibraryService
 
 _ID_LENGTH = 21
 
 
-class SwanLabService(Service):
+class SwanLabService(LibraryService):
     """A run of SwanLab, online or, with `SWANLAB_MODE=offline`, in the run directory."""
-
-    def __init__(self) -> None:
-        self._run: Any = None
 
     def begin(
         self, run_id: str | None, name: str, settings: Mapping[str, object], folder: Path
@@ -34,11 +30,3 @@ class SwanLabService(Service):
             mode=os.environ.get("SWANLAB_MODE") or None,
         )
         return run_id
-
-    def send(self, step: int, numbers: Mapping[str, float]) -> None:
-        """See `Service.send`."""
-        self._run.log(dict(numbers), step=step)
-
-    def end(self) -> None:
-        """See `Service.end`."""
-        self._run.finish()

@@ -23,12 +23,12 @@ class TensorBoardTracker(Tracker):
     """Writes every number of a record as a scalar.
 
     Uses tensorboard's own record writer, because `torch.utils.tensorboard` writes in a thread that
-    dies with a traceback on a full disk. A tensorboard that cannot be loaded is reported, and
+    dies with a traceback on a full disk. If tensorboard cannot be loaded, a line reports it and
     nothing is written.
 
     Args:
-        run: Where its folder `tensorboard` is created.
-        console: Receives the line if tensorboard cannot be loaded.
+        run: The run directory, in which the folder `tensorboard` is created.
+        console: Prints the line if tensorboard cannot be loaded.
     """
 
     def __init__(self, run: RunDirectory, console: Console) -> None:
@@ -48,8 +48,9 @@ class TensorBoardTracker(Tracker):
             self._summary = importlib.import_module(f"{proto}.summary_pb2")
             records = importlib.import_module("tensorboard.summary.writer.record_writer")
         except ImportError as error:
-            reason = f"tensorboard cannot be loaded: {error}"
-            self._console.line(f"no TensorBoard events, because {reason}")
+            self._console.line(
+                f"no TensorBoard events, because tensorboard cannot be loaded: {error}"
+            )
             return
         self._folder.mkdir(exist_ok=True)
         now, host = int(time.time()), socket.gethostname()
@@ -58,7 +59,7 @@ class TensorBoardTracker(Tracker):
         self._records = records.RecordWriter(self._file)
         self._append(file_version="brain.Event:2")
         start = self._event.SessionLog(status=self._event.SessionLog.START)
-        # Hides what an interrupted run wrote after the checkpoint; it will be written again.
+        # Hides events of an interrupted run after the checkpoint, which will be written again.
         self._append(session_log=start, step=first_step + 1)
 
     def write(self, record: Record) -> None:

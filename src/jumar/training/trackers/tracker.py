@@ -1,4 +1,4 @@
-"""What every tracker shares: it writes records, and a full disk is the user's to fix."""
+"""The base class of trackers that write files; it reports a full disk as a user's error."""
 
 import contextlib
 from abc import ABC, abstractmethod
@@ -45,7 +45,7 @@ class Tracker(Observer, ABC):
         """See `Observer.record`.
 
         Raises:
-            UserError: The disk is full or cannot be written.
+            UserError: The disk is full or cannot be written to.
         """
         try:
             self.write(record)
@@ -54,7 +54,7 @@ class Tracker(Observer, ABC):
 
     def close(self) -> None:
         """See `Observer.close`."""
-        # What a full disk cannot store was reported by `record`.
+        # `record` has already reported a full disk.
         with contextlib.suppress(OSError):
             self.finish()
 

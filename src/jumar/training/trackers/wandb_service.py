@@ -1,20 +1,16 @@
-"""Weights & Biases."""
+"""Tracking with Weights & Biases."""
 
 import importlib
 import os
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from jumar.training.trackers.services import PROJECT, Service
+from jumar.training.trackers.services import PROJECT, LibraryService
 
 
-class WandbService(Service):
+class WandbService(LibraryService):
     """A run of Weights & Biases, online or, with `WANDB_MODE=offline`, in the run directory."""
-
-    def __init__(self) -> None:
-        self._run: Any = None
 
     def begin(
         self, run_id: str | None, name: str, settings: Mapping[str, object], folder: Path
@@ -33,11 +29,3 @@ class WandbService(Service):
             settings=wandb.Settings(console="off", silent=True),
         )
         return run_id
-
-    def send(self, step: int, numbers: Mapping[str, float]) -> None:
-        """See `Service.send`."""
-        self._run.log(dict(numbers), step=step)
-
-    def end(self) -> None:
-        """See `Service.end`."""
-        self._run.finish()

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from jumar.models.conditional_batch_norm import EPSILON, MOMENTUM, ConditionalBatchNorm2d
+from jumar.models.initializers import truncated_normal_
 from jumar.models.spectral_norm import (
     SpectralConv2d,
     SpectralConvTranspose2d,
@@ -73,8 +74,7 @@ class BigGan(nn.Module):
         """Draw the weights as the original does."""
         for module in self.modules():
             if isinstance(module, (nn.Conv2d, nn.ConvTranspose2d, nn.Linear)):
-                bound = 2 * INITIAL_STD
-                nn.init.trunc_normal_(module.weight, std=INITIAL_STD, a=-bound, b=bound)
+                truncated_normal_(module.weight, INITIAL_STD)
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
         # Afterwards, because the gains' dense layers are among the modules above.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from jumar.models.initializers import glorot_uniform_
 from jumar.models.pointwise import PointwiseConv2d
 from jumar.models.same_padding import SameConv2d
 from jumar.models.tf_layout import (
@@ -153,11 +154,7 @@ class DSCNN(nn.Module):
 
     def reset_parameters(self) -> None:
         """Initialise as the original does: Glorot uniform weights and zero biases."""
-        for module in self.modules():
-            if isinstance(module, (nn.Conv2d, nn.Linear)):
-                nn.init.xavier_uniform_(module.weight)
-                assert module.bias is not None
-                nn.init.zeros_(module.bias)
+        glorot_uniform_(self)
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
         x = features[:, None] if features.ndim == 3 else features

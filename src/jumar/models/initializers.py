@@ -9,6 +9,31 @@ _STD_OF_TRUNCATED_NORMAL = 0.87962566103423978
 """Standard deviation of a unit normal truncated at two standard deviations."""
 
 
+def glorot_uniform_(network: nn.Module) -> None:
+    """Initialise convolutions and dense layers as TensorFlow's layers do by default.
+
+    Weights are uniform within Glorot's bounds and biases are zero.
+
+    Args:
+        network: The network, changed in place.
+    """
+    for layer in network.modules():
+        if isinstance(layer, (nn.Conv2d, nn.Linear)):
+            nn.init.xavier_uniform_(layer.weight)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
+
+
+def truncated_normal_(weight: torch.Tensor, std: float) -> None:
+    """Fill a weight from a normal truncated at two standard deviations.
+
+    Args:
+        weight: The weight, changed in place.
+        std: Standard deviation before truncation.
+    """
+    nn.init.trunc_normal_(weight, std=std, a=-2 * std, b=2 * std)
+
+
 def variance_scaling_(weight: torch.Tensor) -> None:
     """Fill a weight as TensorFlow's `variance_scaling_initializer()` does by default.
 
@@ -18,7 +43,7 @@ def variance_scaling_(weight: torch.Tensor) -> None:
         weight: [out, in / groups, height, width] or [out, in], changed in place.
     """
     std = math.sqrt(1.0 / weight[0].numel()) / _STD_OF_TRUNCATED_NORMAL
-    nn.init.trunc_normal_(weight, std=std, a=-2 * std, b=2 * std)
+    truncated_normal_(weight, std)
 
 
 def slim_variance_scaling_(weight: torch.Tensor) -> None:
@@ -31,4 +56,4 @@ def slim_variance_scaling_(weight: torch.Tensor) -> None:
         weight: [out, in / groups, height, width] or [out, in], changed in place.
     """
     std = math.sqrt(1.3 * 2.0 / weight[0].numel())
-    nn.init.trunc_normal_(weight, std=std, a=-2 * std, b=2 * std)
+    truncated_normal_(weight, std)

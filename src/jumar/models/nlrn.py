@@ -16,6 +16,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from jumar.models.export_mode import in_export_mode
+from jumar.models.initializers import glorot_uniform_
 from jumar.models.tf_layout import (
     TfNames,
     TfVariable,
@@ -172,11 +173,7 @@ class NLRN(nn.Module):
         Glorot uniform with biases at zero; the kernel of `g` is zero, so that the non-local part
         starts as the identity.
         """
-        for layer in self.modules():
-            if isinstance(layer, nn.Conv2d):
-                nn.init.xavier_uniform_(layer.weight)
-                if layer.bias is not None:
-                    nn.init.zeros_(layer.bias)
+        glorot_uniform_(self)
         nn.init.zeros_(self.recurrence.non_local.g.weight)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from jumar.models.initializers import glorot_uniform_
 from jumar.models.tf_layout import (
     TfNames,
     TfVariable,
@@ -77,7 +78,7 @@ class _Convolutions(nn.Module):
                 for _ in range(depth - 2)
             )
         self.tail = nn.Conv2d(width, channels, 3, padding=1, bias=output_bias)
-        reset_convolutions(self)
+        glorot_uniform_(self)
 
 
 class SpatialCNN(_Convolutions):
@@ -153,15 +154,6 @@ class ViDeNN(nn.Module):
                 frames = frames[:, :, inner, inner]
             neighbours = frames.unflatten(0, (-1, 3)).flatten(1, 2)
         return self.temporal(neighbours)
-
-
-def reset_convolutions(module: nn.Module) -> None:
-    """Initialise a module's convolutions like `tf.layers.conv2d`: Glorot uniform, zero biases."""
-    for layer in module.modules():
-        if isinstance(layer, nn.Conv2d):
-            nn.init.xavier_uniform_(layer.weight)
-            if layer.bias is not None:
-                nn.init.zeros_(layer.bias)
 
 
 def tf_names(model: SpatialCNN | Temp3CNN, *, prefix: str = "") -> TfNames:

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from jumar.models.export_mode import in_export_mode, without_autocast
+from jumar.models.initializers import truncated_normal_
 from jumar.models.same_padding import SameConv2d
 from jumar.models.tf_layout import ConvolutionKernel, TfNames, TfVariable, unchanged
 
@@ -97,10 +98,10 @@ class VQVAE(nn.Module):
             if isinstance(module, nn.ConvTranspose2d):
                 nn.init.normal_(module.weight, std=_INITIAL_STD)
             elif isinstance(module, nn.Conv2d):
-                _truncated(module.weight)
+                truncated_normal_(module.weight, _INITIAL_STD)
             if isinstance(module, (nn.Conv2d, nn.ConvTranspose2d)) and module.bias is not None:
                 nn.init.zeros_(module.bias)
-        _truncated(self.codebook)
+        truncated_normal_(self.codebook, _INITIAL_STD)
 
     def forward(self, images: Tensor) -> Quantized:
         """Encode, choose the nearest codes, and decode them.
@@ -264,10 +265,6 @@ def _decoder_layers(variant: str, width: int) -> Iterator[tuple[str, nn.Module]]
 def _residual_layers(variant: str, width: int) -> Iterator[tuple[str, nn.Module]]:
     for number in {"mnist": (), "cifar10": (1, 2), "imagenet": (0, 1, 2, 3)}[variant]:
         yield f"res_{number}", Residual(width)
-
-
-def _truncated(weight: Tensor) -> None:
-    nn.init.trunc_normal_(weight, std=_INITIAL_STD, a=-2 * _INITIAL_STD, b=2 * _INITIAL_STD)
 
 
 def _convolution(tf_name: str, name: str) -> list[TfVariable]:

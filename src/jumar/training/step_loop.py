@@ -6,9 +6,10 @@ repeated.
 
 import contextlib
 from collections.abc import Generator, Iterator, Sequence
+from typing import cast
 
 from jumar.data.loading.faults import FaultTally
-from jumar.data.loading.loader import resolve_workers
+from jumar.data.loading.loader import resolve_workers, train_batches
 from jumar.data.loading.sampler import steps_per_epoch as count_steps_per_epoch
 from jumar.data.samples import Batch
 from jumar.devices.contract import Device
@@ -16,7 +17,6 @@ from jumar.ground.errors import UserError
 from jumar.observer import DATA, Observer, Observers
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.task import Task
-from jumar.training.batches import batches_of
 from jumar.training.cadence import check_lengths
 from jumar.training.checkpoint import Checkpoint
 from jumar.training.durations import parse_duration
@@ -162,15 +162,20 @@ class StepLoop:
                     batch = next(batches, None)
 
     def _loader(self, last_step: int) -> Generator[Batch]:
-        return batches_of(
-            self.task,
-            self.plan,
-            ranks=self.ranks,
-            workers=self.workers,
-            tally=self.tally,
+        """The batches of this rank from the current step on; close the generator when done."""
+        batches = train_batches(
+            self.task.train_data,
+            seed=self.plan.seed,
             first_step=self.state.step,
             last_step=last_step,
+            batch_per_rank=self.plan.batch_size,
+            rank=self.ranks.rank,
+            world=self.ranks.world,
+            workers=self.workers,
+            prefetch=self.plan.prefetch,
+            tally=self.tally,
         )
+        return cast("Generator[Batch]", batches)
 
     def _explainer(self) -> Explainer:
         rank_console = self.console if self.ranks.is_first else Console()

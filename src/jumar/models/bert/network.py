@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from jumar.models.bert.attention import SelfAttention
 from jumar.models.bert.packing import Packing, packing_of
+from jumar.models.initializers import truncated_normal_
 from jumar.models.keyed_dropout import KeyedTokenDropout
 
 Positions = Literal["absolute", "relative"]
@@ -249,7 +250,6 @@ def initialize(module: nn.Module, initializer_range: float) -> None:
     """
     for layer in module.modules():
         if isinstance(layer, (nn.Linear, nn.Embedding)):
-            limit = 2 * initializer_range
-            nn.init.trunc_normal_(layer.weight, std=initializer_range, a=-limit, b=limit)
+            truncated_normal_(layer.weight, initializer_range)
         if isinstance(layer, nn.Linear):
             nn.init.zeros_(layer.bias)

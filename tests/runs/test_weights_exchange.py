@@ -375,7 +375,7 @@ def test_checkpoint_without_values_is_listed_as_damaged(beside: Path, tmp_path: 
     assert "global_step" in cut.out
     data.unlink()
     missing = weights("show", "tf1", cwd=tmp_path, code=2)
-    assert "the data file that holds the variable" in missing.message
+    assert "the data file with the variable" in missing.message
     assert data.name in missing.message
     as_json = weights("show", "tf1", "--json", cwd=tmp_path, code=2)
     assert len(json.loads(as_json.out)["tensors"]) == len(cut.out.splitlines()) - 1

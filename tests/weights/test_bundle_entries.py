@@ -79,21 +79,24 @@ ONE_AXIS = delimited(2, delimited(2, number(1, 4)))
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (number(1, 1) + number(4, 2**63 - 8) + number(5, 8), "a negative position in its data"),
-        (number(1, 1) + number(5, 2**63), "a negative position in its data file"),
+        (
+            number(1, 1) + number(4, 2**63 - 8) + number(5, 8),
+            "its position in the data file is negative",
+        ),
+        (number(1, 1) + number(5, 2**63), "its position in the data file is negative"),
         (
             number(1, 1) + ONE_AXIS + delimited(7, extent(0, 1)) + delimited(7, extent(1, 3) * 2),
-            "a part of it does not have its 1 axes",
+            "the number of axes of one of its parts is not 1",
         ),
         (
             number(1, 1) + ONE_AXIS + delimited(7, extent(2**63 - 1, 1)),
-            "a part of it begins or ends before the array",
+            "one of its parts begins or ends before the array",
         ),
         (
             number(1, 1) + ONE_AXIS + delimited(7, extent(2**63, None)),
-            "a part of it begins or ends before the array",
+            "one of its parts begins or ends before the array",
         ),
-        (b"", "the element type 0 is not one that can be read"),
+        (b"", "the element type 0 is not supported"),
     ],
 )
 def test_entries_with_inconsistent_numbers_are_refused(data: bytes, message: str) -> None:
@@ -130,7 +133,7 @@ def test_parts_cover_regions_up_to_the_end_of_an_axis() -> None:
         slice(0, 5),
         slice(4, 9),
     )
-    with pytest.raises(ValueError, match=r"^a part of it ends at 4 on an axis of 3$"):
+    with pytest.raises(ValueError, match=r"^one of its parts ends at 4 on an axis of size 3$"):
         region((Extent(), Extent(2, 2)), (9, 3))
     with pytest.raises(ValueError, match=r"argument"):
         region((Extent(),), (9, 3))

@@ -61,7 +61,7 @@ def test_checkpoint_file_is_read_up_to_one_mebibyte(tmp_path: Path) -> None:
     (tmp_path / "checkpoint").write_bytes(b"#" * (2**20 - len(line) - 1) + b"\n" + line)
     assert find_prefix(tmp_path) == tmp_path / "m"
     (tmp_path / "checkpoint").write_bytes(b"#" * (2**20 - 2) + b"\n" + line)
-    assert refusal(tmp_path)[0] == "names no model_checkpoint_path"
+    assert refusal(tmp_path)[0] == "contains no model_checkpoint_path"
 
 
 def test_existing_path_takes_precedence_over_the_same_name_in_the_folder(tmp_path: Path) -> None:
@@ -105,14 +105,14 @@ def test_non_checkpoints_are_reported_with_the_accepted_forms(tmp_path: Path) ->
     assert refusal(tmp_path) == (
         "contains no TensorFlow checkpoint",
         str(tmp_path),
-        "A checkpoint is NAME.index and NAME.data-00000-of-00001 ...",
+        "A checkpoint consists of NAME.index and NAME.data-00000-of-00001 ...",
     )
     gone = tmp_path / "gone"
     assert refusal(gone) == ("there is no such checkpoint", str(gone), WHAT)
     assert refusal(tmp_path / "gone.meta") == (
         f"there is no '{gone}.index'",
         "",
-        "A checkpoint is several files: NAME.index and NAME.data-00000-of-00001 ...",
+        "A checkpoint consists of NAME.index and NAME.data-00000-of-00001 ...",
     )
     other = tmp_path / "other.bin"
     for content in (b"", b"short", MAGIC[1:], b"x" + MAGIC + b"x"):
@@ -150,16 +150,16 @@ def test_checkpoint_file_naming_a_missing_checkpoint_is_reported(tmp_path: Path)
         "Copy the checkpoint's files beside it, or name another checkpoint.",
     )
     state.write_bytes(b'all_model_checkpoint_paths: "m"')
-    assert refusal(tmp_path) == ("names no model_checkpoint_path", str(state), "")
+    assert refusal(tmp_path) == ("contains no model_checkpoint_path", str(state), "")
 
 
 def test_ambiguous_folder_names_some_of_its_checkpoints(tmp_path: Path) -> None:
     for name in "edcba":
         (tmp_path / f"{name}.index").write_bytes(b"")
     assert refusal(tmp_path) == (
-        "there are 5 checkpoints and no file `checkpoint` that names one",
+        "contains 5 checkpoints and no file `checkpoint` that names the newest",
         str(tmp_path),
-        "Give one: a.index, b.index, c.index, d.index ...",
+        "Choose one: a.index, b.index, c.index, d.index ...",
     )
 
 
@@ -177,7 +177,7 @@ def test_files_of_another_checkpoint_are_not_overwritten(tmp_path: Path) -> None
             check_free(tmp_path / "m", ours=ours)
         assert str(caught.value) == (
             f"{tmp_path / 'm'}: a checkpoint already exists: {parts}\n"
-            "  Nothing was written. Give a prefix in a new folder with --out, or remove these "
+            "  Nothing was written. Pass a prefix in a new folder to --out, or remove these "
             "files first."
         )
     (tmp_path / "m.meta").unlink()

@@ -131,15 +131,15 @@ def test_other_nodes_and_non_numeric_constants_are_skipped() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        pytest.param(b"", "holds no constants", id="empty"),
-        pytest.param(node("x", b"", op=b"Add"), "holds no constants", id="unfrozen"),
+        pytest.param(b"", "contains no constants", id="empty"),
+        pytest.param(node("x", b"", op=b"Add"), "contains no constants", id="unfrozen"),
         pytest.param(b"\x08\x01", "SavedModel", id="SavedModel"),
         pytest.param(node("c", number(1, 1))[:-3], "ends beyond its message", id="cut"),
         pytest.param(
             node("c", number(1, 1)) * 2, "two constants are called 'c'", id="a name twice"
         ),
         pytest.param(node("c", number(1, 1) + shape(-1)), "constant 'c'", id="a negative size"),
-        pytest.param(node("c", number(1, 1) + shape(2**40, 2**40)), "no memory", id="absurd"),
+        pytest.param(node("c", number(1, 1) + shape(2**40, 2**40)), "fit into memory", id="absurd"),
         pytest.param(node("c", number(1, 1) + shape(*[1] * 99)), "axes", id="99 axes"),
         pytest.param(node("c", number(1, 1) + delimited(2, number(3, 1))), "unknown", id="rank"),
     ],
@@ -264,7 +264,7 @@ def test_names_are_in_graph_order() -> None:
     assert (entry.name, entry.shape, entry.dtype) == ("m", (7,), "int64")
 
 
-COPY = "Copy it again, or give the .pb that freeze_graph wrote."
+COPY = "Copy it again, or use the .pb file that freeze_graph wrote."
 NO_GRAPH = "a.pb: is not a frozen TensorFlow graph: "
 DAMAGED = "The file is damaged: copy or download it again."
 
@@ -302,8 +302,8 @@ DAMAGED = "The file is damaged: copy or download it again."
         ),
         (
             b"",
-            "a.pb: holds no constants\n  A frozen graph has its weights as Const nodes; the "
-            "weights of a .meta file or an unfrozen .pb are in a checkpoint beside it.",
+            "a.pb: contains no constants\n  The weights of a frozen graph are Const nodes; those "
+            "of a .meta file or an unfrozen .pb are in a checkpoint beside it.",
         ),
     ],
 )
@@ -316,12 +316,12 @@ def test_non_frozen_graph_has_the_full_message(data: bytes, message: str) -> Non
 @pytest.mark.parametrize(
     ("tensor", "reason"),
     [
-        (shape(3) + delimited(4, FLOATS), "24 bytes for the shape 3, which needs 12"),
-        (shape(2, 2) + delimited(5, FLOATS), "6 numbers for the shape 2x2"),
-        (shape(2) + delimited(5, FLOATS[:6]), "a list of 6 bytes, not a multiple of 4"),
+        (shape(3) + delimited(4, FLOATS), "it has 24 bytes, but the shape 3 needs 12"),
+        (shape(2, 2) + delimited(5, FLOATS), "it has 6 values, too many for 2x2"),
+        (shape(2) + delimited(5, FLOATS[:6]), "its list has 6 bytes, which is not a multiple of 4"),
         (
             shape(2**26 + 1) + delimited(5, FLOATS[:4]),
-            "the shape 67108865 is too large to be filled with one number",
+            "the shape 67108865 is too large for a repeated value",
         ),
     ],
 )
@@ -351,7 +351,7 @@ def test_file_longer_than_a_message_is_refused_before_it_is_read(tmp_path: Path)
     with pytest.raises(UserError) as caught:
         read_constants(path)
     assert str(caught.value) == (
-        f"{path}: is not a graph: 2147483648 bytes are more than a protobuf message can have"
+        f"{path}: is not a graph: 2147483648 bytes exceed the limit of a protobuf message"
     )
     assert LARGEST_MESSAGE == 2_147_483_648
     with pytest.raises(UserError, match="it is a folder, not a file"):

@@ -70,7 +70,7 @@ def test_existing_file_and_an_unknown_name_are_refused(
     with pytest.raises(UserError) as caught:
         write_frozen(tmp_path / "b.pb", graph, {})
     assert str(caught.value) == (
-        f"--out: '{tmp_path / 'b.pb'}' already exists\n  Give a new file name."
+        f"--out: '{tmp_path / 'b.pb'}' already exists\n  Choose another file name."
     )
     assert (tmp_path / "b.pb").read_bytes() == b"mine"
     with pytest.raises(UserError, match="there is no constant 'd'"):

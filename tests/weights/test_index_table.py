@@ -117,32 +117,32 @@ def test_tables_from_other_writers_are_read() -> None:
     [
         (
             MAGIC.rjust(47, b"\0"),
-            "it does not end like an index: it is truncated, or another kind of file",
+            "it does not end like an index: it is truncated or not an index",
         ),
         (MAGIC.rjust(48, b"\0"), "the block at byte 0 ends beyond the file, at byte 0"),
-        (table(GOOD, handles=[(0, 13), (12, 5)]), "the block at byte 12 overlaps the one before"),
+        (table(GOOD, handles=[(0, 13), (12, 5)]), "the block at byte 12 overlaps the previous one"),
         (table(GOOD, handles=[(0, 500)]), "the block at byte 0 ends beyond the file, at byte 500"),
-        (table(GOOD, GOOD), "names are not in order in the block at byte 18"),
+        (table(GOOD, GOOD), "the names in the block at byte 18 are not sorted"),
         (
             table(GOOD, trailed(plain([(b"b", b"")]), kind=1)),
-            "the block at byte 18 is compressed (Snappy); TensorFlow writes it plain",
+            "the block at byte 18 is compressed (Snappy), which TensorFlow never writes",
         ),
         (
             table(trailed(plain([(b"b", b"")]), kind=2)),
-            "the block at byte 0 is compressed (kind 2); TensorFlow writes it plain",
+            "the block at byte 0 is compressed (kind 2), which TensorFlow never writes",
         ),
         (
             table(GOOD[:-1] + bytes((GOOD[-1] ^ 1,))),
             "the checksum of the block at byte 0 does not match",
         ),
-        (table(trailed(b"\1\0\0\0")), "a block is shorter than its own list of whole keys"),
+        (table(trailed(b"\1\0\0\0")), "a block is shorter than its list of complete keys"),
         (
             table(trailed(b"\1\1\0a" + ONE_WHOLE_KEY)),
-            "an entry of a block is longer than the block",
+            "an entry extends beyond its block",
         ),
         (
             table(trailed(b"\0\1\1a" + ONE_WHOLE_KEY)),
-            "an entry of a block is longer than the block",
+            "an entry extends beyond its block",
         ),
     ],
 )
@@ -171,5 +171,7 @@ def test_keys_are_limited_to_twenty_times_the_file_size() -> None:
         if fits:
             assert [key for key, _ in read_table(whole)] == keys
         else:
-            with pytest.raises(ValueError, match=r"^names are too long for the size of the file$"):
+            with pytest.raises(
+                ValueError, match=r"^the names are too long for the size of the file$"
+            ):
                 list(read_table(whole))

@@ -166,7 +166,7 @@ def test_folder_with_one_index_needs_no_checkpoint_file(model: Path) -> None:
     [
         ("none", None, "there is no such checkpoint"),
         ("none.index", None, "there is no '.*none.index'"),
-        ("checkpoint", b"nothing", "names no model_checkpoint_path"),
+        ("checkpoint", b"nothing", "contains no model_checkpoint_path"),
         ("checkpoint", b'model_checkpoint_path: "gone"', "names 'gone'"),
         ("checkpoint", b'model_checkpoint_path: ".."', "names '..'"),
         ("checkpoint", b'model_checkpoint_path: "' + b"x" * 5000 + b'"', "File name too long"),
@@ -243,12 +243,12 @@ SLICED = slice_key(b"v", (Extent(0, 2),))
         pytest.param(
             [(b"v", entry(shape=(2**40,), size=2**42))], "data file is too short", id="a shape"
         ),
-        pytest.param([(b"v", entry(shape=(2**40, 2**40)))], "no memory", id="a larger shape"),
+        pytest.param([(b"v", entry(shape=(2**40, 2**40)))], "fit into memory", id="a larger shape"),
         pytest.param([(b"v", entry(shape=(-1,)))], "negative or unknown", id="a negative axis"),
         pytest.param([(b"v", entry(shape=(1,) * 99))], "axes", id="99 axes"),
         pytest.param([(b"v", entry(kind=20))], "element type 20", id="an element type"),
-        pytest.param([(b"v", entry(shard=7))], "data file 7 of 1", id="a shard"),
-        pytest.param([(b"v", entry(kind=7, shape=(2**40,)))], "strings in 8", id="strings"),
+        pytest.param([(b"v", entry(shard=7))], "data file 7, but there are only 1", id="a shard"),
+        pytest.param([(b"v", entry(kind=7, shape=(2**40,)))], "but only 8 bytes", id="strings"),
         pytest.param([(b"v", entry(kind=7, shape=(3,)))], "checksum of its strings", id="lengths"),
         pytest.param([(b"v", entry(kind=7, shape=(1,), size=4))], "of its strings", id="no string"),
         pytest.param(
@@ -268,17 +268,17 @@ SLICED = slice_key(b"v", (Extent(0, 2),))
         ),
         pytest.param(
             [(SLICED, entry()), (b"v", entry(shape=(1,), size=0) + part((0, 2)))],
-            "ends at 2 on an axis of 1",
+            "ends at 2 on an axis of size 1",
             id="a part outside",
         ),
         pytest.param(
             [(SLICED, entry(kind=9)), (b"v", entry(size=0) + part((0, 2)))],
-            "a part for 2 is 2",
+            "one of its parts is float32 2, but should be int64 2",
             id="a part of another type",
         ),
         pytest.param(
             [(b"v", entry(size=0) + part((0, 2), (0, 2)))],
-            "does not have its 1 axes",
+            "one of its parts is not 1",
             id="part's axes",
         ),
         pytest.param(
@@ -468,15 +468,16 @@ def test_each_value_is_read_at_its_offset_in_its_file(tmp_path: Path) -> None:
         ),
         (
             [(b"v", entry(shard=2))],
-            "{m}, variable 'v': cannot be read: it is in data file 2 of 2{again}",
+            "{m}, variable 'v': cannot be read: it is in data file 2, but there are only 2{again}",
         ),
         (
             [(b"v", entry(kind=7, shape=(9,), size=8))],
-            "{m}, variable 'v': cannot be read: 9 strings in 8 bytes{again}",
+            "{m}, variable 'v': cannot be read: it has 9 strings, but only 8 bytes{again}",
         ),
         (
             [(b"v", entry(kind=7, shape=(1,), size=8, offset=9))],
-            "{m}, variable 'v': cannot be read: a string of 9 bytes in 8 bytes{again}",
+            "{m}, variable 'v': cannot be read: it has a string of 9 bytes, but only 8 bytes"
+            "{again}",
         ),
         (
             [(b"v", entry(kind=7, shape=(1,), size=8, offset=8))],
@@ -485,11 +486,12 @@ def test_each_value_is_read_at_its_offset_in_its_file(tmp_path: Path) -> None:
         ),
         (
             [(SLICED, entry()), (b"v", entry(shape=(3,), size=0) + part((0, 2)))],
-            "{m}, variable 'v': cannot be read: its parts do not cover 3 once{again}",
+            "{m}, variable 'v': cannot be read: its parts do not cover 3 exactly once{again}",
         ),
         (
             [(SLICED, entry(shape=(3,))), (b"v", entry(size=0) + part((0, 2)))],
-            "{m}, variable 'v': cannot be read: a part for 2 is 3{again}",
+            "{m}, variable 'v': cannot be read: one of its parts is float32 3, but should be "
+            "float32 2{again}",
         ),
         (
             [(b"v", entry(size=0) + part((0, 2)))],
@@ -544,7 +546,7 @@ def test_data_files_are_checked_by_their_last_variable_without_being_read(tmp_pa
     with pytest.raises(UserError) as caught:
         hand_made(tmp_path, *entries, sizes=(64,)).check_data()
     assert str(caught.value) == (
-        f"{tmp_path}/m.data-00001-of-00002: the data file that holds the variable 'a part of a "
+        f"{tmp_path}/m.data-00001-of-00002: the data file with the variable 'a part of a "
         "variable' is missing\n  Copy all files that begin with m."
     )
     with pytest.raises(UserError) as caught:

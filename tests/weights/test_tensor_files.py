@@ -73,7 +73,7 @@ def test_suffix_determines_the_kind_and_a_folder_is_a_checkpoint(
     with pytest.raises(UserError) as caught:
         open_tensorflow(weights)
     assert str(caught.value) == (
-        f"{weights}: is not a TensorFlow file but weights written by jumar\n"
+        f"{weights}: contains weights written by jumar, not by TensorFlow\n"
         "  It needs no import: train with --set transfer.start_from=FILE."
     )
 

@@ -3,7 +3,7 @@
 BundleHeaderProto {1: data files, 2: byte order, 3: version}, BundleEntryProto {1: element type,
 2: shape, 3: data file, 4: offset, 5: size, 6: masked CRC-32C, 7: parts}, TensorSliceProto {1:
 extent {1: start, 2: length, absent for the whole axis}}. The data of a part is stored under a key
-made of the variable's name and the part's extents. Facts: TensorFlow,
+made of the variable's name and the part's extents. Sources: TensorFlow,
 core/protobuf/tensor_bundle.proto, core/framework/tensor_slice.proto,
 core/util/saved_tensor_slice_util.cc, core/lib/strings/ordered_code.cc.
 """
@@ -30,7 +30,7 @@ _ESCAPES = {0x00: b"\0\xff", 0xFF: b"\xff\0"}
 
 @dataclass(frozen=True)
 class Extent:
-    """The part of an axis that a slice covers; without a length, all of it."""
+    """The part of an axis that a slice covers: the whole axis if `length` is None."""
 
     start: int = 0
     length: int | None = None
@@ -48,7 +48,7 @@ class BundleEntry:
         offset: First byte in the data file.
         size: Number of bytes in the data file; 0 for a variable that is stored in parts.
         crc: Masked CRC-32C of those bytes.
-        slices: The parts, for a variable that is stored in parts.
+        slices: The parts of a partitioned variable; empty for any other.
     """
 
     kind: ElementType
@@ -61,10 +61,10 @@ class BundleEntry:
 
 
 def decode_header(data: bytes) -> int:
-    """The number of data files.
+    """Decode the header of an index and return the number of data files.
 
     Raises:
-        ValueError: The bytes are not a header, or the checkpoint cannot be read here.
+        ValueError: The bytes are not a header, or the checkpoint is in an unsupported format.
     """
     shards = 0
     for field, wire, begin, end in fields(data, 0, len(data)):
@@ -80,15 +80,15 @@ def decode_header(data: bytes) -> int:
 
 
 def encode_header() -> bytes:
-    """The header of a checkpoint with one data file."""
+    """Return the header of a checkpoint with one data file."""
     return b"\x08\x01" + delimited(3, b"\x08\x01")
 
 
 def decode_entry(data: bytes) -> BundleEntry:
-    """A variable's entry.
+    """Decode a variable's entry.
 
     Raises:
-        ValueError: The bytes are not an entry, or its numbers do not fit together.
+        ValueError: The bytes are not an entry, or its fields contradict each other.
     """
     numbers = {1: 0, 3: 0, 4: 0, 5: 0}
     shape: tuple[int, ...] = ()
@@ -105,9 +105,9 @@ def decode_entry(data: bytes) -> BundleEntry:
             slices.append(_decode_slice(data, begin, end))
     number, shard, offset, size = numbers.values()
     if offset + size >= _INT64:
-        raise ValueError("a negative position in its data file")
+        raise ValueError("its position in the data file is negative")
     if any(len(part) != len(shape) for part in slices):
-        raise ValueError(f"a part of it does not have its {len(shape)} axes")
+        raise ValueError(f"the number of axes of one of its parts is not {len(shape)}")
     return BundleEntry(
         kind=element_type(number),
         shape=shape,
@@ -120,7 +120,7 @@ def decode_entry(data: bytes) -> BundleEntry:
 
 
 def encode_entry(entry: BundleEntry) -> bytes:
-    """The bytes of an entry that is stored in one piece; zeros are omitted."""
+    """Encode an entry stored in one piece; zeros are omitted."""
     axes = b"".join(delimited(2, _number(1, size)) for size in entry.shape)
     return b"".join(
         (
@@ -134,7 +134,7 @@ def encode_entry(entry: BundleEntry) -> bytes:
 
 
 def slice_key(name: bytes, part: Slice) -> bytes:
-    """The key of a partitioned variable's part in the index."""
+    """Return the index key of one part of a partitioned variable."""
     key = b"\0" + _ordered_text(name) + _ordered_count(len(part))
     for extent in part:
         length = -1 if extent.length is None else extent.length
@@ -143,26 +143,26 @@ def slice_key(name: bytes, part: Slice) -> bytes:
 
 
 def region(part: Slice, shape: Sequence[int]) -> tuple[slice, ...]:
-    """The part of an array that a slice covers.
+    """Return the indices of the array elements that a slice covers.
 
     Raises:
-        ValueError: It reaches beyond the array.
+        ValueError: The slice reaches beyond the array.
     """
     slices: list[slice] = []
     for extent, size in zip(part, shape, strict=True):
         stop = size if extent.length is None else extent.start + extent.length
         if stop > size:
-            raise ValueError(f"a part of it ends at {stop} on an axis of {size}")
+            raise ValueError(f"one of its parts ends at {stop} on an axis of size {size}")
         slices.append(slice(extent.start, stop))
     return tuple(slices)
 
 
 def _decode_slice(data: bytes, begin: int, end: int) -> Slice:
-    extents: list[Extent] = []
-    for field, wire, start, stop in fields(data, begin, end):
-        if field == 1 and wire == DELIMITED:
-            extents.append(_decode_extent(data, start, stop))
-    return tuple(extents)
+    return tuple(
+        _decode_extent(data, start, stop)
+        for field, wire, start, stop in fields(data, begin, end)
+        if field == 1 and wire == DELIMITED
+    )
 
 
 def _decode_extent(data: bytes, begin: int, end: int) -> Extent:
@@ -173,7 +173,7 @@ def _decode_extent(data: bytes, begin: int, end: int) -> Extent:
         elif field == 2 and wire == VARINT:
             length = varint(data, start, stop)[0]
     if first + (length or 0) >= _INT64:
-        raise ValueError("a part of it begins or ends before the array")
+        raise ValueError("one of its parts begins or ends before the array")
     return Extent(first, length)
 
 
@@ -182,20 +182,20 @@ def _number(field: int, value: int) -> bytes:
 
 
 def _ordered_count(value: int) -> bytes:
-    """A non-negative number encoded so that bytes sort like numbers: its length, then its bytes."""
+    """Encode a non-negative number so that bytes sort like numbers: its length, then its bytes."""
     content = value.to_bytes((value.bit_length() + 7) // 8, "big")
     return bytes((len(content),)) + content
 
 
 def _ordered_text(text: bytes) -> bytes:
-    """Text encoded so that bytes sort like text: escaped, with a terminator that sorts first."""
+    """Encode text so that bytes sort like text: escaped, with a terminator that sorts first."""
     return b"".join(_ESCAPES.get(byte) or bytes((byte,)) for byte in text) + b"\0\1"
 
 
 def _ordered_number(value: int) -> bytes:
-    """A signed number encoded so that bytes sort like numbers: n bytes hold 7n - 1 bits and a sign.
+    """Encode a signed number so that bytes sort like numbers: a sign and 7n - 1 bits in n bytes.
 
-    The first bits say how many bytes there are: n ones and a zero for a non-negative number, the
+    The first bits give the number of bytes: n ones and a zero for a non-negative number, the
     opposite for a negative one.
     """
     magnitude = ~value if value < 0 else value

@@ -1,8 +1,9 @@
-"""Checkpoints that TensorFlow restores (format V2), written without TensorFlow.
+"""Write checkpoints that TensorFlow can restore (format V2), without TensorFlow.
 
-One data file, the index, and the file `checkpoint` that names the newest one in a folder. The
-index is renamed into place last: without it there is no checkpoint, so that none is ever
-half-written. There is no `.meta` file; a Saver restores into a graph that its program has built.
+A checkpoint is one data file, the index, and the file `checkpoint`, which names the newest
+checkpoint in a folder. The index is renamed into place after the data: without an index there is no
+checkpoint, so none is ever half-written. There is no `.meta` file; a Saver restores into a graph
+that its program has built.
 """
 
 import contextlib
@@ -34,13 +35,13 @@ def write_bundle(prefix: Path, tensors: Mapping[str, Array]) -> None:
     Args:
         prefix: Prefix of the files, for instance `exported/model.ckpt-120`. A checkpoint with that
             name is replaced; `check_free` guards against that.
-        tensors: Values by TensorFlow's names; they are fetched one at a time. Strings are
-            arrays of bytes objects.
+        tensors: Values by TensorFlow's names, looked up one at a time. Strings are arrays of
+            bytes objects.
 
     Raises:
         UserError: The files cannot be written.
-        ValueError: A name is empty or begins with a zero byte, or an element type is not one of
-            TensorFlow's.
+        ValueError: A name is empty or begins with a zero byte, or TensorFlow lacks an element
+            type.
     """
     keys = sorted((name.encode("utf-8"), name) for name in tensors)
     if any(key[:1] in (b"", b"\0") for key, _ in keys):
@@ -81,7 +82,7 @@ def write_bundle(prefix: Path, tensors: Mapping[str, Array]) -> None:
                 temporary.unlink(missing_ok=True)
         if is_new_folder:
             with contextlib.suppress(OSError):
-                prefix.parent.rmdir()  # where nothing could be written
+                prefix.parent.rmdir()  # Succeeds only if nothing was written.
 
 
 def _temporary(path: Path) -> Path:
@@ -96,7 +97,7 @@ def _write_flushed(path: Path, write: Callable[[BinaryIO], None]) -> None:
 
 
 def _append(file: BinaryIO, array: Array) -> BundleEntry:
-    """Append a tensor to the data file; returns its position."""
+    """Append a tensor to the data file and return its entry."""
     if array.dtype.kind in "OSU":
         return _append_strings(file, array)
     kind = _element_type(array)

@@ -1,4 +1,7 @@
-"""The checkpoint that a path means: a prefix, one of its files, a folder, a `checkpoint` file."""
+"""Find the checkpoint that a path refers to.
+
+The path is a prefix, one of the checkpoint's files, a folder, or a `checkpoint` file.
+"""
 
 import re
 from pathlib import Path
@@ -14,10 +17,11 @@ _NEWEST = re.compile(rb'^\s*model_checkpoint_path:\s*"((?:[^"\\]|\\.)*)"', re.MU
 _ESCAPE = re.compile(rb"\\([0-7]{1,3}|x[0-9a-fA-F]{1,2}|.)", re.DOTALL)
 _LETTERS = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 _PART = re.compile(r"(.+)\.(?:index|meta|data-\d{5}-of-\d{5})")
+_ACCEPTED_PATHS = "Give its folder, its .index file, or its prefix (before '.index')."
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Whether a path looks like a TensorFlow checkpoint; reading it checks more."""
+    """Whether a path looks like a TensorFlow checkpoint; its content is not checked."""
     try:
         find_prefix(path)
     except UserError:
@@ -26,19 +30,19 @@ def is_checkpoint(path: Path) -> bool:
 
 
 def find_prefix(path: Path) -> Path:
-    """The prefix of the checkpoint's files; `PREFIX.index` exists.
+    """Return the prefix of a checkpoint's files, for which `PREFIX.index` exists.
 
     Args:
         path: A prefix, one of the checkpoint's files, a folder with a `checkpoint` file, with one
             `.index` file or with a SavedModel in it, or a `checkpoint` file.
 
     Raises:
-        UserError: There is no such checkpoint, several, or one in the format of 2016 and before.
+        UserError: There is no checkpoint or more than one, or its format dates from before 2017.
     """
     try:
         return _find(expanded(path))
     except OSError as error:
-        # A name is too long, possibly in the `checkpoint` file, or a folder cannot be entered.
+        # A folder cannot be entered, or a name is too long, possibly in the `checkpoint` file.
         raise unreadable(path, error) from error
 
 
@@ -47,16 +51,18 @@ def check_free(prefix: Path, *, ours: bool = False) -> None:
 
     Args:
         prefix: Prefix of the new files.
-        ours: The folder holds nothing but our exports: what one of them wrote may be replaced.
+        ours: The folder contains only jumar's exports; files that jumar wrote may be replaced.
 
     Raises:
-        UserError: A file of that prefix exists, or a `checkpoint` file that names others;
-            including files that would be left next to the new ones, such as a graph in `.meta`.
+        UserError: The folder contains files with that prefix, including any that would be left
+            next to the new ones, such as a graph in `.meta`, or a `checkpoint` file that names
+            other checkpoints.
     """
+    folder = prefix.parent
     try:
-        names = sorted(path.name for path in _listed(prefix.parent))
+        names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     except OSError as error:
-        raise UserError(f"cannot be read: {error.strerror}", where=str(prefix.parent)) from error
+        raise UserError(f"cannot be read: {error.strerror}", where=str(folder)) from error
     parts = [name for name in names if _prefix_of(name) == prefix.name]
     if ours:
         parts = [name for name in parts if name not in written_names(prefix.name)]
@@ -66,18 +72,14 @@ def check_free(prefix: Path, *, ours: bool = False) -> None:
         raise UserError(
             f"a checkpoint already exists: {', '.join(parts)}",
             where=str(prefix),
-            todo="Nothing was written. Give a prefix in a new folder with --out, or remove these "
+            todo="Nothing was written. Pass a prefix in a new folder to --out, or remove these "
             "files first.",
         )
 
 
 def written_names(name: str) -> tuple[str, str]:
-    """The files of a checkpoint written here: its data, its index."""
+    """Return the names of the two files of a checkpoint that jumar writes: data and index."""
     return f"{name}.data-00000-of-00001", f"{name}{INDEX}"
-
-
-def _listed(folder: Path) -> list[Path]:
-    return list(folder.iterdir()) if folder.is_dir() else []
 
 
 def _prefix_of(name: str) -> str:
@@ -86,7 +88,7 @@ def _prefix_of(name: str) -> str:
 
 
 def state_text(name: str) -> bytes:
-    """The content of the `checkpoint` file next to a checkpoint of that name."""
+    """Return the content of the `checkpoint` file for a checkpoint of that name."""
     escaped = "".join(f"\\{letter}" if letter in '"\\' else letter for letter in name)
     lines = (f'model_checkpoint_path: "{escaped}"', f'all_model_checkpoint_paths: "{escaped}"')
     return "".join(f"{line}\n" for line in lines).encode()
@@ -104,14 +106,13 @@ def _find(path: Path) -> Path:
             return prefix
         raise UserError(
             f"there is no '{_index(prefix)}'",
-            todo="A checkpoint is several files: NAME.index and NAME.data-00000-of-00001 ...",
+            todo="A checkpoint consists of NAME.index and NAME.data-00000-of-00001 ...",
         )
     if is_file(path):
         if path.name == STATE:
             return _newest(path)
         raise _other_file(path)
-    advice = "Give its folder, its .index file, or its prefix (before '.index')."
-    raise missing(path, "checkpoint", more=advice)
+    raise missing(path, "checkpoint", more=_ACCEPTED_PATHS)
 
 
 def _index(prefix: Path) -> Path:
@@ -130,19 +131,19 @@ def _in_folder(folder: Path) -> Path:
         return indexes[0].with_suffix("")
     if indexes:
         raise UserError(
-            f"there are {len(indexes)} checkpoints and no file `{STATE}` that names one",
+            f"contains {len(indexes)} checkpoints and no file `{STATE}` that names the newest",
             where=str(folder),
-            todo=f"Give one: {', '.join(path.name for path in indexes[:4])} ...",
+            todo=f"Choose one: {', '.join(path.name for path in indexes[:4])} ...",
         )
     raise UserError(
         "contains no TensorFlow checkpoint",
         where=str(folder),
-        todo="A checkpoint is NAME.index and NAME.data-00000-of-00001 ...",
+        todo="A checkpoint consists of NAME.index and NAME.data-00000-of-00001 ...",
     )
 
 
 def _newest(state: Path) -> Path:
-    """The newest checkpoint by its `checkpoint` file, even if the folder has been moved."""
+    """Return the prefix named by a `checkpoint` file, even if the folder has been moved."""
     try:
         with state.open("rb") as file:
             text = file.read(_STATE_BYTES)
@@ -150,7 +151,7 @@ def _newest(state: Path) -> Path:
         raise unreadable(state, error) from error
     match = _NEWEST.search(text)
     if match is None:
-        raise UserError("names no model_checkpoint_path", where=str(state))
+        raise UserError("contains no model_checkpoint_path", where=str(state))
     name = _ESCAPE.sub(_unescaped, match[1]).decode("utf-8", "replace").replace("\0", "")
     recorded = Path(name)
     for prefix in (state.parent / recorded, state.parent / recorded.name):
@@ -185,7 +186,7 @@ def _other_file(path: Path) -> UserError:
     return UserError(
         "is not a TensorFlow checkpoint",
         where=str(path),
-        todo="Give its folder, its .index file, or its prefix (before '.index').",
+        todo=_ACCEPTED_PATHS,
     )
 
 

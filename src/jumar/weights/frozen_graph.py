@@ -1,8 +1,8 @@
 """The constants of a frozen GraphDef, into which `freeze_graph` turns variables.
 
 GraphDef {1: node}, NodeDef {1: name, 2: op, 5: attributes}; a `Const` node has an attribute
-`value` with a tensor {1: element type, 2: shape, 4: raw bytes, or one list of numbers by type}. A
-list that is shorter than the tensor repeats its last number. Facts: TensorFlow,
+`value` with a tensor {1: element type, 2: shape, 4: raw bytes, or a list of values in the field for
+its type}. If the list is shorter than the tensor, its last value is repeated. Sources: TensorFlow,
 core/framework/{graph,node_def,attr_value,tensor}.proto, tensor_util's MakeNdarray.
 """
 
@@ -30,9 +30,9 @@ from jumar.weights.tensor_types import (
 )
 
 LARGEST_MESSAGE = 2**31
-"""protobuf reads no longer messages, so TensorFlow writes none."""
+"""The limit of protobuf, and therefore of TensorFlow, in bytes."""
 _LARGEST_FILL = 2**28
-"""How many bytes a constant may have beyond its file: a hostile file can claim any shape."""
+"""Maximum size in bytes of a constant that repeats a value: a hostile file can claim any shape."""
 _CONTENT = 4
 _LISTS = {
     kind: field
@@ -51,14 +51,14 @@ _LISTS = {
     )
     for kind in kinds
 }
-"""Element type to the field of TensorProto that lists its numbers."""
+"""The field of TensorProto that lists the values of each element type."""
 _FIXED_FIELDS = {5: "<f4", 6: "<f8", 9: "<c8", 12: "<c16"}
-"""The lists whose numbers have a fixed size, with the type of a number."""
+"""The lists whose values have a fixed size, with the dtype of a value."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Place:
-    """The position of a tensor's message, and its shape and type."""
+class _StoredConstant:
+    """The shape and type of a constant, and the position of its tensor message."""
 
     entry: TensorEntry
     kind: ElementType
@@ -69,10 +69,10 @@ class _Place:
 class FrozenConstants(Mapping[str, Array]):
     """The constants of a graph by name; arrays are created on demand.
 
-    Arrays are read-only: they are views of the file's bytes, or of one repeated number.
+    Most arrays are read-only: views of the file's bytes, or of one repeated value.
 
     Args:
-        data: The serialized GraphDef; stays in the attribute of that name.
+        data: The serialized GraphDef, available as the attribute `data`.
         where: The file's name, for error messages.
 
     Raises:
@@ -82,22 +82,22 @@ class FrozenConstants(Mapping[str, Array]):
     def __init__(self, data: bytes, where: str) -> None:
         self.data = data
         self._where = where
-        self._constants: dict[str, _Place] = {}
+        self._constants: dict[str, _StoredConstant] = {}
         try:
             for begin, end in _nodes(data):
-                self._note_node(begin, end)
+                self._add_node(begin, end)
         except ValueError as error:
             raise UserError(
                 f"is not a frozen TensorFlow graph: {error}",
                 where=where,
-                todo="Copy it again, or give the .pb that freeze_graph wrote.",
+                todo="Copy it again, or use the .pb file that freeze_graph wrote.",
             ) from None
         if not self._constants:
             raise UserError(
-                "holds no constants",
+                "contains no constants",
                 where=where,
-                todo="A frozen graph has its weights as Const nodes; the weights of a .meta file "
-                "or an unfrozen .pb are in a checkpoint beside it.",
+                todo="The weights of a frozen graph are Const nodes; those of a .meta file or an "
+                "unfrozen .pb are in a checkpoint beside it.",
             )
 
     def __getitem__(self, name: str) -> Array:
@@ -118,15 +118,15 @@ class FrozenConstants(Mapping[str, Array]):
         return len(self._constants)
 
     def names(self) -> list[str]:
-        """The constants' names, in the order of the graph."""
+        """Return the constants' names, in the order of the graph."""
         return list(self._constants)
 
     def read(self, name: str) -> Array:
-        """The values of a constant, as `self[name]`."""
+        """Return the values of a constant; unlike `self[name]`, suggests a similar name."""
         return self[self.entry(name).name]
 
     def entry(self, name: str) -> TensorEntry:
-        """Shape and element type of a constant.
+        """Return the shape and element type of a constant.
 
         Raises:
             UserError: There is no constant with that name.
@@ -140,24 +140,24 @@ class FrozenConstants(Mapping[str, Array]):
             )
         return self._constants[name].entry
 
-    def _note_node(self, begin: int, end: int) -> None:
+    def _add_node(self, begin: int, end: int) -> None:
         constant = find_constant(self.data, begin, end)
         if constant is None:
             return
         name, start, stop = constant
         if name in self._constants:
             raise ValueError(f"two constants are called '{name}'")
-        kind, shape = _head(self.data, name, start, stop)
+        kind, shape = _type_and_shape(self.data, name, start, stop)
         if kind is not None:
             entry = TensorEntry(name=name, shape=shape, dtype=kind.name)
-            self._constants[name] = _Place(entry=entry, kind=kind, begin=start, end=stop)
+            self._constants[name] = _StoredConstant(entry=entry, kind=kind, begin=start, end=stop)
 
 
 def read_constants(path: Path) -> FrozenConstants:
-    """The constants of a frozen GraphDef, in the order of the graph.
+    """Read the constants of a frozen GraphDef, in the order of the graph.
 
     Args:
-        path: A `.pb` file as `freeze_graph` or `convert_variables_to_constants` writes it.
+        path: A `.pb` file written by `freeze_graph` or `convert_variables_to_constants`.
 
     Raises:
         UserError: The file cannot be read or is not a frozen graph.
@@ -168,7 +168,7 @@ def read_constants(path: Path) -> FrozenConstants:
         size = path.stat().st_size
         if size >= LARGEST_MESSAGE:
             raise UserError(
-                f"is not a graph: {size} bytes are more than a protobuf message can have",
+                f"is not a graph: {size} bytes exceed the limit of a protobuf message",
                 where=str(path),
             )
         data = path.read_bytes()
@@ -188,7 +188,7 @@ def _nodes(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def find_constant(data: bytes, begin: int, end: int) -> tuple[str, int, int] | None:
-    """Name and tensor position of a Const node; None for any other node."""
+    """Return the name and tensor position of a Const node; None for any other node."""
     name, op = "", b""
     attributes: list[tuple[int, int]] = []
     for field, wire, start, stop in fields(data, begin, end):
@@ -210,12 +210,12 @@ def find_constant(data: bytes, begin: int, end: int) -> tuple[str, int, int] | N
 
 
 def is_value(data: bytes, begin: int, end: int) -> bool:
-    """Whether an entry of a node's attributes is `value` and holds a tensor."""
+    """Whether an entry of a node's attributes is `value` and contains a tensor."""
     return _tensor_of(data, begin, end) is not None
 
 
 def _tensor_of(data: bytes, begin: int, end: int) -> tuple[int, int] | None:
-    """The tensor in an entry of a node's attributes, if the entry is `value`."""
+    """Return the position of the tensor in a node's attribute, if the attribute is `value`."""
     key = b""
     value = (0, 0)
     for field, wire, start, stop in fields(data, begin, end):
@@ -231,7 +231,7 @@ def _tensor_of(data: bytes, begin: int, end: int) -> tuple[int, int] | None:
     return None
 
 
-def _head(
+def _type_and_shape(
     data: bytes, name: str, begin: int, end: int
 ) -> tuple[ElementType | None, tuple[int, ...]]:
     number, shape = 0, ()
@@ -241,14 +241,13 @@ def _head(
                 number = varint(data, start, stop)[0]
             elif field == 2 and wire == DELIMITED:
                 shape = decode_shape(data, start, stop)
-        # Constants of kinds that hold no weights (variants, resources) are not a reason to refuse
-        # a graph.
+        # A graph may have constants of types that cannot be weights (variants, resources).
         return (element_type(number) if number in _LISTS else None), shape
     except ValueError as error:
         raise ValueError(f"constant '{name}': {error}") from None
 
 
-def _decode_values(data: bytes, constant: _Place) -> Array:
+def _decode_values(data: bytes, constant: _StoredConstant) -> Array:
     content: bytes | None = None
     spans: list[tuple[int, int, int]] = []
     list_field = _LISTS[constant.kind.number]
@@ -263,34 +262,34 @@ def _decode_values(data: bytes, constant: _Place) -> Array:
     elif content:
         return _from_content(content, constant)
     else:
-        values = _numbers(data, list_field, spans, constant.kind)
+        values = _decode_list(data, list_field, spans, constant.kind)
     if not len(values):
-        # As in TensorFlow, fields that are zero or empty are omitted.
+        # TensorFlow omits fields that are zero or empty.
         values = np.array([b"" if constant.kind.is_string else 0], dtype=constant.kind.stored)
         values = values[: constant.entry.elements]
-    return _spread(constant.kind.values(values), constant.entry.shape)
+    return _fill_shape(constant.kind.values(values), constant.entry.shape)
 
 
-def _from_content(content: bytes, constant: _Place) -> Array:
+def _from_content(content: bytes, constant: _StoredConstant) -> Array:
     num_bytes = constant.entry.elements * constant.kind.stored.itemsize
     if len(content) != num_bytes:
         raise ValueError(
-            f"{len(content)} bytes for the shape {shape_text(constant.entry.shape)}, "
-            f"which needs {num_bytes}"
+            f"it has {len(content)} bytes, but the shape {shape_text(constant.entry.shape)} "
+            f"needs {num_bytes}"
         )
     array = np.frombuffer(content, dtype=constant.kind.stored).reshape(constant.entry.shape)
     return constant.kind.values(array)
 
 
-def _numbers(
+def _decode_list(
     data: bytes, field: int, spans: list[tuple[int, int, int]], kind: ElementType
 ) -> Array:
-    """The numbers of a list, packed or not, in their stored type."""
+    """Decode a list of values, packed or not, in their stored type."""
     if field in _FIXED_FIELDS:
         parts = b"".join(data[start:stop] for wire, start, stop in spans if wire != VARINT)
         size = np.dtype(_FIXED_FIELDS[field]).itemsize
         if len(parts) % size:
-            raise ValueError(f"a list of {len(parts)} bytes, not a multiple of {size}")
+            raise ValueError(f"its list has {len(parts)} bytes, which is not a multiple of {size}")
         return np.frombuffer(parts, dtype=_FIXED_FIELDS[field])
     numbers: list[int] = []
     for wire, position, stop in spans:
@@ -303,17 +302,17 @@ def _numbers(
     return unsigned.astype(kind.stored)
 
 
-def _spread(values: Array, shape: tuple[int, ...]) -> Array:
-    """A list as a tensor; its last number fills the rest."""
+def _fill_shape(values: Array, shape: tuple[int, ...]) -> Array:
+    """Return a list of values as a tensor, with the last value repeated to fill the shape."""
     count = math.prod(shape)
     if len(values) == count:
         return values.reshape(shape)
     if len(values) > count:
-        raise ValueError(f"{len(values)} numbers for the shape {shape_text(shape)}")
+        raise ValueError(f"it has {len(values)} values, too many for {shape_text(shape)}")
     if count * values.itemsize > _LARGEST_FILL:
-        raise ValueError(f"the shape {shape_text(shape)} is too large to be filled with one number")
+        raise ValueError(f"the shape {shape_text(shape)} is too large for a repeated value")
     if len(values) < 2:
-        # A view of the one number: it takes no memory.
+        # A view of the single value takes no memory.
         return np.broadcast_to(values.reshape(()), shape)
     full = np.full(count, values[-1], dtype=values.dtype)
     full[: len(values)] = values

@@ -1,7 +1,7 @@
-"""A frozen graph with other weights: the same bytes except for the values of some constants.
+"""Replace weights in a frozen graph: only the values of some constants change.
 
 A graph is more than weights: the computation, a front end, the names of inputs and outputs. So none
-is created from scratch here; an existing one is copied node by node, and unknown parts are kept
+is created from scratch here: an existing graph is copied node by node, and unknown parts are kept
 byte for byte.
 """
 
@@ -23,14 +23,14 @@ _FLOAT32 = 1
 
 
 def with_constants(graph: FrozenConstants, values: Mapping[str, Array]) -> Iterator[bytes]:
-    """The serialized graph with other values in some of its constants, piece by piece.
+    """Yield the serialized graph with new values for some of its constants, piece by piece.
 
     Args:
         graph: An existing graph.
-        values: By the constants' names, float32 and of the same shapes.
+        values: The new values by constant name; float32, with the shapes of the old ones.
 
     Raises:
-        ValueError: A constant has another shape or element type.
+        ValueError: The shape or element type of a value differs from its constant's.
     """
     for name, value in values.items():
         entry = graph.entry(name)
@@ -39,30 +39,30 @@ def with_constants(graph: FrozenConstants, values: Mapping[str, Array]) -> Itera
                 f"'{name}' is {entry.dtype} {shape_text(entry.shape)} and cannot hold "
                 f"{value.dtype} {shape_text(value.shape)}"
             )
-    data, before = graph.data, 0
+    data, previous_end = graph.data, 0
     for field, wire, begin, end in fields(data, 0, len(data)):
         constant = find_constant(data, begin, end) if (field, wire) == (1, DELIMITED) else None
         if constant is not None and constant[0] in values:
             yield delimited(1, _node(data, begin, end, _tensor(values[constant[0]])))
         else:
-            yield data[before:end]
-        before = end
+            yield data[previous_end:end]
+        previous_end = end
 
 
 def write_frozen(path: Path, graph: FrozenConstants, values: Mapping[str, Array]) -> None:
-    """Write a graph with other values in some of its constants.
+    """Write a graph with new values for some of its constants.
 
     Args:
         path: A file that does not exist yet.
-        graph: See `with_constants`.
-        values: See there.
+        graph: An existing graph.
+        values: As in `with_constants`.
 
     Raises:
         UserError: The file exists, cannot be written, or would be longer than a protobuf
             message.
     """
     if exists(path):
-        raise UserError(f"'{path}' already exists", where="--out", todo="Give a new file name.")
+        raise UserError(f"'{path}' already exists", where="--out", todo="Choose another file name.")
     with written_beside(path, what="the graph cannot be written") as temporary:
         size = 0
         with temporary.open("wb") as file:
@@ -72,13 +72,13 @@ def write_frozen(path: Path, graph: FrozenConstants, values: Mapping[str, Array]
             os.fsync(file.fileno())
         if size >= LARGEST_MESSAGE:
             raise UserError(
-                f"would have {size:,} bytes, but TensorFlow cannot read a graph of 2 GB",
+                f"would have {size:,} bytes, but TensorFlow cannot read a graph of 2 GiB or more",
                 where=str(path),
             )
 
 
 def _node(data: bytes, begin: int, end: int, tensor: bytes) -> bytes:
-    """The node with another tensor in its attribute `value`."""
+    """Return a node with another tensor in its attribute `value`."""
     pieces: list[bytes] = []
     previous_stop = begin
     for field, wire, start, stop in fields(data, begin, end):

@@ -1,8 +1,7 @@
-"""Which variable in a file is which weight of a network.
+"""Match the variables in a file to the weights of a network.
 
-Each network comes with a description, `TfNames`. Comparing that with a file gives a `Matching`:
-what fits, and leftovers on either side. Names and shapes alone decide, before any value
-is read.
+Each network comes with a description, `TfNames`. Comparing it with a file yields a `Matching`: the
+pairs, and the unmatched names on either side. Only names and shapes are compared; no value is read.
 """
 
 import re
@@ -24,18 +23,18 @@ _NO_WEIGHTS = (
     r"(^|/)(loss_scale|good_steps|bad_steps)(/|$)",
     r"^(_CHECKPOINTABLE_OBJECT_GRAPH|save_counter/.*)$",
 )
-"""What TensorFlow's and Ascend's training code keeps beside the weights."""
+"""What TensorFlow's and Ascend's training code saves beside the weights."""
 _NOT_IN_TENSORFLOW = ".num_batches_tracked"
 """Torch counts the batches of a batch norm, but does not use the count if a momentum is set."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Match:
-    """A weight of the network and its location in the file.
+    """A weight of the network and its names in the file.
 
     Attributes:
-        raw: The file's name of the value as trained.
-        average: The file's name of its moving average, or "".
+        raw: Name in the file of the value as trained.
+        average: Name in the file of its moving average, or "".
     """
 
     variable: TfVariable
@@ -45,7 +44,7 @@ class Match:
 
 @dataclass(frozen=True, kw_only=True)
 class WrongShape:
-    """A weight whose name is in the file with a different shape; both in TensorFlow's layout."""
+    """A weight that has another shape in the file; both shapes are in TensorFlow's layout."""
 
     variable: TfVariable
     source: str
@@ -64,13 +63,13 @@ class Matching:
     """How a file matches a network.
 
     Attributes:
-        matches: What matches, in the order of the original's graph.
-        wrong_shape: What matches only by name.
+        matches: Weights that match, in the order of the original's graph.
+        wrong_shape: Weights that match only by name.
         missing: Variables that the network needs and the file lacks.
         unnamed: Weights of the network that have no name in TensorFlow.
-        leftover: Names in the file that neither belong to the network nor are known not to be
+        leftover: Names in the file that do not belong to the network, although they may be
             weights.
-        ignored: Names in the file that hold no weights.
+        ignored: Names in the file that are known not to be weights.
     """
 
     matches: Sequence[Match]
@@ -136,7 +135,7 @@ def match_names(
 
 
 def unnamed_weights(names: TfNames, weights: Iterable[str]) -> list[str]:
-    """The network's weights that have no name in TensorFlow."""
+    """Return the network's weights that have no name in TensorFlow."""
     with_name = {variable.name for variable in names.variables}
     return [
         name for name in weights if name not in with_name and not name.endswith(_NOT_IN_TENSORFLOW)
@@ -144,20 +143,20 @@ def unnamed_weights(names: TfNames, weights: Iterable[str]) -> list[str]:
 
 
 def tensorflow_shape(variable: TfVariable, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that a weight of the network has in TensorFlow."""
-    # A view of a single zero: the layout only moves axes and takes no memory.
+    """Return the shape that a weight of the network has in TensorFlow."""
+    # A view of a single zero takes no memory, and the layout only moves axes.
     return variable.layout.to_tensorflow(np.broadcast_to(np.float32(0), shape)).shape
 
 
 def _resolve(
     names: TfNames, file_names: Iterable[str]
 ) -> tuple[dict[tuple[str, bool], str], list[str]]:
-    """The file's name for each variable and average, and the remaining names."""
+    """Return the file's name for each variable and average, and the remaining names."""
     tf_names = {variable.tf_name for variable in names.variables}
     renamings = [(re.compile(pattern), new) for pattern, new in names.renamings]
     sources: dict[tuple[str, bool], str] = {}
     other_names: list[str] = []
-    # A variable's own name takes precedence over one that has to be renamed.
+    # An exact name takes precedence over one that has to be renamed.
     for name in sorted(
         file_names, key=lambda name: (name.removesuffix(AVERAGE) not in tf_names, name)
     ):

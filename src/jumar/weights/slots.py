@@ -1,4 +1,4 @@
-"""An optimizer's state in a TensorFlow checkpoint: where each trained variable's slots are."""
+"""Locate an optimizer's state in a TensorFlow checkpoint: the slots of each trained variable."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -14,9 +14,9 @@ class VariableSlots:
     """The slots of one variable.
 
     Attributes:
-        slots: From the name in an optimizer's state here to the file's.
-        powers: The file's names of beta1 and beta2 to the power of one more than the number of
-            updates; None if it has none.
+        slots: Names in the file by the names in torch's optimizer state.
+        powers: Names in the file of beta1 and beta2 to the power of one more than the number of
+            updates; None if the file lacks them.
     """
 
     variable: TfVariable
@@ -29,8 +29,8 @@ class SlotMatching:
     """Which parts of an optimizer's state are in a file.
 
     Attributes:
-        found: The slots of variables that have all of them.
-        lacking: Trained variables that lack some.
+        found: The variables with all their slots.
+        lacking: Trained variables without some of their slots.
     """
 
     found: Sequence[VariableSlots]
@@ -38,19 +38,17 @@ class SlotMatching:
 
     @property
     def is_complete(self) -> bool:
-        """Whether training can resume with it."""
+        """Whether training can resume with this state."""
         return bool(self.found) and not self.lacking
 
     @property
     def sources(self) -> frozenset[str]:
-        """The file's names of everything found."""
-        slots = (
-            name for slots_of_variable in self.found for name in slots_of_variable.slots.values()
+        """The names in the file of all slots and powers found."""
+        return frozenset(
+            name
+            for variable_slots in self.found
+            for name in (*variable_slots.slots.values(), *(variable_slots.powers or ()))
         )
-        powers = (
-            name for slots_of_variable in self.found for name in slots_of_variable.powers or ()
-        )
-        return frozenset((*slots, *powers))
 
 
 def match_slots(
@@ -89,15 +87,15 @@ def match_slots(
 def find_powers(
     optimizer: TfOptimizer, entries: Mapping[str, TensorEntry]
 ) -> tuple[str, str] | None:
-    """The file's names of an optimizer's powers; None if it has none.
+    """Return the names in the file of an optimizer's powers; None if it has none.
 
-    A name scope around `minimize` goes before their names, and scripts of one network differ in
-    it: where the original's name is not there, the only name with that ending is used.
+    A name scope around `minimize` precedes their names and differs between scripts of the same
+    network: if the original's name is missing, the only name with the same ending is used.
     """
     names: list[str] = []
     for power in optimizer.powers or ():
-        last = power.rpartition("/")[2]
-        candidates = [name for name in entries if name.rpartition("/")[2] == last]
+        ending = power.rpartition("/")[2]
+        candidates = [name for name in entries if name.rpartition("/")[2] == ending]
         name = power if power in entries else candidates[0] if len(candidates) == 1 else ""
         if not name or entries[name].elements != 1:
             return None
@@ -108,7 +106,7 @@ def find_powers(
 def trained_variables(
     names: TfNames, trained: AbstractSet[str]
 ) -> Iterator[tuple[TfVariable, TfOptimizer]]:
-    """The variables whose slots the original's checkpoints have, each with its optimizer."""
+    """Yield the variables that have slots in the original's checkpoints, with their optimizers."""
     for variable in names.variables:
         optimizer = names.optimizer_of(variable)
         if optimizer is not None and variable.name in trained:

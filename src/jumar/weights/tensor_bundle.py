@@ -1,9 +1,8 @@
-"""Checkpoints of TensorFlow 1 and 2 (format V2, "tensor bundle"), read without TensorFlow.
+"""Read checkpoints of TensorFlow 1 and 2 (format V2, "tensor bundle") without TensorFlow.
 
-`PREFIX.index` is a sorted table of the variables; `PREFIX.data-00000-of-00002` and so on hold
-their values, raw and little-endian. Nothing in these files is trusted until it has been
-checked against their sizes, so a damaged checkpoint causes an error and does not exhaust the
-memory.
+`PREFIX.index` is a sorted table of the variables; `PREFIX.data-00000-of-00002` and so on contain
+their values, raw and little-endian. All lengths and positions are checked against the sizes of the
+files before they are used, so a damaged checkpoint causes an error and does not exhaust the memory.
 """
 
 import math
@@ -54,33 +53,33 @@ class TensorBundle:
             self._shard_count, entries = _decode_index(index)
             self._keys, self._variables = _named(entries)
             self._parts = {key: entries[key] for key in entries if key.startswith(b"\0")}
-            _check_places(entries)
+            _check_overlaps(entries)
         except ValueError as error:
             raise UserError(
                 f"cannot be read: {error}", where=str(self._index), todo=_COPY_AGAIN
             ) from None
 
     def names(self) -> list[str]:
-        """The variables' names, in the order of the index, which is that of their bytes."""
+        """Return the variables' names, in the order of the index, which sorts them by bytes."""
         return list(self._variables)
 
     def entry(self, name: str) -> TensorEntry:
-        """Shape and element type of a variable.
+        """Return the shape and element type of a variable.
 
         Raises:
-            UserError: There is no such name.
+            UserError: There is no variable with that name.
         """
         variable = self._variable(name)
         return TensorEntry(name=name, shape=variable.shape, dtype=variable.kind.name)
 
     def read(self, name: str) -> Array:
-        """The values of a variable, with their checksum verified.
+        """Return the values of a variable after verifying their checksum.
 
-        Numbers are a read-only view of the file if its bytes are aligned, otherwise a copy;
+        Numbers are a read-only view of the file if their bytes are aligned, otherwise a copy;
         bfloat16 becomes float32; strings are an array of bytes objects.
 
         Raises:
-            UserError: There is no such variable, its data file is missing, or it is damaged.
+            UserError: There is no such variable, or its data file is missing or damaged.
         """
         entry = self._variable(name)
         try:
@@ -95,10 +94,10 @@ class TensorBundle:
             ) from None
 
     def check_data(self) -> None:
-        """Check that the data files exist and are as long as the index requires; reads none.
+        """Check that the data files exist and are as long as the index requires, reading none.
 
         Raises:
-            UserError: One is missing or truncated.
+            UserError: A data file is missing or truncated.
         """
         ends: dict[int, tuple[int, str]] = {}
         for key, entry in (*self._variables.items(), *self._parts.items()):
@@ -139,8 +138,8 @@ class TensorBundle:
             num_bytes = math.prod(entry.shape) * entry.kind.stored.itemsize
             if entry.size != num_bytes:
                 raise ValueError(
-                    f"{entry.size} bytes for {entry.kind.name} {shape_text(entry.shape)}, "
-                    f"which needs {num_bytes}"
+                    f"it has {entry.size} bytes, but {entry.kind.name} {shape_text(entry.shape)} "
+                    f"needs {num_bytes}"
                 )
         data = self._bytes(name, entry)
         if entry.kind.is_string:
@@ -151,7 +150,7 @@ class TensorBundle:
         return entry.kind.values(array if array.flags.aligned else array.copy())
 
     def _read_parts(self, name: str, entry: BundleEntry) -> Array:
-        """A partitioned variable, assembled; its parts cover every element once."""
+        """Assemble a partitioned variable, checking that its parts cover every element once."""
         parts: list[tuple[tuple[slice, ...], BundleEntry]] = []
         for extents in entry.slices:
             part = self._parts.get(slice_key(self._keys[name], extents))
@@ -160,13 +159,16 @@ class TensorBundle:
             part_slices = region(extents, entry.shape)
             sizes = tuple(axis.stop - axis.start for axis in part_slices)
             if part.kind != entry.kind or part.shape != sizes:
-                raise ValueError(f"a part for {shape_text(sizes)} is {shape_text(part.shape)}")
+                raise ValueError(
+                    f"one of its parts is {part.kind.name} {shape_text(part.shape)}, but should "
+                    f"be {entry.kind.name} {shape_text(sizes)}"
+                )
             parts.append((part_slices, part))
-        # Different parts have separate bytes in the file, so their sizes bound the memory.
+        # Parts share no bytes of the file, so the file size limits the memory they need.
         if len(set(entry.slices)) != len(parts) or sum(
             math.prod(part.shape) for _, part in parts
         ) != math.prod(entry.shape):
-            raise ValueError(f"its parts do not cover {shape_text(entry.shape)} once")
+            raise ValueError(f"its parts do not cover {shape_text(entry.shape)} exactly once")
         values = [(part_slices, self._read_one(name, part)) for part_slices, part in parts]
         array = np.empty(entry.shape, dtype=values[0][1].dtype)
         is_filled = np.zeros(entry.shape, dtype=np.bool_)
@@ -189,10 +191,12 @@ class TensorBundle:
         return data[entry.offset : entry.offset + entry.size]
 
     def _shard(self, name: str, number: int) -> NDArray[np.uint8]:
-        """A data file, mapped into memory on first use."""
+        """Return a data file, mapped into memory on first use."""
         if number not in self._shards:
             if number >= self._shard_count:
-                raise ValueError(f"it is in data file {number} of {self._shard_count}")
+                raise ValueError(
+                    f"it is in data file {number}, but there are only {self._shard_count}"
+                )
             path = self._shard_path(number)
             try:
                 size = path.stat().st_size
@@ -201,7 +205,7 @@ class TensorBundle:
                 )
             except FileNotFoundError:
                 raise UserError(
-                    f"the data file that holds the variable '{name}' is missing",
+                    f"the data file with the variable '{name}' is missing",
                     where=str(path),
                     todo=f"Copy all files that begin with {self.prefix.name}.",
                 ) from None
@@ -211,7 +215,7 @@ class TensorBundle:
 
 
 def open_checkpoint(path: Path) -> TensorBundle:
-    """Open the checkpoint that a path refers to; see `find_prefix` for the accepted paths.
+    """Open the checkpoint that a path refers to; `find_prefix` documents the accepted paths.
 
     Only the index is read. Data files are opened when a variable is read.
 
@@ -247,7 +251,7 @@ def _decode_index(data: bytes) -> tuple[int, dict[bytes, BundleEntry]]:
 def _named(
     entries: Mapping[bytes, BundleEntry],
 ) -> tuple[dict[str, bytes], dict[str, BundleEntry]]:
-    """Keys and entries of the variables, without the parts of partitioned ones, by name."""
+    """Return the variables' keys and entries by name, without parts of partitioned variables."""
     variable_keys = [key for key in entries if not key.startswith(b"\0")]
     keys = {printable(key): key for key in variable_keys}
     if len(keys) != len(variable_keys):
@@ -255,35 +259,35 @@ def _named(
     return keys, {name: entries[key] for name, key in keys.items()}
 
 
-def _check_places(entries: Mapping[bytes, BundleEntry]) -> None:
-    """Check that no two variables share bytes, so that reading never exceeds the files' size."""
-    behind, before = (-1, 0), b""
+def _check_overlaps(entries: Mapping[bytes, BundleEntry]) -> None:
+    """Check that no two variables share bytes, which limits the memory to the files' size."""
+    previous_end, previous_key = (-1, 0), b""
     for key, entry in sorted(entries.items(), key=lambda item: (item[1].shard, item[1].offset)):
         if entry.size == 0:
             continue
-        if behind[0] == entry.shard and entry.offset < behind[1]:
+        if (entry.shard, entry.offset) < previous_end:
             raise ValueError(
-                f"'{printable(before)}' and '{printable(key)}' share bytes of the data file"
+                f"'{printable(previous_key)}' and '{printable(key)}' share bytes of the data file"
             )
-        behind, before = (entry.shard, entry.offset + entry.size), key
+        previous_end, previous_key = (entry.shard, entry.offset + entry.size), key
 
 
 def _decode_strings(data: bytes, entry: BundleEntry) -> Array:
-    """Strings: their lengths, a checksum of these, and then the strings themselves.
+    """Decode strings: their lengths, the lengths' checksum, and then the strings themselves.
 
-    The checksums are taken over lengths of four bytes (eight where they need them), however many
-    bytes a length takes in the file.
+    The checksums are computed over lengths of four bytes each (eight if necessary), regardless of
+    the number of bytes that a length occupies in the file.
     """
     count = math.prod(entry.shape)
     if count > len(data):
-        raise ValueError(f"{count} strings in {len(data)} bytes")
+        raise ValueError(f"it has {count} strings, but only {len(data)} bytes")
     lengths: list[int] = []
     position = 0
     crc: int = 0
     for _ in range(count):
         length, position = varint(data, position, len(data))
         if length > len(data):
-            raise ValueError(f"a string of {length} bytes in {len(data)} bytes")
+            raise ValueError(f"it has a string of {length} bytes, but only {len(data)} bytes")
         lengths.append(length)
         crc = google_crc32c.extend(crc, length.to_bytes(4 if length < 2**32 else 8, "little"))
     stored_crc = data[position : position + 4]
@@ -294,7 +298,9 @@ def _decode_strings(data: bytes, entry: BundleEntry) -> Array:
     if masked(crc) != entry.crc:
         raise ValueError("the checksum of its strings does not match")
     if position + sum(lengths) != len(data):
-        raise ValueError(f"strings of {sum(lengths)} bytes in {len(data) - position}")
+        raise ValueError(
+            f"its strings should have {sum(lengths)} bytes, but have {len(data) - position}"
+        )
     texts = np.empty(count, dtype=object)
     for number, length in enumerate(lengths):
         texts[number] = data[position : position + length]

@@ -30,22 +30,22 @@ _NAMES = {
     "U8": "uint8",
     "BOOL": "bool",
 }
-"""Element types of safetensors by TensorFlow's names, so that two files can be compared."""
+"""TensorFlow's names for the element types of safetensors, so that two files can be compared."""
 
 
 class TensorFile(Protocol):
     """A file of named tensors; values are read on demand."""
 
     def names(self) -> list[str]:
-        """The tensors' names, in the order of the file."""
+        """Return the tensors' names, in the order of the file."""
         ...
 
     def entry(self, name: str) -> TensorEntry:
-        """Shape and element type of a tensor."""
+        """Return the shape and element type of a tensor."""
         ...
 
     def read(self, name: str) -> Array:
-        """The values of a tensor."""
+        """Return the values of a tensor."""
         ...
 
 
@@ -67,15 +67,15 @@ class SafetensorsFile:
             raise UserError(f"cannot be read as safetensors: {error}", where=str(path)) from None
 
     def names(self) -> list[str]:
-        """The tensors' names, in the order of the file."""
+        """Return the tensors' names, in the order of the file."""
         return list(self._entries)
 
     def entry(self, name: str) -> TensorEntry:
-        """Shape and element type of a tensor."""
+        """Return the shape and element type of a tensor."""
         return self._entries[name]
 
     def read(self, name: str) -> Array:
-        """The values of a tensor; bfloat16 becomes float32."""
+        """Return the values of a tensor; bfloat16 becomes float32."""
         values: torch.Tensor = self._file.get_tensor(name)
         return (values.float() if values.dtype == torch.bfloat16 else values).numpy()
 
@@ -85,15 +85,15 @@ class SafetensorsFile:
 
 
 def stored_entry(name: str, shape: Sequence[int], dtype: str) -> TensorEntry:
-    """What is known about a tensor of a safetensors file, whose element type is `F32` or such."""
+    """Return the entry of a tensor from the header fields of a safetensors file, such as `F32`."""
     return TensorEntry(name=name, shape=tuple(shape), dtype=_NAMES.get(dtype, dtype.lower()))
 
 
 def open_tensors(path: Path) -> TensorFile:
-    """The tensors of a file: safetensors, a frozen TensorFlow graph, a TensorFlow checkpoint.
+    """Open a safetensors file, a frozen TensorFlow graph or a TensorFlow checkpoint.
 
     Args:
-        path: Its suffix decides the kind; anything else is opened as a checkpoint.
+        path: The suffix `.safetensors` or `.pb` decides; any other path is a checkpoint.
 
     Raises:
         UserError: There is no such file, it is damaged, or `torch.save` wrote it.
@@ -107,7 +107,7 @@ def open_tensors(path: Path) -> TensorFile:
 
 
 def open_tensorflow(path: Path) -> TensorFile:
-    """The variables or constants in a TensorFlow file.
+    """Open a frozen graph or a checkpoint of TensorFlow.
 
     Raises:
         UserError: There is no such file, it is damaged, or another program wrote it.
@@ -117,7 +117,7 @@ def open_tensorflow(path: Path) -> TensorFile:
         return read_constants(path)
     if path.suffix == SAFETENSORS and is_file(path):
         raise UserError(
-            "is not a TensorFlow file but weights written by jumar",
+            "contains weights written by jumar, not by TensorFlow",
             where=str(path),
             todo="It needs no import: train with --set transfer.start_from=FILE.",
         )

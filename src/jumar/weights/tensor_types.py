@@ -1,6 +1,6 @@
-"""TensorFlow's element types and shapes, as its files write them.
+"""TensorFlow's element types and shapes, as stored in its files.
 
-Facts: TensorFlow, core/framework/{types,tensor_shape}.proto.
+Sources: TensorFlow, core/framework/{types,tensor_shape}.proto.
 """
 
 import math
@@ -20,7 +20,7 @@ BOOL = 10
 BFLOAT16 = 14
 HALF = 19
 MAX_AXES = 32
-"""numpy 1 has no arrays with more axes; TensorFlow's variables have at most 8."""
+"""The limit of numpy 1; TensorFlow's variables have at most 8."""
 _INT64 = 2**63
 
 
@@ -40,16 +40,16 @@ class ElementType:
 
     @property
     def is_string(self) -> bool:
-        """Whether elements are byte strings of any length."""
+        """Whether the elements are byte strings of any length."""
         return self.number == STRING
 
     @property
     def in_numpy(self) -> bool:
-        """Whether numpy supports it; otherwise it is stored as integers or bits of another type."""
+        """Whether numpy has the type; if not, it is stored as integers or bits of another type."""
         return self.number not in (STRING, BOOL, BFLOAT16) and not self.name.startswith("q")
 
     def values(self, stored: Array) -> Array:
-        """Numbers to compute with: bfloat16, which numpy lacks, becomes float32, exactly."""
+        """Convert stored values to a type that numpy has; bfloat16 becomes float32, exactly."""
         if self.number == BFLOAT16:
             return (stored.astype("<u4") << 16).view("<f4")
         if self.number == BOOL:
@@ -59,7 +59,7 @@ class ElementType:
 
 @dataclass(frozen=True, kw_only=True)
 class TensorEntry:
-    """What is known about a tensor before any value is read."""
+    """The name, shape and element type of a tensor, known before any value is read."""
 
     name: str
     shape: tuple[int, ...]
@@ -72,7 +72,7 @@ class TensorEntry:
 
     @property
     def bytes(self) -> int:
-        """Bytes of its values; 0 for strings, whose lengths are not known without reading."""
+        """Size of the values in bytes; 0 for strings, whose lengths are unknown until read."""
         return self.elements * _ITEM_BYTES.get(self.dtype, 0)
 
 
@@ -109,23 +109,23 @@ _ITEM_BYTES = {
 
 
 def element_type(number: int) -> ElementType:
-    """The element type with that number.
+    """Return the element type with that number.
 
     Raises:
         ValueError: It does not exist, or cannot be stored (a reference, a resource, a variant).
     """
     kind = ELEMENT_TYPES.get(number)
     if kind is None:
-        raise ValueError(f"the element type {number} is not one that can be read")
+        raise ValueError(f"the element type {number} is not supported")
     return kind
 
 
 def decode_shape(data: bytes, begin: int, end: int) -> tuple[int, ...]:
-    """The sizes in a TensorShapeProto.
+    """Decode the sizes in a TensorShapeProto.
 
     Raises:
-        ValueError: The bytes are not a shape, a size is negative or unknown, or they are too many
-            for any array.
+        ValueError: The bytes are not a shape, a size is negative or unknown, or no array can have
+            that shape.
     """
     sizes: list[int] = []
     for field, wire, start, stop in fields(data, begin, end):
@@ -134,20 +134,20 @@ def decode_shape(data: bytes, begin: int, end: int) -> tuple[int, ...]:
         if field == 2 and wire == DELIMITED:
             sizes.append(_decode_size(data, start, stop))
             if len(sizes) > MAX_AXES:
-                raise ValueError(f"a shape of more than {MAX_AXES} axes")
-    # Sizes next to a zero may be anything, but numpy multiplies them and must not overflow.
+                raise ValueError(f"the shape has more than {MAX_AXES} axes")
+    # Numpy multiplies the sizes, also those next to a zero, and must not overflow.
     if math.prod(max(size, 1) for size in sizes) >= _INT64:
-        raise ValueError(f"no memory can hold the shape {shape_text(sizes)}")
+        raise ValueError(f"the shape {shape_text(sizes)} does not fit into memory")
     return tuple(sizes)
 
 
 def printable(name: bytes) -> str:
-    """A tensor's name as text; terminal control characters are escaped."""
+    """Return a tensor's name as text, with terminal control characters escaped."""
     return plain_text(name.decode("utf-8", "backslashreplace"))
 
 
 def shape_text(shape: "tuple[int, ...] | list[int]") -> str:
-    """A shape as `3x3x64`; `scalar` without axes."""
+    """Return a shape in the form `3x3x64`, or `scalar` if it has no axes."""
     return "x".join(str(size) for size in shape) or "scalar"
 
 
@@ -157,5 +157,5 @@ def _decode_size(data: bytes, begin: int, end: int) -> int:
         if field == 1 and wire == VARINT:
             size = varint(data, start, stop)[0]
     if size >= _INT64:
-        raise ValueError("an axis of negative or unknown size")
+        raise ValueError("the size of an axis is negative or unknown")
     return size

@@ -1,4 +1,4 @@
-"""Files of `torch.save`, which are not read: their pickle could run code."""
+"""Detect files written by `torch.save`, which are refused: their pickle could run code."""
 
 import zipfile
 from pathlib import Path
@@ -11,7 +11,7 @@ def check_no_torch_file(path: Path) -> None:
     """Check that a file was not written by `torch.save`.
 
     Raises:
-        UserError: `torch.save` wrote it; the message says how to convert it to safetensors.
+        UserError: `torch.save` wrote it; the message explains the conversion to safetensors.
     """
     try:
         if not is_file(path) or not zipfile.is_zipfile(path):

@@ -75,7 +75,7 @@ def test_compensating_twice_for_rare_classes_gives_a_warning() -> None:
         (["dgo=2"], "unknown class 'dgo'\n  Did you mean 'dog'"),
         (["dog=-1"], "the weight of 'dog' is '-1'"),
         (["dog=inf"], "the weight of 'dog' is 'inf'"),
-        (["cat=0", "dog=0", "owl=0"], "all classes have the weight 0"),
+        (["cat=0", "dog=0", "owl=0"], "all classes have weight 0"),
         (["cat=1", "dog"], "'dog' is not of the form NAME=WEIGHT"),
         (["nowhere.csv"], "nowhere.csv"),
     ],
@@ -145,7 +145,7 @@ def test_report_lists_weights_smallest_first_and_classes_without_samples() -> No
     messages: list[str] = []
     class_weights(("balanced",), NAMES, lambda: COUNTS, messages.append)
     assert messages == [
-        "no training samples, so weight 1: owl",
+        "weight 1 for lack of training samples: owl",
         "class weights: cat=0.75, owl=1, dog=1.5",
     ]
     messages.clear()
@@ -162,7 +162,7 @@ def test_report_lists_weights_smallest_first_and_classes_without_samples() -> No
     messages.clear()
     counts = np.array([0] * 9 + [4])
     weights = class_weights(("balanced",), names, lambda: counts, messages.append)
-    assert messages[0] == "no training samples, so weight 1: c0, c1, c2, c3, c4, c5, c6, c7"
+    assert messages[0] == "weight 1 for lack of training samples: c0, c1, c2, c3, c4, c5, c6, c7"
     assert weights is not None
     assert weights.dtype == torch.float32
     assert weights.tolist() == [1.0] * 10
@@ -171,14 +171,22 @@ def test_report_lists_weights_smallest_first_and_classes_without_samples() -> No
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.json", "[1]", "is not a JSON object of names and weights"),
+        ("a.json", "[1]", "is not a JSON object with names and weights"),
         ("b.json", "{", "cannot be read as JSON: "),
-        ("c.json", '{"cat": true}', "the weight of 'cat' is 'True', not a number of 0 or more"),
-        ("d.json", '{"cat": null}', "the weight of 'cat' is 'None', not a number of 0 or more"),
-        ("e.csv", "dog,2\n\ncat,1,2\n", "row 2 has 3 columns, not a name and a weight"),
-        ("f.csv", "cat\n", "row 1 has 1 columns, not a name and a weight"),
-        ("g.csv", "cat,x", "the weight of 'cat' is 'x', not a number of 0 or more"),
-        ("h.csv", "cat,nan", "the weight of 'cat' is 'nan', not a number of 0 or more"),
+        (
+            "c.json",
+            '{"cat": true}',
+            "'cat' is 'True', but must be a number of at least 0",
+        ),
+        (
+            "d.json",
+            '{"cat": null}',
+            "'cat' is 'None', but must be a number of at least 0",
+        ),
+        ("e.csv", "dog,2\n\ncat,1,2\n", "row 2 has 3 columns instead of a name and a weight"),
+        ("f.csv", "cat\n", "row 1 has 1 column instead of a name and a weight"),
+        ("g.csv", "cat,x", "the weight of 'cat' is 'x', but must be a number of at least 0"),
+        ("h.csv", "cat,nan", "the weight of 'cat' is 'nan', but must be a number of at least 0"),
         ("i.csv", "cow,1", "unknown class 'cow'"),
     ],
 )

@@ -140,7 +140,7 @@ def test_file_that_would_run_code_is_refused(tmp_path: Path) -> None:
 
 
 WANTED = (
-    "Give pytorch-fid's pt_inception-2015-12-05-6726825d.pth, or the same weights as .safetensors."
+    "Use pytorch-fid's pt_inception-2015-12-05-6726825d.pth, or the same weights as .safetensors."
 )
 
 
@@ -173,13 +173,13 @@ def test_file_errors_are_reported_once_with_the_number_of_others(tmp_path: Path)
     message = refusal(saved({bias: torch.zeros(3), weight: torch.zeros(2, 1)}))
     assert f"it differs: {weight} is [2, 1] instead of [32] and 1 more\n" in message
     message = refusal(saved({"fc.weight": torch.zeros(1000, 2)}))
-    assert "holds torchvision's ImageNet network, not the FID network" in message
+    assert "contains torchvision's ImageNet network, not the FID network" in message
     torch.save([1], path)
-    assert "holds no weights by name" in refusal(path)
+    assert "contains no weights by name" in refusal(path)
     path.write_bytes(b"")
     assert "cannot be read as weights (" in refusal(path)
     path.unlink()
-    assert "there is no such file of Inception weights" in refusal(path)
+    assert "the file of Inception weights does not exist" in refusal(path)
 
 
 def test_half_precision_is_read_as_float32_and_logits_are_skipped(tmp_path: Path) -> None:
@@ -207,10 +207,10 @@ def test_two_rows_suffice_and_mismatched_shapes_are_named() -> None:
     assert frechet_distance(real, fake) == pytest.approx(4 + 9 + 2 + 8)
     assert frechet_distance(real, real + 1) == pytest.approx(2)
     for one, other in ((real, fake[0]), (real[0], fake), (real, fake[:, :1])):
-        with pytest.raises(ValueError, match="features are") as error:
+        with pytest.raises(ValueError, match="features must be") as error:
             frechet_distance(one, other)
         assert str(error.value) == (
-            f"features are [N, D], not {list(one.shape)} and {list(other.shape)}"
+            f"features must be [N, D], not {list(one.shape)} and {list(other.shape)}"
         )
     with pytest.raises(ValueError, match="at least two rows"):
         frechet_distance(real, fake[:1])

@@ -314,8 +314,10 @@ def test_illustrations_are_six_rows_of_samples_and_interpolations_of_the_first_e
             top, left = number // columns * step, number % columns * step
             result = shown.image[top : top + SIDE, left : left + SIDE].int()
             assert (result - picture).abs().max() <= 1
-    assert samples.caption == "36 images, each from a latent vector that is always the same"
-    assert interpolation.caption == ("4 lines, each between two latent vectors, from left to right")
+    assert samples.caption == "36 images, from the same latent vectors every time"
+    assert interpolation.caption == (
+        "4 interpolations between two latent vectors, from left to right"
+    )
 
 
 def test_frechet_distance_compares_features_of_real_and_generated_images() -> None:

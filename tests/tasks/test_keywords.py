@@ -196,8 +196,8 @@ def test_shown_clips_are_spread_over_the_set_with_label_and_prediction(
         top += height
     assert shown.image.shape[:2] == (top, max(row.shape[1] for row in rows))
     assert shown.caption == (
-        "Clips, time to the right and pitch upwards, each with its word; if the prediction is "
-        "wrong: the true word / the predicted one."
+        "Clips with their words, time from left to right, pitch from bottom to top; if the "
+        "prediction is wrong: true word / predicted word."
     )
 
 

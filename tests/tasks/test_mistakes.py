@@ -5,7 +5,7 @@ import torch
 from jumar.data.pixels.picture_grid import picture_grid, side_by_side
 from jumar.data.pixels.preprocessing import plain_preprocessing
 from jumar.tasks.classification import ClassificationTask
-from jumar.tasks.mistakes import MOST, SurestMistakes, weakest_classes
+from jumar.tasks.mistakes import MAX_MISTAKES, SurestMistakes, weakest_classes
 from tests.tasks.test_classification import Fixed
 
 NO_SAMPLES: Any = None
@@ -73,7 +73,7 @@ def test_most_confident_mistakes_of_all_batches_come_first() -> None:
     (sheet,) = mistakes.illustrations(("cat", "dog"))
     (table,) = mistakes.tables()
     wrong = labels != predicted
-    best = torch.where(wrong, sure, 0.0).topk(MOST)
+    best = torch.where(wrong, sure, 0.0).topk(MAX_MISTAKES)
     assert [row[3] for row in table.rows] == [f"{100 * value:.1f}" for value in best.values]
     assert all(row[1:3] == ["dog", "cat"] for row in table.rows)
     assert sheet.image[5, 5].tolist() == [int(best.indices[0])] * 3
@@ -153,7 +153,7 @@ def test_mistakes_are_laid_out_in_rows_of_eight_up_to_a_full_sheet() -> None:
 def test_classes_without_samples_are_omitted_and_ties_keep_their_order() -> None:
     right, count = torch.tensor([1.0, 0, 3, 1, 1]), torch.tensor([2.0, 0, 4, 2, 1])
     table = weakest_classes(right, count, ("a", "b", "c"), 3)
-    assert table.title == "the 3 classes recognised least"
+    assert table.title == "the 3 classes with the lowest accuracy"
     assert list(table.header) == ["class", "samples", "right %"]
     assert table.rows == [["a", "2", "50.0"], ["3", "2", "50.0"], ["c", "4", "75.0"]]
     whole = weakest_classes(right, count, (), 5)

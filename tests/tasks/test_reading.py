@@ -120,10 +120,10 @@ def test_answers_use_the_best_allowed_positions() -> None:
     start, end = np.array([9.0, 5, 1, 0, 4]), np.array([9.0, 0, 6, 7, 1])
     inside = np.array([False, True, True, True, True])
     begins = np.array([False, True, True, True, False])
-    guesses = best_spans(start, end, may_begin=begins, may_end=inside, n_best=3, longest=2)
+    guesses = best_spans(start, end, may_begin=begins, may_end=inside, n_best=3, max_length=2)
     # Of the three best places each: starts 1 (0 and 4 are not allowed), ends 3 and 2.
     assert [(guess.first, guess.last, guess.score) for guess in guesses] == [(1, 2, 11.0)]
-    guesses = best_spans(start, end, may_begin=begins, may_end=inside, n_best=5, longest=3)
+    guesses = best_spans(start, end, may_begin=begins, may_end=inside, n_best=5, max_length=3)
     assert [(guess.first, guess.last) for guess in guesses][:3] == [(1, 3), (1, 2), (2, 3)]
     assert all(guess.first <= guess.last < guess.first + 3 for guess in guesses)
 

@@ -108,7 +108,7 @@ def test_best_positions_are_sorted_by_score_with_ties_to_the_first() -> None:
         may_begin=ones,
         may_end=np.array([True, True, False]),
         n_best=3,
-        longest=2,
+        max_length=2,
     )
     assert result == [Guess(0, 1, 3.0), Guess(0, 0, 2.0), Guess(1, 1, 2.0)]
 

@@ -1,4 +1,4 @@
-"""Adversarial losses for two competing networks, as in taki0112's BigGAN.
+"""Adversarial losses for a generator and a discriminator, as in taki0112's BigGAN.
 
 Papers: gan, Goodfellow et al., arXiv 1406.2661; lsgan, Mao et al., arXiv 1611.04076; hinge, Lim
 and Ye, arXiv 1705.02894; wgan-gp, Gulrajani et al., arXiv 1704.00028; wgan-lp, Petzka et al.,
@@ -18,14 +18,14 @@ from jumar.models.differentiable_augmentation import CHANGES
 from jumar.settings import Component, setting
 
 DRAGAN_NOISE = 0.5
-"""Largest noise around a real image, in standard deviations of the batch."""
+"""Maximum of the noise added to a real image, in standard deviations of the batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdversarialLoss(Component, ABC):
     """The losses of a generator and a discriminator.
 
-    The three losses take float32 logits of any shape, higher for more real, and return one number
+    The three losses accept float32 logits of any shape, higher for more real, and return one value
     per logit.
     """
 
@@ -33,29 +33,29 @@ class AdversarialLoss(Component, ABC):
         0.0, "factor of the orthogonal penalty on the generator's weights", minimum=0.0
     )
     n_critic: int = setting(
-        2, "the generator is trained once in this many steps", unit="steps", minimum=1
+        2, "the generator is trained once every this many steps", unit="steps", minimum=1
     )
     truncation: float = setting(
-        2.0, "largest number of a latent vector", unit="standard deviations", minimum=0.01
+        2.0, "maximum magnitude in a latent vector", unit="standard deviations", minimum=0.01
     )
     augmentation: tuple[str, ...] = setting(
         (),
         "random changes to all images that the discriminator sees, for small data sets: color, "
-        "translation, cutout; the original has none",
+        "translation, cutout; the original uses none",
         choices=CHANGES,
     )
 
     @abstractmethod
     def real(self, logits: Tensor) -> Tensor:
-        """The discriminator's loss on real images."""
+        """Return the discriminator's loss on real images."""
 
     @abstractmethod
     def fake(self, logits: Tensor) -> Tensor:
-        """The discriminator's loss on generated images."""
+        """Return the discriminator's loss on generated images."""
 
     @abstractmethod
     def generated(self, logits: Tensor) -> Tensor:
-        """The generator's loss on its images."""
+        """Return the generator's loss on generated images."""
 
 
 class _Logistic(AdversarialLoss):
@@ -82,7 +82,7 @@ class _Wasserstein(AdversarialLoss):
 
 @dataclass(frozen=True, kw_only=True)
 class Hinge(AdversarialLoss, kind="hinge"):
-    """Margins of 1 on both sides."""
+    """Hinge loss with a margin of 1 on both sides."""
 
     def real(self, logits: Tensor) -> Tensor:
         """See `AdversarialLoss`."""
@@ -136,70 +136,73 @@ class PenalizedLoss(AdversarialLoss):
         alpha: Tensor,
         noise: Tensor,
     ) -> Tensor:
-        """How far the slope is from 1 at real + alpha * (other - real), summed over the images.
+        """Penalize gradient norms other than 1 at real + alpha * (target - real).
 
         Args:
             discriminator: Evaluated once, in its current mode.
             real: [N, C, H, W].
-            fake: Like `real`, without a gradient.
+            fake: Shaped like `real`, without a gradient.
             alpha: [N, 1, 1, 1], uniform between 0 and 1.
-            noise: Like `real`, uniform between 0 and 1; only used by dragan.
+            noise: Shaped like `real`, uniform between 0 and 1; only used by dragan.
+
+        Returns:
+            The penalty summed over the images; a scalar.
         """
-        interpolated = (real + alpha * (self.other(real, fake, noise) - real)).detach()
+        interpolated = (real + alpha * (self.target(real, fake, noise) - real)).detach()
         interpolated.requires_grad_()
         # Fused attention has no second derivative.
         with sdpa_kernel(SDPBackend.MATH):
             logits = discriminator(interpolated)
-        (slope,) = torch.autograd.grad(logits.sum(), interpolated, create_graph=True)
-        length = torch.linalg.vector_norm(slope.float().flatten(1), dim=1)
-        return self.penalty * self.excess(length).square().sum()
+        (gradient,) = torch.autograd.grad(logits.sum(), interpolated, create_graph=True)
+        norm = torch.linalg.vector_norm(gradient.float().flatten(1), dim=1)
+        return self.penalty * self.excess(norm).square().sum()
 
-    def other(self, real: Tensor, fake: Tensor, noise: Tensor) -> Tensor:
-        """The images that the real ones are moved towards."""
+    def target(self, real: Tensor, fake: Tensor, noise: Tensor) -> Tensor:
+        """Return the images towards which the real ones are interpolated."""
         del real, noise
         return fake
 
-    def excess(self, length: Tensor) -> Tensor:
-        """How far a slope of this length is from the allowed range."""
-        return length - 1
+    def excess(self, norm: Tensor) -> Tensor:
+        """Return the distance of gradient norms from the allowed range."""
+        return norm - 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class WassersteinGradientPenalty(_Wasserstein, PenalizedLoss, kind="wgan-gp"):
-    """Penalizes slopes other than 1 between real and generated images."""
+    """Penalizes gradient norms other than 1 between real and generated images."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WassersteinLipschitzPenalty(_Wasserstein, PenalizedLoss, kind="wgan-lp"):
-    """Penalizes only slopes above 1."""
+    """Penalizes only gradient norms above 1."""
 
-    def excess(self, length: Tensor) -> Tensor:
+    def excess(self, norm: Tensor) -> Tensor:
         """See `PenalizedLoss.excess`."""
-        return F.relu(length - 1)
+        return F.relu(norm - 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dragan(_Logistic, PenalizedLoss, kind="dragan"):
-    """Penalizes slopes other than 1 around real images.
+    """Penalizes gradient norms other than 1 around real images.
 
-    As in the original, noise has one strength for the whole batch, shifts an image in only one
-    direction, and is scaled a second time by alpha.
+    As in the original, the noise has one strength for the whole batch, is never negative, and is
+    scaled a second time by alpha.
     """
 
-    def other(self, real: Tensor, fake: Tensor, noise: Tensor) -> Tensor:
-        """See `PenalizedLoss.other`."""
+    def target(self, real: Tensor, fake: Tensor, noise: Tensor) -> Tensor:
+        """See `PenalizedLoss.target`."""
         del fake
         return real + DRAGAN_NOISE * real.std(correction=0) * noise
 
 
 def orthogonal_penalty(weights: Iterable[Tensor]) -> Tensor:
-    """Half of ||W'W - 1||² over all weights; a scalar.
+    """Return half of ||W'W - 1||², summed over all weights; a scalar.
 
     The original defines this regulariser for its generator, with a factor of 1e-4, but never adds
     it to a loss.
 
     Args:
-        weights: Matrices W' [columns, rows]; at least one.
+        weights: One or more matrices W' [columns, rows].
     """
     total = torch.zeros(())
     for weight in weights:

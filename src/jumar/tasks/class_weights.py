@@ -1,4 +1,4 @@
-"""Weights of classes in a classification loss: a sample counts as much as its class weighs."""
+"""Class weights in a classification loss: each sample's loss is multiplied by a class weight."""
 
 import csv
 import math
@@ -17,46 +17,47 @@ from jumar.data.samples import Notice
 from jumar.ground.errors import UserError, unknown_name
 from jumar.ground.json_text import parse_json
 from jumar.ground.paths import expanded, is_file, missing, read_text
+from jumar.ground.text import counted
 
 BALANCED = "balanced"
 FIELD = "loss.class_weights"
 MEANING = (
-    "weights of classes: balanced (by their shares in the training set), NAME=WEIGHT,... with 1 "
-    "for all others, or a CSV or JSON file with names and weights; empty: all the same"
+    "class weights: balanced (inverse to the frequency in the training set), NAME=WEIGHT,... with "
+    "1 for all others, or a CSV or JSON file with names and weights; empty: equal weights"
 )
 _SHOWN = 8
 
 
 def class_weights(
-    asked: Sequence[str],
+    assignments: Sequence[str],
     names: Sequence[str],
     count: Callable[[], NDArray[np.int64]],
-    say: Notice,
+    notice: Notice,
     *,
     sampling: str = "natural",
 ) -> Tensor | None:
-    """The weight of each class, float32 [classes]; None if all weigh the same.
+    """Return the weight of each class, float32 [classes]; None for equal weights.
 
-    Balanced weights are N / (K * n) for n of N samples in a class, with K classes that have any,
-    as in scikit-learn; their mean over the training set is 1.
+    Balanced weights are N / (K * n) for a class with n of the N samples, where K is the number of
+    classes with samples, as in scikit-learn; their mean over the training set is 1.
 
     Args:
-        asked: The value of `loss.class_weights`.
+        assignments: The value of `loss.class_weights`.
         names: The classes in label order.
         count: Counts the training samples of each class, [classes].
-        say: Prints a line for the user.
+        notice: Prints a line for the user.
         sampling: How samples are drawn; balanced sampling already compensates for rare classes.
 
     Raises:
-        UserError: An unknown class, a weight that is negative or not a number, or only zeros.
+        UserError: A class is unknown, a weight is negative or not a number, or all are 0.
     """
-    if not asked:
+    if not assignments:
         return None
-    if tuple(asked) == (BALANCED,):
+    if tuple(assignments) == (BALANCED,):
         if sampling == BALANCED:
-            say(
-                "class weights and balanced sampling both compensate for rare classes: each of "
-                "their samples counts twice over; one of the two is enough"
+            notice(
+                "class weights and balanced sampling both compensate for rare classes, which "
+                "overcompensates; use only one of the two"
             )
         counts = count()
         has_samples = counts > 0
@@ -64,35 +65,35 @@ def class_weights(
         values[has_samples] = counts.sum() / (has_samples.sum() * counts[has_samples])
         absent_names = [name for name, number in zip(names, counts, strict=True) if not number]
         if absent_names:
-            say(f"no training samples, so weight 1: {', '.join(absent_names[:_SHOWN])}")
+            notice(f"weight 1 for lack of training samples: {', '.join(absent_names[:_SHOWN])}")
     else:
-        weight_by_name = _parsed(asked)
+        weight_by_name = _parsed(assignments)
         for name in weight_by_name:
             if name not in names:
                 raise unknown_name("class", name, names, where=FIELD)
         values = np.array([weight_by_name.get(name, 1.0) for name in names])
         if not values.any():
-            raise UserError("all classes have the weight 0", where=FIELD)
+            raise UserError("all classes have weight 0", where=FIELD)
     pairs = sorted(zip(values.tolist(), names, strict=True))
     texts = [f"{name}={value:.4g}" for value, name in pairs]
     if len(texts) > _SHOWN:
         texts = [*texts[: _SHOWN // 2], "...", *texts[-_SHOWN // 2 :]]
-    say(f"class weights: {', '.join(texts)}")
+    notice(f"class weights: {', '.join(texts)}")
     return torch.tensor(values, dtype=torch.float32)
 
 
 def class_names(names: Sequence[str], num_classes: int) -> list[str]:
-    """Names by which weights are given: those of the data, or numbers if it has none."""
+    """Return the names used to assign weights: the data's, or numbers if it has none."""
     return list(names) or [str(number) for number in range(num_classes)]
 
 
 def cross_entropy_sum(
     logits: Tensor, labels: Tensor, weights: Tensor | None, *, label_smoothing: float = 0.0
 ) -> Tensor:
-    """Softmax cross-entropy summed over the samples, each times the weight of its class.
+    """Return the softmax cross-entropy of the samples, each weighted by its class, summed.
 
-    As `class_weight` of Keras and `weights` of tf.losses; torch's own `weight` differs where labels
-    are smoothed, since it weighs the smoothed target class by class.
+    Equals `class_weight` of Keras and `weights` of tf.losses. Torch's `weight` differs with label
+    smoothing, because it weights the smoothed target class by class.
 
     Args:
         logits: [samples, classes].
@@ -111,12 +112,12 @@ def cross_entropy_sum(
 
 
 def loss_weights(labels: Tensor, weights: Tensor | None) -> Mapping[str, Tensor]:
-    """The divisor of the sum, for `Objective.weights`: the samples' weights."""
+    """Return the total weight of the samples for `Objective.weights`, if classes have weights."""
     return {} if weights is None else {"loss": weights[labels].sum()}
 
 
 def _parsed(assignments: Sequence[str]) -> dict[str, float]:
-    """Weights by name, from the setting itself or the file it names."""
+    """Return the weights by class name, from the setting itself or the file it names."""
     if len(assignments) == 1 and "=" not in assignments[0]:
         path = expanded(assignments[0])
         if not is_file(path):
@@ -143,13 +144,14 @@ def _rows(path: Path) -> list[tuple[str, Any]]:
         except ValueError as error:
             raise UserError(f"cannot be read as JSON: {error}", where=str(path)) from None
         if not isinstance(parsed, dict):
-            raise UserError("is not a JSON object of names and weights", where=str(path))
+            raise UserError("is not a JSON object with names and weights", where=str(path))
         return list(cast("dict[str, Any]", parsed).items())
     rows = [row for row in csv.reader(StringIO(text)) if row]
     for number, row in enumerate(rows, start=1):
         if len(row) != 2:
             raise UserError(
-                f"row {number} has {len(row)} columns, not a name and a weight", where=str(path)
+                f"row {number} has {counted(len(row), 'column')} instead of a name and a weight",
+                where=str(path),
             )
     return [(name.strip(), weight) for name, weight in rows]
 
@@ -161,6 +163,6 @@ def _weight(name: str, value: Any, where: str) -> float:
         weight = math.nan
     if not 0 <= weight < math.inf:
         raise UserError(
-            f"the weight of '{name}' is '{value}', not a number of 0 or more", where=where
+            f"the weight of '{name}' is '{value}', but must be a number of at least 0", where=where
         )
     return weight

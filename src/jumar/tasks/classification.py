@@ -1,4 +1,4 @@
-"""Image classification: one label per image, smoothed cross-entropy, top-1 and top-5."""
+"""Image classification: one label per image, smoothed cross-entropy, top-1 and top-5 accuracy."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -19,9 +19,9 @@ Decays = Callable[[str, nn.Parameter], bool]
 """Whether weight decay applies to a parameter, by its name in the network."""
 
 _MAX_CONFUSED: Final = 50
-"""Maximum number of classes for which an evaluation counts confusions."""
+"""Maximum number of classes for which an evaluation computes a confusion matrix."""
 _WEAKEST: Final = 20
-"""With more classes, the number of them listed."""
+"""Number of classes listed instead if there are more."""
 
 
 class ClassificationObjective(LabelObjective):
@@ -32,7 +32,7 @@ class ClassificationObjective(LabelObjective):
         preprocessing: Converts the bytes to normalised images on the device.
         label_smoothing: Share of the probability spread over all classes.
         decays: Which parameters decay.
-        class_weights: Float32 [classes]; None if all weigh the same.
+        class_weights: Float32 [classes]; None for equal weights.
     """
 
     name = "classification"
@@ -51,15 +51,15 @@ class ClassificationObjective(LabelObjective):
         self._decays = decays
 
     def decays(self, name: str, parameter: nn.Parameter) -> bool:
-        """Decide as the network's original does."""
+        """Decide as the original of the network does."""
         return self._decays(name, parameter)
 
     def sums(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """The loss of a batch of `image` and `label`.
+        """Return the loss of a batch of `image` and `label`.
 
-        Where images are mixed, the target of each is its own label by `own_share` and that of its
-        partner by the rest. The cross-entropy is linear in the target, so this equals a mean of
-        two of them.
+        The target of a mixed image is its own label with the weight `own_share`, and its partner's
+        with the remaining weight. The cross-entropy is linear in the target, so this equals the
+        weighted mean of two cross-entropies.
         """
         logits = self.logits(batch)
         if SHARE not in batch:
@@ -70,7 +70,9 @@ class ClassificationObjective(LabelObjective):
         return {"loss": (batch[SHARE] * own_losses + (1 - batch[SHARE]) * partner_losses).sum()}
 
     def weights(self, batch: Batch) -> Mapping[str, torch.Tensor]:
-        """The weights of the samples' classes, if they differ; of mixed images, by their shares."""
+        """Return the total weight of the samples, if there are class weights; mixed images count
+        by their shares.
+        """
         if self.class_weights is None or SHARE not in batch:
             return super().weights(batch)
         own_weights, partner_weights = (
@@ -79,12 +81,12 @@ class ClassificationObjective(LabelObjective):
         return {"loss": (batch[SHARE] * own_weights + (1 - batch[SHARE]) * partner_weights).sum()}
 
     def logits(self, batch: Batch) -> torch.Tensor:
-        """Logits `[N, classes]` of a batch."""
+        """Return the logits `[N, classes]` of a batch."""
         images = self._preprocessing.on_device(batch, training=self.training)
         return self.trained(mixed(images, batch))
 
     def _losses(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """The cross-entropy of each sample times the weight of its class, float32 `[N]`."""
+        """Return the cross-entropy of each sample, weighted by its class, float32 `[N]`."""
         losses = functional.cross_entropy(
             logits.float(), labels, label_smoothing=self._label_smoothing, reduction="none"
         )
@@ -138,10 +140,10 @@ class ClassificationTask(Task):
         self._mistakes = SurestMistakes()
 
     def evaluate_batch(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """Top-1 and top-5 hits and the loss, summed over the samples, and the confusion matrix;
-        with many classes, how often each was right instead.
+        """Return top-1 and top-5 hits and the loss, summed over the samples, and the confusion
+        matrix; with many classes, the hits of each class instead of the matrix.
 
-        A class ranks above another with the same logit if it comes earlier, so that a dead network
+        Of two classes with the same logit, the earlier one ranks higher, so that a dead network
         with equal logits (AlexNet ends in a ReLU) does not count as correct.
         """
         labels = batch["label"]
@@ -166,7 +168,7 @@ class ClassificationTask(Task):
         }
 
     def summarize(self, sums: Mapping[str, torch.Tensor]) -> dict[str, float]:
-        """`top1` and `top5` in percent, the mean `loss` smoothed and weighted as in training."""
+        """Return `top1`, `top5` in percent and the `loss`, smoothed and weighted as in training."""
         count, top1, top5 = (sums[name].item() for name in ("count", "top1", "top5"))
         return {
             "top1": 100 * top1 / count,
@@ -175,8 +177,8 @@ class ClassificationTask(Task):
         }
 
     def score_tables(self, sums: Mapping[str, torch.Tensor]) -> Sequence[ScoreTable]:
-        """The confusion matrix, or with more than 50 classes those recognised least; and the
-        mistakes that were drawn.
+        """Return the confusion matrix, or the classes with the lowest accuracy if there are more
+        than 50, and the table of the mistakes that `illustrate` has drawn.
         """
         if "confusion" in sums:
             names = self.outputs or [str(number) for number in range(len(sums["confusion"]))]
@@ -187,8 +189,8 @@ class ClassificationTask(Task):
         return [table, *self._mistakes.tables()]
 
     def illustrate(self) -> Sequence[Illustration]:
-        """The images that were taken for another class with the highest probability, of those
-        that the first rank scored.
+        """Draw the misclassified images with the highest probabilities, among those that the first
+        rank scored.
         """
         return self._mistakes.illustrations(self.outputs)
 
@@ -196,7 +198,7 @@ class ClassificationTask(Task):
 def _confusion(
     labels: torch.Tensor, predicted: torch.Tensor, classes: int
 ) -> dict[str, torch.Tensor]:
-    """The sums from which `score_tables` makes a table."""
+    """Return the sums from which `score_tables` creates a table."""
     if classes <= _MAX_CONFUSED:
         return {"confusion": confusion_of(labels, predicted, classes)}
     one_hot = functional.one_hot(labels, classes)

@@ -1,4 +1,4 @@
-"""Which codes occur together: the second stage of a VQ-VAE."""
+"""A prior over codes, the second stage of a VQ-VAE: it learns which codes occur together."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -36,11 +36,11 @@ class PriorObjective(Objective):
         self._preprocessing = preprocessing
 
     def sums(self, batch: Batch) -> dict[str, Tensor]:
-        """`loss`: summed over the positions of each image and over the images."""
-        return {"loss": self.surprise(batch).sum()}
+        """Return `loss`, summed over the positions of each image and over the images."""
+        return {"loss": self.nll(batch).sum()}
 
-    def surprise(self, batch: Batch) -> Tensor:
-        """The cross-entropy of each image's codes in nats, float32 [N]."""
+    def nll(self, batch: Batch) -> Tensor:
+        """Return the negative log-likelihood of each image's codes in nats, float32 [N]."""
         images = network_pictures(
             self._model.vqvae, self._preprocessing, batch, training=self.training
         )
@@ -51,7 +51,7 @@ class PriorObjective(Objective):
 
 
 class CodePriorTask(Task):
-    """A prior over codes, scored by how well it predicts those of unseen images.
+    """A prior over codes, scored by how well it predicts the codes of unseen images.
 
     Args:
         model: Frozen VQ-VAE and prior.
@@ -83,18 +83,18 @@ class CodePriorTask(Task):
         self.objectives = [self._objective]
 
     def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
-        """Nats summed over the images."""
-        surprise = self._objective.surprise(batch)
-        return {"count": torch.ones_like(surprise).sum(), "nll": surprise.sum()}
+        """Return the negative log-likelihood in nats, summed over the images."""
+        nll = self._objective.nll(batch)
+        return {"count": torch.ones_like(nll).sum(), "nll": nll.sum()}
 
     def summarize(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
-        """`nll` in nats per image, and the same as `bits_per_code`; log2 K is chance."""
+        """Return `nll` in nats per image, and as `bits_per_code`, where chance level is log2 K."""
         nll = sums["nll"].item() / sums["count"].item()
         positions = (self._image_size // self._model.vqvae.shrinking) ** 2
         return {"nll": nll, "bits_per_code": nll / positions / math.log(2)}
 
     def illustrate(self) -> Sequence[Illustration]:
-        """Images drawn from the prior; with classes, of each class in turn."""
+        """Sample images from the prior, cycling through the classes if there are any."""
         classes = self._model.prior.classes
         labels = None
         if classes:

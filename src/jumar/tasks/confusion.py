@@ -1,4 +1,4 @@
-"""Confusion matrices: how often each label was predicted as which."""
+"""Confusion matrices: the number of predictions of each label for each true label."""
 
 from collections.abc import Sequence
 
@@ -9,23 +9,23 @@ from jumar.tasks.task import ScoreTable
 
 
 def confusion_of(labels: Tensor, predicted: Tensor, count: int) -> Tensor:
-    """The matrix int64 [true, predicted] of labels 0 to `count` - 1; both int64 [N]."""
+    """Return the matrix int64 [true, predicted] for labels 0 to `count` - 1, both int64 [N]."""
     cells = labels * count + predicted
-    # A sum of one-hot rows, since a histogram of integers is not deterministic everywhere.
+    # Sum one-hot rows, because a histogram of integers is not deterministic on every device.
     return functional.one_hot(cells, count * count).sum(dim=0).view(count, count)
 
 
 def accuracy(confusion: Tensor) -> float:
-    """The percentage of correct labels."""
+    """Return the percentage of correct labels."""
     return 100 * confusion.diagonal().sum().item() / max(confusion.sum().item(), 1)
 
 
 def confusion_table(confusion: Tensor, labels: Sequence[str], what: str) -> ScoreTable:
-    """A row for each true label, a column for each predicted one.
+    """Return a table with a row for each true label and a column for each predicted one.
 
     Args:
         confusion: [true, predicted].
-        labels: Their names.
+        labels: Names of the labels.
         what: What is counted, in the plural.
     """
     rows: list[list[str]] = []
@@ -38,14 +38,14 @@ def confusion_table(confusion: Tensor, labels: Sequence[str], what: str) -> Scor
 
 
 def only_label(confusion: Tensor, labels: Sequence[str]) -> str:
-    """A warning about a model that predicts the same label for everything.
+    """Return a warning if the model predicts the same label for everything.
 
     Args:
         confusion: [true, predicted].
-        labels: Their names; numbers are used if there are none.
+        labels: Names of the labels; numbers are used if there are none.
 
     Returns:
-        The warning; empty where several labels are predicted, or only one occurs.
+        The warning; empty if several labels are predicted, or only one occurs.
     """
     predicted_labels, true_labels = (
         confusion.sum(dim=axis).nonzero().flatten().tolist() for axis in (0, 1)
@@ -57,5 +57,5 @@ def only_label(confusion: Tensor, labels: Sequence[str]) -> str:
     return (
         f"evaluation: the model predicts '{label}' in all {count} cases, although "
         f"{len(true_labels)} labels occur: it has learned nothing yet, or training has "
-        "collapsed, most often from too high a learning rate"
+        "collapsed, most often because the learning rate is too high"
     )

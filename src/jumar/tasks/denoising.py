@@ -1,7 +1,7 @@
-"""Denoising: a network that removes noise, and how close its output is to the clean image.
+"""Image denoising, scored by the similarity of the output and the clean image.
 
-Networks take and return float images [N, channels, height, width] from 0 to 1. Bytes are scaled on
-the device.
+Networks accept and return float images [N, channels, height, width] from 0 to 1. Bytes are scaled
+on the device.
 """
 
 from abc import ABC, abstractmethod
@@ -20,7 +20,7 @@ from jumar.tasks.task import Headline, Illustration, Objective, ScoreTable, Task
 
 Denoiser = Callable[[Tensor], Tensor]
 """Maps whole noisy images [N, channels, height, width] from 0 to 1 to clean ones, in tiles or
-patches if the network cannot take a whole image at once."""
+patches if the network cannot process a whole image at once."""
 Rounding = Literal["none", "nearest", "truncated"]
 Decays = Callable[[str, nn.Parameter], bool]
 
@@ -30,11 +30,11 @@ _SHOWN = 3
 
 @dataclass(frozen=True, kw_only=True)
 class DenoisingLoss(Component, ABC):
-    """The error of a network's output against the clean patch."""
+    """The loss of a denoising network, computed from the error of its output."""
 
     @abstractmethod
     def total(self, error: Tensor) -> Tensor:
-        """The loss summed over the patches; a scalar.
+        """Return the loss summed over the patches; a scalar.
 
         Args:
             error: float32 [N, channels, height, width], the difference from the clean patches.
@@ -43,7 +43,7 @@ class DenoisingLoss(Component, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class HalfSquaredError(DenoisingLoss, kind="l2_sum_per_batch"):
-    """Half of the squared error, summed over pixels and channels (ViDeNN)."""
+    """Half the squared error, summed over pixels and channels (ViDeNN)."""
 
     def total(self, error: Tensor) -> Tensor:
         """See `DenoisingLoss.total`."""
@@ -62,11 +62,11 @@ class CentralSquaredError(DenoisingLoss, kind="mse_center"):
 
 
 class DenoisingObjective(Objective):
-    """The error of the network's output against the clean patch.
+    """The loss of the network's output compared with the clean patch.
 
     Args:
         network: Noisy images in, clean ones out.
-        loss: The measure of the error.
+        loss: Computes the loss from the error.
         trained: The part of the network to train; None for all of it.
         decays: Which parameters decay.
     """
@@ -88,13 +88,13 @@ class DenoisingObjective(Objective):
         self._decays = decays
 
     def decays(self, name: str, parameter: nn.Parameter) -> bool:
-        """Decide as the network's original does."""
+        """Decide as the original of the network does."""
         return self._decays(name, parameter)
 
     def sums(self, batch: Batch) -> dict[str, Tensor]:
-        """The loss of a batch of `clean` and `noisy`."""
+        """Return the loss of a batch of `clean` and `noisy`."""
         output = self.network(unit_scale(batch["noisy"]))
-        # float32: in half precision the square of a difference of one level nearly underflows.
+        # In half precision, the square of a difference of one level would nearly underflow.
         return {"loss": self._loss.total(output.float() - unit_scale(batch["clean"]))}
 
 
@@ -102,18 +102,18 @@ class DenoisingTask(Task):
     """An image denoiser.
 
     Metrics are means over whole images: `psnr` in dB and `ssim` of the output, `noisy_psnr` of
-    the input. With several noise levels `psnr` is the mean over all of them, and a table lists
-    each level. Images with a side below 11 pixels have no SSIM.
+    the input. With several noise levels, `psnr` is the mean over all of them, and a table lists
+    the levels. Images with a side below 11 pixels have no SSIM.
 
     Args:
         network: Noisy images in, clean ones out.
         train_data: Batches of `clean` and `noisy`.
         eval_data: Batches of `clean`, `noisy` and `level`.
-        level_names: What the noise levels of `eval_data` are called, such as `sigma 25`.
+        level_names: Names of the noise levels of `eval_data`, such as `sigma 25`.
         loss: See `DenoisingObjective`.
         clip: Whether the output is clipped to the range of an image before it is scored.
-        rounding: How the output is rounded to levels of 255 before it is scored: `none` (ViDeNN's
-            `--phase test`), `nearest` (NLRN), or `truncated` (ViDeNN while it trains).
+        rounding: How the output is rounded to multiples of 1/255 before it is scored: `none`
+            (ViDeNN's `--phase test`), `nearest` (NLRN), or `truncated` (ViDeNN in training).
         denoise: How whole images are denoised in evaluation; None for the network itself.
         trained: See `DenoisingObjective`.
         decays: Which parameters decay.
@@ -146,7 +146,7 @@ class DenoisingTask(Task):
         self._denoise: Denoiser = network if denoise is None else denoise
 
     def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
-        """Sums over the images; `psnr`, `noisy_psnr`, `ssim` and their counts by noise level."""
+        """Return sums over the images: `psnr`, `noisy_psnr`, `ssim` and counts by noise level."""
         clean, noisy = unit_scale(batch["clean"]), unit_scale(batch["noisy"])
         denoised = self._scored(self._denoise(noisy).float())
         level = batch["level"]
@@ -166,9 +166,9 @@ class DenoisingTask(Task):
         return sums
 
     def summarize(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
-        """`psnr`, `ssim` if there is one, and `noisy_psnr`; `psnr_1`, ... with several levels.
+        """Return `psnr`, `ssim` if there is one, `noisy_psnr`, and the PSNR of several levels.
 
-        A perfectly denoised image has infinite PSNR, and so does the mean.
+        A perfectly denoised image has an infinite PSNR, and so does the mean.
         """
         counts = sums["pictures"]
         metrics = {"psnr": (sums["psnr"].sum() / counts.sum()).item()}
@@ -182,7 +182,7 @@ class DenoisingTask(Task):
         return metrics
 
     def score_tables(self, sums: Mapping[str, Tensor]) -> Sequence[ScoreTable]:
-        """PSNR and SSIM for each noise level, if there are several."""
+        """Return the PSNR and SSIM of each noise level, if there are several."""
         if len(self.level_names) < 2:
             return ()
         rows: list[list[str]] = []
@@ -190,20 +190,20 @@ class DenoisingTask(Task):
             count = sums["pictures"][level].item()
             if not count:
                 continue
-            similar = sums["ssim_pictures"][level].item()
+            ssim_count = sums["ssim_pictures"][level].item()
             rows.append(
                 [
                     name,
                     f"{sums['noisy_psnr'][level].item() / count:.2f}",
                     f"{sums['psnr'][level].item() / count:.2f}",
-                    f"{sums['ssim'][level].item() / similar:.4f}" if similar else "-",
+                    f"{sums['ssim'][level].item() / ssim_count:.4f}" if ssim_count else "-",
                 ]
             )
         header = ["noise", "noisy PSNR (dB)", "PSNR (dB)", "SSIM"]
         return [ScoreTable(title="by noise level", header=header, rows=rows)]
 
     def illustrate(self) -> Sequence[Illustration]:
-        """The first images: clean, noisy and denoised side by side."""
+        """Show the first images: clean, noisy and denoised side by side."""
         if self.eval_data is None:
             return ()
         parameter = next(self.model.parameters())
@@ -245,23 +245,23 @@ class DenoisingTask(Task):
 
 
 def unit_scale(pictures: Tensor) -> Tensor:
-    """Images as float32 from 0 to 1; bytes are divided by 255, floats already have that scale.
+    """Convert images to float32 from 0 to 1.
 
     Args:
-        pictures: uint8 or floating.
+        pictures: uint8 from 0 to 255, or floating-point numbers from 0 to 1.
     """
     return pictures.float() / 255 if pictures.dtype == torch.uint8 else pictures.float()
 
 
 def picture_levels(pictures: Tensor) -> Tensor:
-    """Images from 0 to 1 as uint8 from 0 to 255, clipped and rounded."""
+    """Convert images from 0 to 1 to uint8 from 0 to 255, clipped and rounded."""
     return (pictures.float().clamp(0, 1) * 255).round().to(torch.uint8)
 
 
 def central_window(values: Tensor, side: int) -> Tensor:
-    """The middle `side` x `side` pixels of [N, channels, height, width]; 0 for all.
+    """Return the middle `side` x `side` pixels of [N, channels, height, width]; 0 for all pixels.
 
-    If it cannot be centred exactly, it is placed as in NLRN: it starts at height // 2 - side // 2.
+    As in NLRN, the window starts at height // 2 - side // 2, even if it is not centred exactly.
     """
     if side == 0:
         return values
@@ -270,6 +270,6 @@ def central_window(values: Tensor, side: int) -> Tensor:
 
 
 def middle_frame(noisy: Tensor, channels: int) -> Tensor:
-    """The middle one of frames stacked along the channels."""
+    """Return the middle frame of frames stacked along the channels."""
     first = (noisy.shape[1] // channels // 2) * channels
     return noisy[:, first : first + channels]

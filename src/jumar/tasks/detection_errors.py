@@ -1,4 +1,4 @@
-"""Errors of a text detector: counted by kind, and shown as crops."""
+"""Errors of a text detector, counted by kind and shown as crops."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,10 +16,10 @@ from jumar.tasks.task import Illustration
 
 KINDS = ("missed", "false", "merged", "split")
 """Words without a detection, detections without a word, several words in one detection, and one
-word in several."""
+word in several detections."""
 
-_MOST = 32
-_PER_PICTURE = 4
+_MAX_CROPS = 32
+_MAX_CROPS_PER_IMAGE = 4
 _COLUMNS = 4
 _TILE = (96, 224)
 """Height and width of a crop."""
@@ -30,10 +30,10 @@ _GREY = 96
 
 
 def errors_of(score: PictureScore) -> dict[str, list[tuple[list[int], list[int]]]]:
-    """The errors of an image by kind, each as positions of words and of detections.
+    """Return the errors of an image by kind, each as the indices of its words and detections.
 
-    Each error is counted once: a missed word that is one of several in a detection is `merged`, a
-    false detection that covers a part of a split word is `split`.
+    Each error is counted once: a missed word that shares a detection with others is `merged`, a
+    false detection that covers part of a split word is `split`.
     """
     merged = [(sorted(words), [detection]) for detection, words in score.merged]
     split = [([word], sorted(detections)) for word, detections in score.split]
@@ -52,11 +52,11 @@ class ErrorSheets:
     """Crops of the first errors of each kind, a few from each image.
 
     Attributes:
-        cuts: The crops by kind, uint8 [3, height, width].
+        crops: The crops by kind, uint8 [3, height, width].
         totals: Total number of errors of each kind.
     """
 
-    cuts: Mapping[str, list[torch.Tensor]] = field(
+    crops: Mapping[str, list[torch.Tensor]] = field(
         default_factory=lambda: {kind: [] for kind in KINDS}
     )
     totals: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
@@ -72,27 +72,28 @@ class ErrorSheets:
 
         Args:
             pixels: RGB [height, width, 3].
-            words: Outlines of the labelled words, in these pixels.
-            detections: Outlines of the detected words.
+            words: Outlines of the labelled words, in coordinates of `pixels`.
+            detections: Outlines of the detected words, likewise.
             score: The image's score.
         """
         outlines = [(corners, LABELLED) for corners in words]
         outlines += [(corners, FOUND) for corners in detections]
         for kind, errors in errors_of(score).items():
             self.totals[kind] += len(errors)
-            for word_indexes, detection_indexes in errors[:_PER_PICTURE]:
-                if len(self.cuts[kind]) < _MOST:
+            for word_indexes, detection_indexes in errors[:_MAX_CROPS_PER_IMAGE]:
+                if len(self.crops[kind]) < _MAX_CROPS:
                     shown_outlines = [words[index] for index in word_indexes]
                     shown_outlines += [detections[index] for index in detection_indexes]
-                    self.cuts[kind].append(_cut(pixels, np.concatenate(shown_outlines), outlines))
+                    crop = _crop(pixels, np.concatenate(shown_outlines), outlines)
+                    self.crops[kind].append(crop)
 
     def illustrations(self, pictures: str) -> Iterator[Illustration]:
-        """A sheet for each kind of error that occurred.
+        """Yield a sheet of crops for each kind of error that occurred.
 
         Args:
-            pictures: Which images were examined, such as `the first 50 images`.
+            pictures: The examined images in words, such as `the first 50 images`.
         """
-        for kind, crops in self.cuts.items():
+        for kind, crops in self.crops.items():
             if crops:
                 yield Illustration(
                     name=f"errors-{kind}",
@@ -110,12 +111,12 @@ _MEANING = {
 }
 
 
-def _cut(
+def _crop(
     pixels: NDArray[np.uint8],
     points: Corners,
     outlines: Sequence[tuple[Corners, tuple[int, int, int]]],
 ) -> torch.Tensor:
-    """A crop around some corners, as large as a tile allows, on grey."""
+    """Return a crop around some points, scaled to fit a tile, on a grey background."""
     low, high = points.min(axis=0), points.max(axis=0)
     margin = max(_MIN_MARGIN, _MARGIN * float((high - low).min()))
     left, top = np.floor(np.maximum(low - margin, 0)).astype(int).tolist()

@@ -1,4 +1,4 @@
-"""What the objectives of all networks on BERT's encoder share."""
+"""Base class for the objectives of all networks with BERT's encoder."""
 
 from typing import Generic, TypeVar
 
@@ -11,7 +11,7 @@ Network = TypeVar("Network", bound=nn.Module)
 
 
 class EncoderObjective(Objective, Generic[Network]):
-    """An objective that trains a whole network, and decays what the originals decay.
+    """An objective that trains a whole network, with weight decay as in the originals.
 
     Args:
         network: The encoder with its head.
@@ -22,10 +22,10 @@ class EncoderObjective(Objective, Generic[Network]):
         self.trained = self.network = network
 
     def logits(self, batch: Batch) -> Tensor:
-        """The network's output for a batch, in float32; as long as the longest sample."""
+        """Return the network's float32 output for a batch, as long as the longest sample."""
         return self.network(batch["input_ids"], batch["segment_ids"], batch["input_mask"]).float()
 
     def decays(self, name: str, parameter: nn.Parameter) -> bool:
-        """All but biases and layer norms, by name, as in the originals' optimizers."""
+        """Exclude biases and layer norms by name, as in the originals' optimizers."""
         del parameter
         return "LayerNorm" not in name and not name.endswith("bias")

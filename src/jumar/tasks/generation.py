@@ -1,4 +1,4 @@
-"""Generating images from noise: a generator and a discriminator that learn from each other."""
+"""Image generation from noise: a generator and a discriminator that learn from each other."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Networks:
     """Generator and discriminator.
 
     Attributes:
-        model: Both networks as one module, as checkpoints hold it.
+        model: Both networks as one module, as stored in checkpoints.
         generator: Maps latent vectors [N, latent] to images [N, 3, H, W] in -1..1.
         discriminator: Maps images to logits [N, 1].
         latent: Length of the latent vectors.
@@ -50,13 +50,13 @@ class Networks:
 
 
 class DiscriminatorObjective(Objective):
-    """Tell real images from generated ones.
+    """Distinguish real images from generated ones.
 
     The generator is evaluated in training mode and without gradients, so that its statistics and
     spectral norms are updated, as in the original. The discriminator is evaluated on the real batch
     and then on the generated one, and batch norms see them separately; spectral norms are updated
-    in each evaluation. (The original evaluates both at once from one variable and in no defined
-    order, so that its norm is updated once or twice.) A gradient penalty is a third evaluation.
+    in each evaluation. (The original evaluates both in an undefined order with a shared variable,
+    so its norm is updated once or twice.) A gradient penalty needs a third evaluation.
     """
 
     name = "discriminator"
@@ -76,7 +76,7 @@ class DiscriminatorObjective(Objective):
         self._loss = loss
 
     def sums(self, batch: Batch) -> dict[str, Tensor]:
-        """`loss`, its halves `real` and `fake`, and the `penalty` if there is one."""
+        """Return `loss`, its terms `real` and `fake`, and the `penalty` if there is one."""
         real = self.real_changes(self._preprocessing.on_device(batch, training=self.training))
         with torch.no_grad():
             fake = self.fake_changes(self.generator(self.latent(len(real), real.device)))
@@ -96,7 +96,7 @@ class DiscriminatorObjective(Objective):
 
 
 class GeneratorObjective(Objective):
-    """Generate images that the discriminator takes for real ones.
+    """Generate images that the discriminator considers real.
 
     The discriminator's weights get no gradient; its batch norms and spectral norms are updated.
     """
@@ -114,8 +114,8 @@ class GeneratorObjective(Objective):
         super().__init__()
         self.trained = networks.generator
         self.discriminator = networks.discriminator
-        # Only the second half of a row is used: the first half holds the numbers behind the
-        # discriminator's images of the same step, and the original draws new ones.
+        # Only the second half of a row is used: the first half is the latent vector that the
+        # discriminator's turn has used in the same step, and the original draws a new one.
         self.latent = KeyedNormal(2 * networks.latent, truncation=loss.truncation)
         self.changes = DifferentiableAugmentation(loss.augmentation)
         self._length = networks.latent
@@ -129,13 +129,13 @@ class GeneratorObjective(Objective):
         return step % self._loss.n_critic == 0
 
     def sums(self, batch: Batch) -> dict[str, Tensor]:
-        """`loss`, and the `orthogonal` penalty if there is one."""
+        """Return `loss`, and the `orthogonal` penalty if there is one."""
         image = batch["image"]
         if self._every_tower:
             with torch.no_grad():
                 self.discriminator(self._preprocessing.on_device(batch, training=self.training))
         latent = self.latent(len(image), image.device)[:, self._length :]
-        # As constants the weights need no backward pass.
+        # Constant weights need no backward pass.
         constants = {name: p.detach() for name, p in self.discriminator.named_parameters()}
         fake = self.changes(self.trained(latent))
         logits = torch.func.functional_call(self.discriminator, constants, fake)
@@ -143,7 +143,8 @@ class GeneratorObjective(Objective):
         if self._loss.orthogonal == 0:
             return {"loss": loss}
         penalty = self._loss.orthogonal * orthogonal_penalty(self._regularized())
-        # The penalty is on the weights and independent of the batch: each image gets a share.
+        # The penalty depends only on the weights; the sum over the images is divided by their
+        # number later.
         orthogonal = len(image) * penalty
         return {"loss": loss + orthogonal, "orthogonal": orthogonal}
 
@@ -151,19 +152,19 @@ class GeneratorObjective(Objective):
 class GenerationTask(Task):
     """Learn to generate images like those of a data set.
 
-    Scored by the sliced Wasserstein distance between the real images and as many generated ones,
-    from the same latent vectors in every evaluation.
+    Scored by the sliced Wasserstein distance between the real images and an equal number of
+    generated ones, which use the same latent vectors in every evaluation.
 
     Args:
         networks: Generator and discriminator.
         preprocessing: The device half of the image preprocessing.
         loss: The adversarial loss.
-        every_tower: Also evaluate the discriminator on real images in the generator's turn, for
-            the effect on its state.
+        every_tower: Also evaluate the discriminator on real images in the generator's turn,
+            because this updates its state.
         image_size: Side of the images.
         train_data: Images to learn from.
-        eval_data: Images to compare with; batches hold `index`.
-        inception: The network for the Frechet distance, if that is computed too.
+        eval_data: Images to compare with; batches contain `index`.
+        inception: The network for the Frechet distance; None to omit this metric.
     """
 
     name = "generation"
@@ -202,9 +203,9 @@ class GenerationTask(Task):
         self.gathered = [f"{kind}_{name}" for kind in ("real", "fake") for name in measured]
 
     def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
-        """Patches of the real images and of as many generated ones, as rows.
+        """Return patches of the real images and of an equal number of generated ones, as rows.
 
-        Generated images are rounded to bytes, as the real ones are.
+        Generated images are rounded to bytes, like the real ones.
         """
         real = self._preprocessing.on_device(batch, training=False)
         index = batch["index"]
@@ -222,7 +223,9 @@ class GenerationTask(Task):
         return results
 
     def summarize(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
-        """The mean distance `swd`, the distance of each level from fine to coarse, and `fid`."""
+        """Return the mean distance `swd`, the distance of each level from fine to coarse, and
+        `fid` if there is a network for it.
+        """
         real, fake = (
             {level: sums[f"{kind}_{level}"] for level in self._levels} for kind in ("real", "fake")
         )
@@ -234,7 +237,7 @@ class GenerationTask(Task):
         return scores
 
     def illustrate(self) -> Sequence[Illustration]:
-        """A grid of samples, and interpolations between samples."""
+        """Draw a grid of samples, and interpolations between samples."""
         samples = self._numbered(_SHOWN, ILLUSTRATION_SEED)
         lines = between(samples[:_LINES], samples[_LINES : 2 * _LINES], _STEPS)
         device = next(self._networks.generator.parameters()).device
@@ -242,12 +245,12 @@ class GenerationTask(Task):
         return [
             Illustration(
                 name="samples",
-                caption=f"{_SHOWN} images, each from a latent vector that is always the same",
+                caption=f"{_SHOWN} images, from the same latent vectors every time",
                 image=picture_grid(pictures[:_SHOWN], columns=6),
             ),
             Illustration(
                 name="interpolation",
-                caption=f"{_LINES} lines, each between two latent vectors, from left to right",
+                caption=f"{_LINES} interpolations between two latent vectors, from left to right",
                 image=picture_grid(pictures[_SHOWN:], columns=_STEPS),
             ),
         ]
@@ -267,5 +270,5 @@ class _KeyedUniform(Keyed):
 
 
 def _summed(values: Tensor) -> Tensor:
-    """The mean over each image's numbers, summed over the images; a scalar."""
+    """Return the mean of each image's values, summed over the images; a scalar."""
     return values.flatten(1).mean(dim=1).sum()

@@ -1,18 +1,20 @@
-"""The distance between sets of generated and real images, without a downloaded network.
+"""The distance between a set of generated and a set of real images, without a downloaded network.
 
 The sliced Wasserstein distance of T. Karras et al., "Progressive Growing of GANs for Improved
 Quality, Stability, and Variation" (2018), section 5: small neighbourhoods at random positions in
 every level of a Laplacian pyramid are compared as sets. The 16 px level reflects large shapes and
 colours, the finest level noise and sharpness.
 
-As in the original: filters and borders of the pyramid, 7 x 7 x 3 values per neighbourhood, mean and
-deviation of each channel taken from the set itself, 4 x 128 directions, x 1000. Differences:
+As in the original: filters and borders of the pyramid, 7 x 7 x 3 values per neighbourhood,
+normalisation of each channel by the mean and deviation of the set itself, 4 x 128 directions, and a
+factor of 1000. Differences:
 
-- Positions and directions are a function of image number and level, so that two evaluations of one
-  run differ only by the images. Two equal sets have a distance of exactly 0.
-- Large sets use fewer neighbourhoods per image, see `neighbourhoods_per_image`. The distance of
-  two sets of one kind is not 0 but falls with the number of neighbourhoods, roughly with its root
-  (the paper's 16,384 images have 2 million): only compare results for equally large sets.
+- Positions and directions are a function of image number and level, so that two evaluations in one
+  run differ only in the images. Two equal sets have a distance of exactly 0.
+- Large sets use fewer neighbourhoods per image, see `neighbourhoods_per_image`. The distance of two
+  samples from one distribution is not 0 but decreases with the number of neighbourhoods, roughly as
+  its inverse square root (the paper's 16,384 images have 2 million): only compare results for
+  equally large sets.
 """
 
 from collections.abc import Mapping
@@ -25,22 +27,23 @@ from torch import Tensor
 from jumar.models.keyed_random import keyed_uniform, random_position
 
 SMALLEST_LEVEL = 16
-"""Pixels; the pyramid goes down to the last level that has at least this many."""
+"""Minimum side in pixels of the pyramid's coarsest level."""
 
 _SIDE = 7
 _PER_IMAGE = 128
 _MAX_ROWS = 2**17
-"""Neighbourhoods per level and set: 77 MB per level, so that 10,000 images of 128 px and as many
-real ones stay below 700 MB."""
+"""Maximum number of neighbourhoods per level and set: 77 MB per level, so that two sets of 10,000
+images of 128 px need less than 700 MB."""
 _REPEATS = 4
 _DIRECTIONS = 128
 _TAPS = (1 / 16, 4 / 16, 6 / 16, 4 / 16, 1 / 16)
 
 
 def neighbourhoods_per_image(images: int) -> int:
-    """How many patches each image contributes at every level, given the size of the set.
+    """Return the number of patches per image and level for a set of this size.
 
-    The original's 128 for up to 1,024 images, then fewer: 13 for 10,000, at least 1.
+    The number is 128, as in the original, for up to 1,024 images and then decreases: 13 for 10,000
+    images, at least 1.
     """
     return max(1, min(_PER_IMAGE, _MAX_ROWS // max(images, 1)))
 
@@ -48,9 +51,10 @@ def neighbourhoods_per_image(images: int) -> int:
 def laplacian_descriptors(
     images: Tensor, *, first_index: int, per_image: int = _PER_IMAGE
 ) -> dict[str, Tensor]:
-    """Patches of a batch of images from every level of their Laplacian pyramid.
+    """Return patches of a batch of images from every level of their Laplacian pyramid.
 
-    Computed in float32 whatever the precision mode: this is a metric, not part of the network.
+    The precision mode does not apply: this is a metric, not part of the network, and is computed in
+    float32.
 
     Args:
         images: [N, 3, height, width] in -1..1, both sides at least 16 px.
@@ -78,20 +82,20 @@ def laplacian_descriptors(
         top = _whole(fractions[:, :per_image], height - _SIDE + 1)
         left = _whole(fractions[:, per_image:], width - _SIDE + 1)
         windows = level.unfold(2, _SIDE, 1).unfold(3, _SIDE, 1)
-        picture = torch.arange(count, device=level.device)[:, None]
-        rows[str(min(height, width))] = windows[picture, :, top, left].flatten(0, 1).flatten(1)
+        image = torch.arange(count, device=level.device)[:, None]
+        rows[str(min(height, width))] = windows[image, :, top, left].flatten(0, 1).flatten(1)
     return rows
 
 
 def sliced_wasserstein(real: Mapping[str, Tensor], fake: Mapping[str, Tensor]) -> dict[str, float]:
-    """Sliced Wasserstein distance of two sets of descriptors, times 1000.
+    """Return the sliced Wasserstein distance of two sets of descriptors, times 1000.
 
     Args:
         real: Rows of every level from `laplacian_descriptors`, with batches concatenated.
-        fake: The same levels with as many rows.
+        fake: The same levels with the same number of rows.
 
     Returns:
-        "swd_128", "swd_64", ... in level order, and "swd", their mean.
+        "swd_128", "swd_64", ... in the order of the levels, and their mean, "swd".
 
     Raises:
         ValueError: The levels or their numbers of rows differ.
@@ -111,7 +115,7 @@ def sliced_wasserstein(real: Mapping[str, Tensor], fake: Mapping[str, Tensor]) -
 
 
 def _distance(real: Tensor, fake: Tensor, *, seed: int) -> float:
-    """The mean over random directions of the Wasserstein distance between the projections."""
+    """Return the mean Wasserstein distance of projections in random directions."""
     generator = torch.Generator().manual_seed(seed)
     real_rows, fake_rows = _normalized(real), _normalized(fake)
     total = 0.0
@@ -127,23 +131,22 @@ def _distance(real: Tensor, fake: Tensor, *, seed: int) -> float:
 
 
 def _sorted(values: Tensor) -> "np.ndarray[tuple[int, ...], np.dtype[np.float32]]":
-    """The rows in ascending order; numpy sorts float32 several times faster than torch."""
+    """Sort each row in place; numpy sorts float32 several times faster than torch."""
     sorted_values = values.numpy()
     sorted_values.sort(axis=1)
     return sorted_values
 
 
 def _normalized(rows: Tensor) -> Tensor:
-    """float32 [rows, 147] on the CPU; each channel has mean 0 and deviation 1 over the set."""
+    """Normalise each channel to mean 0 and deviation 1 over the set; float32 [rows, 147], CPU."""
     channels = rows.detach().to("cpu", torch.float32).unflatten(1, (3, -1))
     deviation, mean = torch.std_mean(channels, dim=(0, 2), correction=0, keepdim=True)
-    # A generator that has collapsed to one colour has zero deviation; its distance is then that
-    # of a single point, not NaN.
+    # A generator that has collapsed to one colour has zero deviation; clamping avoids NaN.
     return ((channels - mean) / deviation.clamp_min(1e-8)).flatten(1)
 
 
 def _laplacian_pyramid(images: Tensor) -> list[Tensor]:
-    """Differences between levels, from fine to coarse; the coarsest is the blurred image."""
+    """Return the differences between levels, from fine to coarse, and the coarsest level itself."""
     levels = [images]
     while (min(levels[-1].shape[2:]) + 1) // 2 >= SMALLEST_LEVEL:
         fine = levels[-1]
@@ -156,9 +159,10 @@ def _laplacian_pyramid(images: Tensor) -> list[Tensor]:
 
 
 def _blurred(images: Tensor) -> Tensor:
-    """The 5 x 5 binomial filter, mirrored at the borders without repeating the edge.
+    """Apply the 5 x 5 binomial filter, mirroring at the borders without repeating the edge.
 
-    Written as sums of slices: a convolution would run in the run's precision mode.
+    Slices are summed instead of convolved, because a convolution would use the precision mode of
+    the run.
     """
     for dim, border in ((2, (0, 0, 2, 2)), (3, (2, 2, 0, 0))):
         padded, size = F.pad(images, border, mode="reflect"), images.shape[dim]
@@ -170,6 +174,6 @@ def _blurred(images: Tensor) -> Tensor:
 
 
 def _whole(fractions: Tensor, count: int) -> Tensor:
-    """Integers 0..count-1 from fractions in (0, 1)."""
-    # A share just below 1 may be rounded up to the count itself.
+    """Convert fractions in (0, 1) to integers 0..count-1."""
+    # The product for a fraction just below 1 may be rounded up to the count itself.
     return (fractions * count).to(torch.int64).clamp_max_(count - 1)

@@ -1,4 +1,4 @@
-"""Keyword spotting: which word an audio clip contains, or silence, or an unknown word."""
+"""Keyword spotting: classify audio clips as one of some words, an unknown word, or silence."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -14,7 +14,7 @@ from jumar.tasks.task import Headline, Illustration, ScoreTable, Task
 
 _SHOWN = 16
 _PER_ROW = 8
-_ENLARGED = 2
+_ENLARGEMENT = 2
 _COLOURS = ((0.05, 0.03, 0.20), (0.45, 0.10, 0.45), (0.90, 0.35, 0.25), (1.00, 0.95, 0.60))
 """From quiet to loud, evenly spaced; lightness always increases, so it also works in grey."""
 
@@ -26,7 +26,7 @@ class KeywordObjective(LabelObjective):
         network: Features `[N, frames, coefficients]` in, logits `[N, labels]` out.
         front_end: Audio `[N, samples]` in, features out; runs on the device.
         label_smoothing: Share of the probability spread over all labels.
-        class_weights: Float32 [labels]; None if all weigh the same.
+        class_weights: Float32 [labels]; None for equal weights.
     """
 
     name = "keywords"
@@ -43,11 +43,11 @@ class KeywordObjective(LabelObjective):
         self.front_end = front_end
 
     def sums(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """The loss of a batch of `audio` and `label`."""
+        """Return the loss of a batch of `audio` and `label`."""
         return {"loss": self.cross_entropy(self.logits(batch["audio"]), batch["label"])}
 
     def logits(self, audio: torch.Tensor) -> torch.Tensor:
-        """Logits `[N, labels]` of clips `[N, samples]`."""
+        """Return the logits `[N, labels]` of clips `[N, samples]`."""
         return self.trained(self.front_end(audio))
 
 
@@ -57,8 +57,8 @@ class KeywordTask(Task):
     Args:
         network: Features in, logits out.
         front_end: Audio in, features out.
-        picture: Audio `[N, samples]` in, a spectrogram `[N, frames, bands]` of any scale out.
-        labels: What the logits mean.
+        picture: Audio `[N, samples]` in, spectrograms `[N, frames, bands]` of any scale out.
+        labels: The labels in the order of the logits.
         train_data: Clips to learn from, with `audio` and `label`.
         eval_data: Clips to score on.
         label_smoothing: See `KeywordObjective`.
@@ -91,7 +91,7 @@ class KeywordTask(Task):
         self.objectives = [self._objective]
 
     def evaluate_batch(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """The loss and the confusion matrix [true, predicted], summed over the clips."""
+        """Return the loss and the confusion matrix [true, predicted], summed over the clips."""
         labels = batch["label"]
         logits = self._objective.logits(batch["audio"])
         confusion = confusion_of(labels, logits.argmax(dim=1), len(self.labels))
@@ -104,16 +104,16 @@ class KeywordTask(Task):
         }
 
     def summarize(self, sums: Mapping[str, torch.Tensor]) -> dict[str, float]:
-        """`accuracy` in percent and the mean `loss`, smoothed and weighted as in training."""
+        """Return `accuracy` in percent and the `loss`, smoothed and weighted as in training."""
         loss = sums["loss"].item() / sums["weight"].item()
         return {"accuracy": accuracy(sums["confusion"]), "loss": loss}
 
     def score_tables(self, sums: Mapping[str, torch.Tensor]) -> Sequence[ScoreTable]:
-        """The confusion matrix: a row for each true label, a column for each predicted one."""
+        """Return the confusion matrix: a row per true label, a column per predicted label."""
         return [confusion_table(sums["confusion"], self.labels, "clips")]
 
     def illustrate(self) -> Sequence[Illustration]:
-        """Spectrograms of some clips, with their true and their predicted words."""
+        """Show spectrograms of some clips, with their true and predicted words."""
         if self.eval_data is None or not len(self.eval_data):
             return ()
         step = max(1, len(self.eval_data) // _SHOWN)
@@ -135,8 +135,8 @@ class KeywordTask(Task):
         return [
             Illustration(
                 name="clips",
-                caption="Clips, time to the right and pitch upwards, each with its word; if the "
-                "prediction is wrong: the true word / the predicted one.",
+                caption="Clips with their words, time from left to right, pitch from bottom to "
+                "top; if the prediction is wrong: true word / predicted word.",
                 image=_stacked(rows),
             )
         ]
@@ -145,7 +145,7 @@ class KeywordTask(Task):
 def coloured(features: torch.Tensor) -> list[torch.Tensor]:
     """Render [N, frames, bands] as uint8 [3, height, width]: time rightwards, bands upwards.
 
-    Each image uses all colours from its lowest to its highest value; a constant one is dark.
+    The colours of each image range from its lowest to its highest value; a constant image is dark.
     """
     values = features.float().cpu().transpose(1, 2).flip(1)
     low, high = values.amin((1, 2), keepdim=True), values.amax((1, 2), keepdim=True)
@@ -156,12 +156,11 @@ def coloured(features: torch.Tensor) -> list[torch.Tensor]:
     fraction = (position - lower).unsqueeze(-1)
     mixed = torch.lerp(colours[lower], colours[lower + 1], fraction)
     pixels = (mixed * 255).round().to(torch.uint8).permute(0, 3, 1, 2)
-    large = pixels.repeat_interleave(_ENLARGED, 2).repeat_interleave(_ENLARGED, 3)
-    return list(large)
+    return list(pixels.repeat_interleave(_ENLARGEMENT, 2).repeat_interleave(_ENLARGEMENT, 3))
 
 
 def _stacked(rows: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Images [height, width, 3] stacked vertically on white."""
+    """Stack images [height, width, 3] vertically on a white background."""
     width = max(row.shape[1] for row in rows)
     padded = [functional.pad(row, (0, 0, 0, width - row.shape[1]), value=255) for row in rows]
     return torch.cat(padded)

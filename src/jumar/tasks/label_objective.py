@@ -1,4 +1,4 @@
-"""What the objectives of classifiers share: one label a sample, smoothed and weighted by class."""
+"""Base class for the objectives of classifiers: one label per sample, smoothing, class weights."""
 
 from collections.abc import Mapping
 
@@ -13,9 +13,9 @@ class LabelObjective(Objective):
     """Softmax cross-entropy of a network's logits with the `label` of each sample.
 
     Args:
-        network: The network to train, which gives the logits.
+        network: The network to train; it returns the logits.
         label_smoothing: Share of the probability spread over all classes.
-        class_weights: Float32 [classes]; None if all weigh the same.
+        class_weights: Float32 [classes]; None for equal weights.
     """
 
     def __init__(
@@ -28,11 +28,11 @@ class LabelObjective(Objective):
         self._label_smoothing = label_smoothing
 
     def weights(self, batch: Batch) -> Mapping[str, Tensor]:
-        """The weights of the samples' classes, if they differ."""
+        """Return the total weight of the samples, if there are class weights."""
         return loss_weights(batch["label"], self.class_weights)
 
     def cross_entropy(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """Softmax cross-entropy with this objective's smoothing and weights, summed."""
+        """Return the summed softmax cross-entropy with this objective's smoothing and weights."""
         return cross_entropy_sum(
             logits, labels, self.class_weights, label_smoothing=self._label_smoothing
         )

@@ -9,8 +9,8 @@ from torch.nn import functional
 from jumar.data.pixels.picture_grid import picture_grid, side_by_side
 from jumar.tasks.task import Illustration, ScoreTable
 
-MOST = 24
-"""Number of mistakes kept; the cost of an evaluation does not depend on how many there are."""
+MAX_MISTAKES = 24
+"""Maximum number of mistakes kept, so that the cost of an evaluation does not depend on them."""
 _SIDE = 96
 """Height of a thumbnail in pixels."""
 _COLUMNS = 8
@@ -19,47 +19,49 @@ _COLUMNS = 8
 class SurestMistakes:
     """The wrong predictions with the highest probabilities, collected batch by batch.
 
-    Everything stays on the device until it is drawn, so that no batch waits for another.
+    All data stays on the device until it is drawn, so that the host does not wait for each batch.
     """
 
     def __init__(self) -> None:
-        self._kept: dict[str, Tensor] = {}
+        self._collected: dict[str, Tensor] = {}
         self._drawn: ScoreTable | None = None
 
     def add(self, images: Tensor, logits: Tensor, labels: Tensor, predicted: Tensor) -> None:
         """Collect the mistakes of a batch.
 
         Args:
-            images: [N, 3, height, width] of 0 to 255.
+            images: [N, 3, height, width], values from 0 to 255.
             logits: [N, classes].
             labels: int64 [N], the true classes.
-            predicted: int64 [N]; it differs from `labels` where the network is wrong.
+            predicted: int64 [N], the predicted classes.
         """
         probabilities = logits.float().softmax(dim=1).gather(1, predicted.unsqueeze(1))[:, 0]
         confidence = torch.where(predicted == labels, -1.0, probabilities.nan_to_num(nan=0.0))
-        first = confidence.topk(min(MOST, len(confidence))).indices
+        first = confidence.topk(min(MAX_MISTAKES, len(confidence))).indices
         batch_mistakes = {
             "sure": confidence[first],
             "label": labels[first],
             "predicted": predicted[first],
             "picture": _thumbnails(images[first]),
         }
-        if self._kept and self._kept["picture"].shape[1:] != batch_mistakes["picture"].shape[1:]:
-            return  # images of different sizes, which no grid can show
+        if not self._collected:
+            self._collected = {name: value[:0] for name, value in batch_mistakes.items()}
+        if self._collected["picture"].shape[1:] != batch_mistakes["picture"].shape[1:]:
+            return  # A grid cannot show images of different sizes.
         combined = {
-            name: torch.cat([self._kept[name], value]) if self._kept else value
+            name: torch.cat([self._collected[name], value])
             for name, value in batch_mistakes.items()
         }
-        best = combined["sure"].topk(min(MOST, len(combined["sure"]))).indices
-        self._kept = {name: value[best] for name, value in combined.items()}
+        best = combined["sure"].topk(min(MAX_MISTAKES, len(combined["sure"]))).indices
+        self._collected = {name: value[best] for name, value in combined.items()}
 
     def illustrations(self, names: Sequence[str]) -> list[Illustration]:
-        """One sheet of numbered images, or none without mistakes.
+        """Draw one sheet of numbered images; none if there are no mistakes.
 
         Args:
             names: Class names; numbers are shown if there are none.
         """
-        mistakes = {name: value.cpu() for name, value in self._kept.items()}
+        mistakes = {name: value.cpu() for name, value in self._collected.items()}
         is_wrong = mistakes["sure"] >= 0 if mistakes else torch.zeros(0, dtype=torch.bool)
         if not is_wrong.any():
             return []
@@ -79,23 +81,25 @@ class SurestMistakes:
         ]
 
     def tables(self) -> list[ScoreTable]:
-        """The table of what was drawn; afterwards nothing is kept."""
+        """Return the table of the drawn mistakes, and forget all mistakes."""
         tables = [] if self._drawn is None else [self._drawn]
-        self._kept, self._drawn = {}, None
+        self._collected, self._drawn = {}, None
         return tables
 
 
-def weakest_classes(right: Tensor, count: Tensor, names: Sequence[str], most: int) -> ScoreTable:
-    """The classes with the lowest accuracy.
+def weakest_classes(
+    right: Tensor, count: Tensor, names: Sequence[str], max_rows: int
+) -> ScoreTable:
+    """Return a table of the classes with the lowest accuracy.
 
     Args:
-        right: [classes], the number of correct samples of each.
-        count: [classes], the number of samples of each.
+        right: [classes], the number of correctly classified samples of each class.
+        count: [classes], the number of samples of each class.
         names: Class names; numbers are shown if there are none.
-        most: Maximum number of rows.
+        max_rows: Maximum number of rows.
     """
     accuracies = torch.where(count > 0, right / count.clamp(min=1), 2.0)
-    order = accuracies.argsort(stable=True)[:most].tolist()
+    order = accuracies.argsort(stable=True)[:max_rows].tolist()
     rows = [
         [
             _name(names, label),
@@ -105,7 +109,7 @@ def weakest_classes(right: Tensor, count: Tensor, names: Sequence[str], most: in
         for label in order
         if count[label] > 0
     ]
-    title = f"the {len(rows)} classes recognised least"
+    title = f"the {len(rows)} classes with the lowest accuracy"
     return ScoreTable(title=title, header=["class", "samples", "right %"], rows=rows)
 
 
@@ -130,7 +134,7 @@ def _name(names: Sequence[str], number: int) -> str:
 
 
 def _thumbnails(images: Tensor) -> Tensor:
-    """uint8 [N, 3, 96, width] of images of one size."""
+    """Scale images of equal size to uint8 [N, 3, 96, width]."""
     height, width = images.shape[-2:]
     size = (_SIDE, max(1, round(_SIDE * width / height)))
     mode = "area" if height > _SIDE else "nearest"

@@ -1,7 +1,7 @@
-"""Pre-training of BERT and NEZHA: masked words and next sentence.
+"""Pre-training of BERT and NEZHA: masked language model and next-sentence prediction.
 
-Original: `run_pretraining.py` of google-research/bert, which adds up both losses, the masked words'
-divided by their weights and the sentences' by their number.
+Original: `run_pretraining.py` of google-research/bert, which adds both losses: that of the masked
+words divided by their weights, and that of the sentence pairs divided by their number.
 """
 
 from collections.abc import Mapping
@@ -30,25 +30,26 @@ class PretrainingObjective(EncoderObjective[BertForPretraining]):
     minimized = (f"{WORDS}_loss", f"{SENTENCES}_loss")
 
     def sums(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """Both losses of a batch with the features of `create_pretraining_data`."""
-        weights, ids, encoded, places = self._encoded(batch)
-        losses = self.network.word_losses(encoded, places, ids)
-        sentences, labels = self._sentences(encoded, batch)
-        return {
-            f"{WORDS}_loss": (losses * weights).sum(),
-            f"{SENTENCES}_loss": functional.cross_entropy(sentences, labels, reduction="sum"),
-        }
+        """Return both losses of a batch with the features of `create_pretraining_data`."""
+        terms = self.scored(batch)
+        return {name: terms[name] for name in self.minimized}
 
     def weights(self, batch: Batch) -> Mapping[str, torch.Tensor]:
-        """The masked words' loss is divided by their weights, not by the samples."""
-        # The originals add the constant, which also keeps a batch without a masked word finite.
+        """Return the divisor of the masked words' loss: their total weight."""
+        # The original adds the constant, which also keeps a batch without masked words finite.
         return {f"{WORDS}_loss": batch["masked_lm_weights"].sum() + 1e-5}
 
     def scored(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """Sums of losses and correct answers, and their divisors."""
-        weights, ids, encoded, places = self._encoded(batch)
-        losses, right = self.network.word_scores(encoded, places, ids)
-        sentences, labels = self._sentences(encoded, batch)
+        """Return the sums of losses and correct predictions, and their divisors."""
+        weights = batch["masked_lm_weights"].flatten()
+        # Called before the encoder, so that the host does not wait for it.
+        masked = weights.nonzero().squeeze(1)
+        weights, ids = weights[masked], batch["masked_lm_ids"].flatten()[masked].long()
+        encoded = self.network.bert(batch["input_ids"], batch["segment_ids"], batch["input_mask"])
+        positions = encoded.packing.at(batch["masked_lm_positions"].long())[masked]
+        losses, right = self.network.word_losses(encoded, positions, ids)
+        logits = self.network.sentence_logits(encoded).float()
+        labels = batch["next_sentence_labels"].flatten().long()
         return {
             f"{WORDS}_loss": (losses * weights).sum(),
             f"{WORDS}_right": (right * weights).sum(),
@@ -100,11 +101,11 @@ class PretrainingTask(Task):
         self.objectives = [self._objective]
 
     def evaluate_batch(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """Losses, correct answers and their weights, summed over the batch."""
+        """Return losses, correct predictions and their weights, summed over the batch."""
         return self._objective.scored(batch)
 
     def summarize(self, sums: Mapping[str, torch.Tensor]) -> dict[str, float]:
-        """Accuracy in percent and mean loss of masked words and of next sentences."""
+        """Return accuracy in percent and mean loss, of masked words and of next sentences."""
         values = {name: value.item() for name, value in sums.items()}
         words, samples = max(values[f"{WORDS}_weight"], 1e-5), values["count"]
         return {

@@ -1,8 +1,8 @@
-"""Answers in passages: where in a passage the answer to a question begins and ends.
+"""Reading comprehension: find the start and end of the answer to a question in a passage.
 
 Original: run_reading.py of Ascend's Bert-base_ID0060, which is CMRC's baseline. A window without
-the answer learns to point at [CLS], and outside of [CLS] and the passage all logits are 10,000
-lower. The answer to a question is the best of all its windows.
+the answer learns to point at [CLS], and all logits outside of [CLS] and the passage are reduced by
+10,000. The answer to a question is the best among all its windows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from jumar.tasks.scoring.answers import answer_f1, exact_match
 from jumar.tasks.scoring.spans import best_spans
 from jumar.tasks.task import Headline, Task
 
-_LOWERED = 10_000.0
+_LOGIT_REDUCTION = 10_000.0
 
 
 class ReadingObjective(EncoderObjective[BertForSpans]):
@@ -31,18 +31,18 @@ class ReadingObjective(EncoderObjective[BertForSpans]):
     name = "reading"
 
     def logits(self, batch: Batch) -> Tensor:
-        """Logits float32 [N, length, 2] of start and end; length is the longest sample's."""
+        """Return the logits of start and end, float32 [N, length of the longest sample, 2]."""
         logits = super().logits(batch)
         allowed = batch["span_mask"][:, : logits.shape[1], None].to(logits.dtype)
-        return logits + (allowed - 1) * _LOWERED
+        return logits + (allowed - 1) * _LOGIT_REDUCTION
 
     def sums(self, batch: Batch) -> dict[str, Tensor]:
-        """The loss of a batch; see `reading_set`."""
+        """Return the loss of a batch; see `reading_set`."""
         return {"loss": span_loss(self.logits(batch), batch)}
 
 
 def span_loss(logits: Tensor, batch: Batch) -> Tensor:
-    """The mean of both cross-entropies, summed over the samples."""
+    """Return the mean of both cross-entropies, summed over the samples."""
     start, end = (
         functional.cross_entropy(logits[:, :, column], batch[name], reduction="sum")
         for column, name in enumerate(("start", "end"))
@@ -55,8 +55,8 @@ class Extracted:
     """An answer and its position.
 
     Attributes:
-        begin: First character in the passage.
-        end: The character after its last.
+        begin: Position of the first character in the passage.
+        end: Position after the last character.
         score: Sum of the logits of start and end.
     """
 
@@ -67,7 +67,7 @@ class Extracted:
 
 
 class ReadingTask(Task):
-    """A network that finds answers.
+    """A network that finds answers in passages.
 
     Args:
         network: Pieces in, logits of start and end out.
@@ -93,8 +93,8 @@ class ReadingTask(Task):
         self.objectives = [self._objective]
 
     def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
-        """The loss, and the best answer of each window that has one as rows: question, first and
-        last character, score.
+        """Return the loss, and a row for the best answer of each window that has any: question,
+        first character, end, score.
         """
         assert self._scored is not None
         logits = self._objective.logits(batch)
@@ -110,8 +110,8 @@ class ReadingTask(Task):
         }
 
     def summarize(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
-        """`f1` and exact match (`em`) of CMRC's official script, `f1_ascend` of Ascend's copy, all
-        in percent of all questions; and the mean `loss` of a window.
+        """Return `f1` and exact match (`em`) of CMRC's official script and `f1_ascend` of Ascend's
+        copy, in percent, and the mean `loss` of a window.
         """
         assert self._scored is not None
         reading = self._scored.reading
@@ -134,12 +134,12 @@ class ReadingTask(Task):
 def window_answers(
     windows: ReadingWindows, number: int, logits: np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 ) -> list[Extracted]:
-    """The answers of a window, the best first.
+    """Return the candidate answers of a window, best first.
 
     Args:
         windows: All windows.
         number: Number of the window.
-        logits: [length, 2] of its start and end.
+        logits: Logits of start and end, [length, 2].
     """
     window = windows.windows[number]
     question = windows.reading.questions[window.question]
@@ -155,7 +155,7 @@ def window_answers(
         may_begin=may_begin,
         may_end=in_passage,
         n_best=windows.data.n_best,
-        longest=windows.data.max_answer_length,
+        max_length=windows.data.max_answer_length,
     )
     answers: list[Extracted] = []
     for guess in guesses:
@@ -166,8 +166,8 @@ def window_answers(
 
 
 def best_answers(answers: Sequence[Extracted], count: int) -> list[tuple[Extracted, float]]:
-    """The best answers of all windows of a question, each text once, with their probabilities
-    among them.
+    """Return the best distinct answers from all windows of a question, with the softmax of their
+    scores.
     """
     best_by_text: dict[str, Extracted] = {}
     for answer in sorted(answers, key=lambda answer: -answer.score):

@@ -1,4 +1,4 @@
-"""Encoding images with a codebook and decoding them: the first stage of a VQ-VAE."""
+"""Image reconstruction from codes of a codebook: the first stage of a VQ-VAE."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,11 +13,11 @@ from jumar.models.vqvae import VQVAE, unused_pull, vq_losses
 from jumar.tasks.task import Headline, Illustration, Objective, Task
 
 _HIGHEST_PSNR = 100.0
-"""Used for an image without any error, whose infinite PSNR would make the mean infinite."""
+"""Replaces the infinite PSNR of an exact reconstruction, which would make the mean infinite."""
 _SHOWN = 16
 _COLUMNS = 8
 _SHOWN_SIDE = 64
-"""Smaller images are enlarged to about this many pixels per side to make them visible."""
+"""Smaller images are enlarged to about this many pixels per side."""
 
 
 class ReconstructionObjective(Objective):
@@ -27,7 +27,7 @@ class ReconstructionObjective(Objective):
         network: The VQ-VAE.
         preprocessing: Converts the bytes to images from 0 to 1 on the device.
         beta: Weight of the commitment loss.
-        pull: Weight of the pull on unused codes, see `unused_pull`; 0 for none.
+        pull: Weight of the pull on unused codes, see `unused_pull`; 0 disables it.
     """
 
     name = "reconstruction"
@@ -43,7 +43,7 @@ class ReconstructionObjective(Objective):
         self._pull = pull
 
     def sums(self, batch: Batch) -> dict[str, Tensor]:
-        """`loss` and its unweighted terms: `recon`, `vq`, `commit` and, if weighted, `pull`."""
+        """Return `loss` and its unweighted terms: `recon`, `vq`, `commit` and, if used, `pull`."""
         images = self.pictures(batch)
         result = self._network(images)
         terms = dict(vq_losses(images, result))
@@ -51,11 +51,11 @@ class ReconstructionObjective(Objective):
         if self._pull:
             terms["pull"] = unused_pull(result.features, self._network.codebook)
             loss = loss + self._pull * terms["pull"]
-        # These are means over pixels and features, of which every image has the same number.
+        # The terms are means over images of equal size; `sums` must return sums over the images.
         return {name: len(images) * mean for name, mean in {"loss": loss, **terms}.items()}
 
     def pictures(self, batch: Batch) -> Tensor:
-        """The network's input, from 0 to 1."""
+        """Return the network's input: images from 0 to 1."""
         return network_pictures(self._network, self._preprocessing, batch, training=self.training)
 
 
@@ -68,7 +68,7 @@ class ReconstructionTask(Task):
         train_data: Images to learn from.
         eval_data: Images to score on.
         beta: Weight of the commitment loss.
-        pull: Weight of the pull on unused codes; 0 for none.
+        pull: Weight of the pull on unused codes; 0 disables it.
     """
 
     name = "reconstruction"
@@ -92,7 +92,7 @@ class ReconstructionTask(Task):
         self.objectives = [self._objective]
 
     def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
-        """Squared errors and PSNR summed over the images, and how often each code was used."""
+        """Return squared errors and PSNR, summed over the images, and the count of each code."""
         images = self._objective.pictures(batch)
         result = self._network(images)
         reconstruction = result.reconstruction.float()
@@ -105,8 +105,9 @@ class ReconstructionTask(Task):
         }
 
     def summarize(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
-        """`mse` of pixels from 0 to 1, mean `psnr` in dB, the codebook's `perplexity` (the number
-        of equally frequent codes with the same entropy) and `codes_used` in percent.
+        """Return the `mse` of pixels from 0 to 1, the mean `psnr` in dB, the codebook's
+        `perplexity` (the number of equally frequent codes with the same entropy) and `codes_used`
+        in percent.
         """
         count, codes = sums["count"].item(), sums["codes"]
         frequencies = codes / codes.sum()
@@ -119,7 +120,7 @@ class ReconstructionTask(Task):
         }
 
     def illustrate(self) -> Sequence[Illustration]:
-        """Held-out images above their reconstructions."""
+        """Show held-out images above their reconstructions."""
         if self.eval_data is None or len(self.eval_data) == 0:
             return ()
         device = self._network.codebook.device
@@ -128,7 +129,7 @@ class ReconstructionTask(Task):
         columns = min(_COLUMNS, len(images))
         images = images[: len(images) // columns * columns]
         reconstruction = self._network(images).reconstruction
-        # A row of originals, a row of their reconstructions, the next row of originals.
+        # Rows of originals alternate with rows of their reconstructions.
         pairs = torch.stack(
             [part.unflatten(0, (-1, columns)) for part in (images, reconstruction)], dim=1
         )
@@ -140,21 +141,21 @@ class ReconstructionTask(Task):
 def network_pictures(
     network: VQVAE, preprocessing: ImagePreprocessing, batch: Batch, *, training: bool
 ) -> Tensor:
-    """Images from 0 to 1 with the network's number of channels, from a batch."""
+    """Return a batch's images from 0 to 1, with the number of channels that the network expects."""
     images = preprocessing.on_device(batch, training)
     return images.mean(dim=1, keepdim=True) if network.channels == 1 else images
 
 
 def fixed_pictures(data: SampleSet, count: int, device: torch.device) -> Batch:
-    """At most `count` fixed samples, spread evenly over a set, on the device."""
-    # The first samples of a folder would all be of its first class.
+    """Return up to `count` samples, always the same, spread evenly over a set, on the device."""
+    # The first samples of a folder would all belong to its first class.
     count = min(count, len(data))
     keys = [SampleKey(0, number * len(data) // count) for number in range(count)]
     return {name: value.to(device) for name, value in data.fetch(keys).batch.items()}
 
 
 def visible(pictures: Tensor) -> Tensor:
-    """uint8 [N, channels, height', width'] from images from 0 to 1, enlarging small ones."""
+    """Convert images from 0 to 1 to uint8 [N, channels, height', width'], enlarging small ones."""
     levels = (pictures.float().clamp(0, 1) * 255).round().to(torch.uint8)
-    times = max(1, round(_SHOWN_SIDE / levels.shape[-1]))
-    return levels.repeat_interleave(times, dim=-2).repeat_interleave(times, dim=-1).cpu()
+    factor = max(1, round(_SHOWN_SIDE / levels.shape[-1]))
+    return levels.repeat_interleave(factor, dim=-2).repeat_interleave(factor, dim=-1).cpu()

@@ -1,4 +1,4 @@
-"""Sampling images from a generator: latent vectors by number, bounded batches, bytes."""
+"""Sample images from a generator: numbered latent vectors, batches of limited size, bytes."""
 
 from collections.abc import Callable
 
@@ -8,23 +8,23 @@ from torch import Tensor
 from jumar.models.keyed_random import keyed_normal, random_position
 
 BATCH = 16
-"""Images generated at once by default."""
+"""Default number of images generated at once."""
 
 
 def numbered_latents(
     first: int, count: int, length: int, *, seed: int, truncation: float
 ) -> Tensor:
-    """Latent vectors of the images from number `first` on, for a seed.
+    """Return the latent vectors of `count` images, starting with number `first`.
 
-    Each depends only on its number and the seed. Numbers outside the truncation are drawn again
-    rather than clipped to its edge, as in the paper's truncation trick.
+    Each vector depends only on its number and the seed. Values beyond the truncation are drawn
+    again rather than clipped, as in the paper's truncation trick.
 
     Args:
         first: Number of the first image.
-        count: How many vectors.
+        count: Number of vectors.
         length: Length of a vector.
-        seed: Any whole number.
-        truncation: Largest magnitude of a number, in standard deviations.
+        seed: Any integer.
+        truncation: Maximum magnitude of a value, in standard deviations.
 
     Returns:
         float32 [count, length] on the CPU, the same for every device.
@@ -34,12 +34,12 @@ def numbered_latents(
 
 
 def between(starts: Tensor, ends: Tensor, steps: int) -> Tensor:
-    """Latent vectors on the straight lines from starts to ends, both included.
+    """Interpolate linearly between latent vectors, including both ends.
 
     Args:
         starts: [N, length].
         ends: [N, length].
-        steps: Vectors per line, at least 2.
+        steps: Number of vectors per line, at least 2.
 
     Returns:
         [N * steps, length], line by line.
@@ -62,7 +62,7 @@ def drawn(
         generator: In evaluation mode; maps vectors [N, length] to images in -1..1.
         latents: [N, length], on any device.
         device: The generator's device.
-        batch: Images generated at once, which bounds the memory.
+        batch: Number of images generated at once, which limits the memory.
 
     Returns:
         uint8 [N, 3, H, W] on the CPU.
@@ -72,5 +72,5 @@ def drawn(
 
 
 def as_bytes(images: Tensor) -> Tensor:
-    """Images in -1..1 as uint8: the inverse of the normalisation, rounded."""
+    """Convert images in -1..1 to uint8, inverting the normalisation."""
     return ((images.float() + 1) * 127.5).round().clamp(0, 255).to(torch.uint8)

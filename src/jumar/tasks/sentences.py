@@ -1,4 +1,4 @@
-"""The label of a sentence or a pair of sentences: opinion, same meaning, inference."""
+"""Classification of sentences and sentence pairs: sentiment, paraphrase, inference."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +17,7 @@ class SentenceObjective(EncoderObjective[BertForClassification]):
 
     Args:
         network: The encoder with its head.
-        class_weights: Float32 [labels]; None if all weigh the same.
+        class_weights: Float32 [labels]; None for equal weights.
     """
 
     name = "sentences"
@@ -28,21 +28,21 @@ class SentenceObjective(EncoderObjective[BertForClassification]):
         self.register_buffer("class_weights", class_weights, persistent=False)
 
     def sums(self, batch: Batch) -> dict[str, Tensor]:
-        """The loss of a batch; see `sentence_set`."""
+        """Return the loss of a batch; see `sentence_set`."""
         logits = self.logits(batch)
         return {"loss": cross_entropy_sum(logits, batch["label"], self.class_weights)}
 
     def weights(self, batch: Batch) -> Mapping[str, Tensor]:
-        """The weights of the samples' labels, if they differ."""
+        """Return the total weight of the samples, if there are class weights."""
         return loss_weights(batch["label"], self.class_weights)
 
 
 class SentenceTask(Task):
-    """A network that labels sentences or pairs.
+    """A network that labels sentences or pairs of sentences.
 
     Args:
         network: Pieces in, logits out.
-        labels: What the logits mean.
+        labels: The labels in the order of the logits.
         train_data: Sentences to learn from.
         eval_data: Sentences to score on.
         class_weights: See `SentenceObjective`.
@@ -67,7 +67,7 @@ class SentenceTask(Task):
         self.objectives = [self._objective]
 
     def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
-        """The loss and the confusion matrix [true, predicted], summed over the samples."""
+        """Return the loss and the confusion matrix [true, predicted], summed over the samples."""
         labels = batch["label"]
         logits = self._objective.logits(batch)
         count = (labels >= 0).sum()
@@ -79,10 +79,10 @@ class SentenceTask(Task):
         }
 
     def summarize(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
-        """`accuracy` in percent and the mean `loss`, weighted as in training."""
+        """Return `accuracy` in percent and the mean `loss`, weighted as in training."""
         loss = sums["loss"].item() / sums["weight"].item()
         return {"accuracy": accuracy(sums["confusion"]), "loss": loss}
 
     def score_tables(self, sums: Mapping[str, Tensor]) -> Sequence[ScoreTable]:
-        """The confusion matrix."""
+        """Return the confusion matrix."""
         return [confusion_table(sums["confusion"], self.outputs, "samples")]

@@ -1,8 +1,8 @@
-"""Entities in sentences: a tag for each token.
+"""Entity recognition in sentences: a tag for each token.
 
 The loss is the mean over the tokens that have a tag. Ascend's run_ner.py sums it over all tokens of
-a batch, padding included, so its gradients are about 4,000 times as large; Adam divides by their
-size, so both learn alike except for gradient clipping, which is always in effect there.
+a batch, including padding, so its gradients are about 4,000 times as large. Adam normalises them,
+so the only difference in training is gradient clipping, which is always active in Ascend's script.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,16 +27,16 @@ class TaggingObjective(EncoderObjective[BertForTagging]):
     name = "tagging"
 
     def sums(self, batch: Batch) -> dict[str, Tensor]:
-        """The loss of a batch, summed over its tagged tokens; see `entity_set`."""
+        """Return the loss of a batch, summed over its tagged tokens; see `entity_set`."""
         return {"loss": tag_loss(self.logits(batch), batch["label"])}
 
     def weights(self, batch: Batch) -> Mapping[str, Tensor]:
-        """The number of tagged tokens."""
+        """Return the number of tagged tokens."""
         return {"loss": (batch["label"] != UNSCORED).sum()}
 
 
 def tag_loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """Cross-entropy of logits [N, length, tags] and labels [N, length or more], summed."""
+    """Return the summed cross-entropy of logits [N, length, tags], labels [N, length or more]."""
     labels = labels[:, : logits.shape[1]].flatten()
     return functional.cross_entropy(
         logits.flatten(0, 1), labels, ignore_index=UNSCORED, reduction="sum"
@@ -48,7 +48,7 @@ class TaggingTask(Task):
 
     Args:
         network: Pieces in, logits out.
-        labels: The tags that the logits mean.
+        labels: The tags in the order of the logits.
         train_data: Sentences to learn from.
         eval_data: Sentences to score on.
         by_character: Whether the tokens of the training data are characters.
@@ -75,8 +75,8 @@ class TaggingTask(Task):
         self.objectives = [self._objective]
 
     def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
-        """The loss, entities [type; right, predicted, true] and the confusion matrix of the tags
-        [true, predicted], summed over the samples.
+        """Return the loss, the counts of entities [type; right, predicted, true] and the confusion
+        matrix of the tags [true, predicted], summed over the samples.
         """
         logits = self._objective.logits(batch)
         labels = batch["label"][:, : logits.shape[1]]
@@ -99,8 +99,8 @@ class TaggingTask(Task):
         }
 
     def summarize(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
-        """`f1`, `precision` and `recall` of whole entities and `token_f1` of single tags other than
-        `O`, all in percent, and the mean `loss` of a token.
+        """Return `f1`, `precision` and `recall` of whole entities and `token_f1` of single tags
+        other than `O`, all in percent, and the mean `loss` of a token.
         """
         total = self._counts(sums).total()
         entity_labels = [index for index, label in enumerate(self.outputs) if label != OUTSIDE]
@@ -114,7 +114,7 @@ class TaggingTask(Task):
         }
 
     def score_tables(self, sums: Mapping[str, Tensor]) -> Sequence[ScoreTable]:
-        """Precision, recall and F1 of each type."""
+        """Return a table with the precision, recall and F1 of each type."""
         counts = self._counts(sums)
         rows = [
             [kind, *(f"{100 * rate:.2f}" for rate in rates), f"{counts.true[kind]}"]
@@ -123,8 +123,8 @@ class TaggingTask(Task):
         header = ["type", "precision %", "recall %", "f1 %", "entities"]
         return [ScoreTable(title="entities", header=header, rows=rows)]
 
-    def _entities(self, numbers: Tensor) -> list[Entity]:
-        return entities([str(self.outputs[number]) for number in numbers.tolist()])
+    def _entities(self, labels: Tensor) -> list[Entity]:
+        return entities([str(self.outputs[label]) for label in labels.tolist()])
 
     def _counts(self, sums: Mapping[str, Tensor]) -> EntityCounts:
         counts = EntityCounts()

@@ -1,7 +1,7 @@
-"""What a task is: a model, its data, one or more objectives, and how it is scored.
+"""The interface of tasks: a model, its data, one or more objectives, and its scores.
 
-The trainer uses tasks only through the classes here. A GAN is a task with two objectives, each
-with its own trained parameters and (by the recipe) its own optimizer; a classifier has one.
+The trainer uses tasks only through the classes here. A GAN is a task with two objectives, each with
+separate parameters and, from the recipe, a separate optimizer; a classifier has one objective.
 """
 
 from abc import ABC, abstractmethod
@@ -17,14 +17,14 @@ from jumar.data.samples import Batch, SampleSet
 class Objective(nn.Module, ABC):
     """A loss with the parameters that are trained on it.
 
-    It returns sums and their divisors, never means: micro-batches and ranks divide by the
-    weight of the whole batch, so that the result is the same however the batch is split, even if
-    parts have unequal weights (masked tokens, valid pixels). Since it is a module,
+    It returns sums and their divisors, never means: micro-batches and ranks divide by the weight
+    of the whole batch, so that the result does not depend on how the batch is split, even if the
+    parts have unequal weights (masked tokens, valid pixels). It is a module so that
     DistributedDataParallel can wrap it.
 
     Attributes:
-        minimized: The names of the sums that, each divided by its weight, add up to the minimised
-            loss; the others are only logged.
+        minimized: Names of the sums that are divided by their weights and added up to the minimised
+            loss; other sums are only logged.
         name: The key of this objective's optimizer in the recipe, and the prefix in logs.
         trained: The module whose parameters this objective's optimizer updates.
     """
@@ -48,12 +48,12 @@ class Objective(nn.Module, ABC):
 
     @abstractmethod
     def sums(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """The terms of the loss, summed over the batch and without regularisation; scalars."""
+        """Return the terms of the loss without regularisation, summed over the batch; scalars."""
 
     def weights(self, batch: Batch) -> Mapping[str, torch.Tensor]:
-        """What to divide the sums of a batch by, by name; scalars on the device.
+        """Return the divisors of the sums of a batch by name; scalars on the device.
 
-        Sums not listed here are divided by the number of samples.
+        Sums without a divisor here are divided by the number of samples.
         """
         del batch
         return {}
@@ -65,7 +65,7 @@ class Objective(nn.Module, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Headline:
-    """The one metric by which checkpoints are ranked."""
+    """The metric by which checkpoints are ranked."""
 
     name: str
     unit: str
@@ -77,8 +77,8 @@ class Illustration:
     """An image that shows what the model does: a sample grid, a before-and-after strip.
 
     Attributes:
-        name: Its file name without suffix: lower-case letters, digits and hyphens.
-        caption: One line that describes it, from left to right or top to bottom.
+        name: File name without suffix: lower-case letters, digits and hyphens.
+        caption: A one-line description, from left to right or from top to bottom.
         image: uint8 [height, width, 3] on the CPU.
     """
 
@@ -97,20 +97,20 @@ class ScoreTable:
 
 
 class Task(ABC):
-    """What is learned: built by a recipe, trained and evaluated by the trainer.
+    """A learning problem: built by a recipe, trained and evaluated by the trainer.
 
     Attributes:
         name: For instance `classification`.
-        model: Everything with state; its `state_dict` is stored as a checkpoint's weights.
+        model: A module with all the state; checkpoints store its `state_dict` as weights.
         objectives: The objectives in the order in which a step trains them.
         train_data: Samples to learn from.
         eval_data: Samples to score on, or None.
         headline: The metric by which checkpoints are ranked.
         averaged: The part of the model covered by the moving average, if there is one; None for
             the whole model. A GAN averages its generator.
-        outputs: What the network's outputs mean, such as the class names, if known.
-        gathered: The results of `evaluate_batch` that are rows to concatenate, because the metric
-            computed from them is not a sum.
+        outputs: Names of the network's outputs, such as class names, if known.
+        gathered: Names of the results of `evaluate_batch` that are concatenated instead of added,
+            because the metric needs all rows.
     """
 
     name: str
@@ -127,15 +127,15 @@ class Task(ABC):
     def evaluate_batch(self, batch: Batch) -> dict[str, torch.Tensor]:
         """Score a batch.
 
-        Returns sums over the samples (never means), on the device and of any shape, including the
-        scalar `count`. Sums add up exactly over an uneven last batch and over ranks. A result
-        listed in `gathered` is [rows, ...] instead: the rows of all batches and ranks are
-        concatenated.
+        Return sums over the samples (never means), on the device and of any shape, including the
+        scalar `count`. Sums can be added up exactly over an uneven last batch and over ranks.
+        Results listed in `gathered` are rows [rows, ...] instead, and those of all batches and
+        ranks are concatenated.
         """
 
     @abstractmethod
     def summarize(self, sums: Mapping[str, torch.Tensor]) -> dict[str, float]:
-        """The metrics of the whole set, in display order.
+        """Return the metrics of the whole set, in display order.
 
         Args:
             sums: The results of `evaluate_batch`, added up or concatenated, on the CPU; sums are
@@ -143,15 +143,15 @@ class Task(ABC):
         """
 
     def score_tables(self, sums: Mapping[str, torch.Tensor]) -> Sequence[ScoreTable]:
-        """Tables shown with the metrics; `sums` as in `summarize`."""
+        """Return tables to show with the metrics; `sums` as in `summarize`."""
         del sums
         return ()
 
     def illustrate(self) -> Sequence[Illustration]:
-        """Images of what the model can currently do.
+        """Return images that show what the model can currently do.
 
         Called after an evaluation, with the scored weights in the model, in evaluation mode,
-        without gradients and in the run's precision. Use the same inputs every time, so that the
-        images of a run can be compared.
+        without gradients and in the run's precision. Implementations use the same inputs every
+        time, so that the images of a run can be compared.
         """
         return ()

@@ -1,7 +1,7 @@
-"""Text detection: the outlines of words in images, and how many of them are right.
+"""Text detection: find the outlines of words in images, and score them.
 
-Networks take RGB images [N, 3, height, width] with levels from 0 to 255. Their output differs by
-network; a `Reader` turns it into words.
+Networks accept RGB images [N, 3, height, width] with values from 0 to 255. Their output differs by
+network; a `Reader` converts it to words.
 """
 
 from abc import ABC
@@ -30,13 +30,13 @@ from jumar.tasks.detection_losses import BoxLoss, KernelLoss
 from jumar.tasks.task import Headline, Illustration, Objective, ScoreTable, Task
 
 Reader = Callable[[Tensor, Sequence[tuple[int, int]]], list[list[Detection]]]
-"""Finds the words in a batch of images, of which each has its own height and width at the top left;
-in pixels of the image, with a network in evaluation mode and without gradients."""
+"""Finds the words in a batch of images, in pixels, with a network in evaluation mode and without
+gradients. Each image has its own height and width, at the top left of the batch."""
 
 _SCORES = ("hmean", "precision", "recall")
 _SHOWN = 3
 _EXAMINED = 50
-"""Images whose errors are shown."""
+"""Number of images whose errors are shown."""
 
 
 Network = TypeVar("Network", bound=nn.Module)
@@ -44,11 +44,11 @@ Loss = TypeVar("Loss")
 
 
 class DetectionObjective(Objective, ABC, Generic[Network, Loss]):
-    """The loss of a text detector; it decays only kernels, not biases and batch norms.
+    """The loss of a text detector; weight decay excludes biases and batch norms.
 
     Args:
         network: Images in, maps out.
-        loss: Its loss.
+        loss: The loss of these maps.
     """
 
     name = "detection"
@@ -64,23 +64,23 @@ class DetectionObjective(Objective, ABC, Generic[Network, Loss]):
 
 
 class KernelObjective(DetectionObjective[PSENet, KernelLoss]):
-    """PSENet's loss: `text`, the whole words, and `kernels`, the smaller ones."""
+    """PSENet's loss: `text` for the whole words, and `kernels` for their shrunken copies."""
 
     minimized = ("text", "kernels")
 
     def sums(self, batch: Batch) -> dict[str, Tensor]:
-        """Both terms of a batch of `image`, `kernels` and `mask`."""
+        """Return both terms of a batch of `image`, `kernels` and `mask`."""
         maps = self._network(batch["image"].float())
         return self._loss.terms(maps, batch["kernels"].float(), batch["mask"].float())
 
 
 class BoxObjective(DetectionObjective[East, BoxLoss]):
-    """EAST's loss: `score`, where text is, and `geometry`, the boxes around it."""
+    """EAST's loss: `score` for the position of text, and `geometry` for the boxes around it."""
 
     minimized = ("score", "geometry")
 
     def sums(self, batch: Batch) -> dict[str, Tensor]:
-        """Both terms of a batch of `image`, `score`, `geometry` and `mask`."""
+        """Return both terms of a batch of `image`, `score`, `geometry` and `mask`."""
         maps = self._network(batch["image"].float())
         score, mask = batch["score"].float(), batch["mask"].float()
         return self._loss.terms(maps.score[:, 0], maps.geometry, score, batch["geometry"], mask)
@@ -138,7 +138,7 @@ class BoxReader:
 
 
 def _image_part(maps: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.float32]:
-    """The part of the maps that covers an image; the rest is the border added in a batch."""
+    """Return the part of the maps that covers an image, without the padding of its batch."""
     height, width = size
     return maps[..., : -(-height // STRIDE), : -(-width // STRIDE)]
 
@@ -147,8 +147,8 @@ class TextDetectionTask(Task):
     """A text detector, scored as in ICDAR 2015: by detected words, all with equal weight.
 
     Args:
-        objective: The loss of the network.
-        reader: Reads words from it.
+        objective: The network and its loss.
+        reader: Reads words from the network's output.
         train_data: Crops with the targets of the loss.
         eval_data: Whole images with outlines of words.
     """
@@ -172,8 +172,8 @@ class TextDetectionTask(Task):
         self._reader = reader
 
     def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
-        """`counts`: for each image the words matched, found and labelled; `errors`: how many there
-        are of each of `KINDS`.
+        """Return `counts`, the numbers of matched, detected and labelled words of each image, and
+        `errors`, the number of each of `KINDS`.
         """
         scores = [
             picture_score(regions, [word.corners for word in words])
@@ -188,12 +188,12 @@ class TextDetectionTask(Task):
         }
 
     def summarize(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
-        """`hmean`, `precision` and `recall` in percent."""
+        """Return `hmean`, `precision` and `recall` in percent."""
         scores = scores_of(_counts(sums).sum(axis=0))
         return {name: 100 * getattr(scores, name) for name in _SCORES}
 
     def score_tables(self, sums: Mapping[str, Tensor]) -> Sequence[ScoreTable]:
-        """The scores with their confidence intervals."""
+        """Return the scores with their confidence intervals, and the number of errors by kind."""
         counts = _counts(sums)
         scores, intervals = scores_of(counts.sum(axis=0)), intervals_of(counts)
         rows: list[list[str]] = []
@@ -212,7 +212,7 @@ class TextDetectionTask(Task):
         ]
 
     def illustrate(self) -> Sequence[Illustration]:
-        """The first images with labels and detections, and crops of the errors."""
+        """Show the first images with labels and detections, and crops of the errors."""
         if self.eval_data is None:
             return ()
         device = next(self.model.parameters()).device
@@ -246,7 +246,7 @@ class TextDetectionTask(Task):
         return [*illustrations, *errors.illustrations(first + counted(image_count, "image"))]
 
     def _read(self, batch: Batch) -> list[list[Detection]]:
-        """The words of each image, in pixels of its file."""
+        """Return the words of each image, in pixels of its file."""
         sizes: list[list[int]] = batch["image" + SIZES].tolist()
         scales = batch["scale"].cpu().numpy().astype(np.float64)
         detections = self._reader(batch["image"], [(rows, columns) for rows, columns, _ in sizes])

@@ -1,1 +1,1 @@
-"""Scores of text tasks as their originals compute them: entities, labels, answers."""
+"""Scores of text tasks, computed as in the originals: entities, labels, answers."""

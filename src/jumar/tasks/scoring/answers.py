@@ -1,9 +1,9 @@
 """Exact match and F1 of answers as scored by CMRC 2018, in both common variants.
 
-Facts: the official script (ymcui/cmrc2018, cmrc2018_evaluate.py), and Ascend's copy of it
-(reading_evaluate.py of Bert-base_ID0060), whose range of Chinese characters begins at the digit 0
-by mistake: Latin letters and digits become words of their own there, and jieba splits the rest.
-F1 is that of the longest common substring.
+Sources: the official script (ymcui/cmrc2018, cmrc2018_evaluate.py), and Ascend's copy of it
+(reading_evaluate.py of Bert-base_ID0060), whose range of Chinese characters starts with the digit 0
+by mistake: it makes each Latin letter and digit a separate word, and jieba splits the rest. F1 is
+computed from the longest common substring.
 """
 
 import re
@@ -18,14 +18,14 @@ Variant = Literal["official", "ascend"]
 _REMOVED = frozenset("-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
 _SINGLE = {"official": re.compile(r"[\u4e00-\u9fa5]"), "ascend": re.compile(r"[0-\u9fa5u\x04e]")}
 _JIEBA = re.compile(r"[&#%.]+|\r\n|.", re.DOTALL)
-"""How jieba cuts what is left for it in Ascend's variant: neither letters, digits nor Chinese.
-Chinese characters after U+9FA5, of which its model makes words, are taken one by one."""
+"""Splits the remaining text in Ascend's variant like jieba: no letters, digits or Chinese.
+Unlike jieba, whose model forms words, it splits Chinese characters after U+9FA5 one by one."""
 
 
 @cache
 def _latin_words() -> Callable[[str], list[str]]:
-    """The words of Latin text as tokenized by nltk, which the official script calls."""
-    # Takes a second, and only questions about passages need it.
+    """Return nltk's tokenizer of Latin text, which the official script uses."""
+    # The import takes a second, and only reading comprehension needs it.
     from nltk.tokenize.destructive import NLTKWordTokenizer
 
     return NLTKWordTokenizer().tokenize
@@ -37,17 +37,19 @@ def exact_match(answers: Sequence[str], prediction: str) -> bool:
 
 
 def answer_f1(answers: Sequence[str], prediction: str, variant: Variant = "official") -> float:
-    """The best F1, 0 to 1, of a prediction and one of the answers."""
+    """Return the best F1, from 0 to 1, of a prediction with any of the answers."""
     predicted = segments(prediction, variant)
-    best = 0.0
-    for answer in answers:
-        true = segments(answer, variant)
-        best = max(best, Rates.of(_common(true, predicted), len(predicted), len(true)).f1)
-    return best
+    return max(
+        (
+            Rates.of(_common_length(true, predicted), len(predicted), len(true)).f1
+            for true in (segments(answer, variant) for answer in answers)
+        ),
+        default=0.0,
+    )
 
 
 def segments(text: str, variant: Variant) -> list[str]:
-    """A text as words and single Chinese characters, without the removed punctuation."""
+    """Split a text into words and single Chinese characters, removing some punctuation."""
     return list(_segments(_plain(text), variant))
 
 
@@ -66,8 +68,8 @@ def _plain(text: str) -> str:
     return "".join(letter for letter in text.lower().strip() if letter not in _REMOVED)
 
 
-def _common(first: Sequence[str], second: Sequence[str]) -> int:
-    """The length of the longest common substring."""
+def _common_length(first: Sequence[str], second: Sequence[str]) -> int:
+    """Return the length of the longest common substring."""
     longest = 0
     previous_row = [0] * (len(second) + 1)
     for word in first:

@@ -1,8 +1,8 @@
 """Entities in tagged sentences, and precision, recall and F1 of whole entities.
 
-Facts: CoNLL's evaluation counts an entity as correct if its type, beginning and end are; seqeval's
-default mode counts as it does. A tag is `O`, or one of B, I, M, E and S with a hyphen and a type;
-M is another name for I.
+CoNLL's evaluation and the default mode of seqeval count an entity as correct if its type, start and
+end are correct. A tag is `O`, or a prefix B, I, M, E or S with a hyphen and a type; M is another
+name for I.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ Scheme = Literal["IOB2", "IOBES"]
 
 
 class Entity(NamedTuple):
-    """An entity and its first and last token."""
+    """An entity: its type, and its first and last token."""
 
     kind: str
     first: int
@@ -27,46 +27,46 @@ class Entity(NamedTuple):
 
 
 def entities(tags: Sequence[str]) -> list[Entity]:
-    """The entities of a sentence, even if tags do not follow their scheme.
+    """Return the entities of a sentence, even if tags do not follow their scheme.
 
     An inner tag continues an entity of its type, or starts one if there is none.
     """
     spans: list[Entity] = []
-    previous, kind_before = OUTSIDE, ""
+    previous_prefix, previous_kind = OUTSIDE, ""
     for index, tag in enumerate(tags):
         prefix, kind = split_tag(tag)
-        if prefix == OUTSIDE:
-            pass
-        elif previous in ("B", "I") and prefix in ("I", "E") and kind == kind_before:
+        if previous_prefix in ("B", "I") and prefix in ("I", "E") and kind == previous_kind:
             spans[-1] = spans[-1]._replace(last=index)
-        else:
+        elif prefix != OUTSIDE:
             spans.append(Entity(kind, index, index))
-        previous, kind_before = prefix, kind
+        previous_prefix, previous_kind = prefix, kind
     return spans
 
 
 def strict_entities(tags: Sequence[str], scheme: Scheme) -> list[Entity]:
-    """The entities that follow the scheme from start to end; all others are dropped."""
+    """Return the entities whose tags all follow the scheme."""
     spans: list[Entity] = []
     split_tags = [split_tag(tag) for tag in tags]
     for span in entities(tags):
         prefixes = "".join(prefix for prefix, _ in split_tags[span.first : span.last + 1])
         inner_prefixes = prefixes[1:] if scheme == "IOB2" else prefixes[1:-1]
-        ends = prefixes[0] == "B" if scheme == "IOB2" else prefixes in ("S", f"B{inner_prefixes}E")
-        if ends and not inner_prefixes.strip("I"):
+        is_delimited = (
+            prefixes[0] == "B" if scheme == "IOB2" else prefixes in ("S", f"B{inner_prefixes}E")
+        )
+        if is_delimited and not inner_prefixes.strip("I"):
             spans.append(span)
     return spans
 
 
 def split_tag(tag: str) -> tuple[str, str]:
-    """The prefix of a tag, with I for M, and its type."""
+    """Return the prefix of a tag, with I for M, and its type."""
     prefix, _, kind = tag.partition("-")
     return ("I" if prefix == "M" else prefix), kind
 
 
 @dataclass(kw_only=True)
 class EntityCounts:
-    """Entities by type: how many are correct, predicted and in the data."""
+    """The numbers of correct, predicted and true entities by type."""
 
     right: Counter[str] = field(default_factory=Counter[str])
     predicted: Counter[str] = field(default_factory=Counter[str])
@@ -80,11 +80,11 @@ class EntityCounts:
         self.right.update(entity.kind for entity in truth & prediction)
 
     def total(self) -> Rates:
-        """Of all entities together (micro average)."""
+        """Return the rates of all entities together (micro average)."""
         return Rates.of(self.right.total(), self.predicted.total(), self.true.total())
 
     def by_type(self) -> Mapping[str, Rates]:
-        """Of each type that is in the data or was predicted."""
+        """Return the rates of each type that occurs in the data or in the predictions."""
         return {
             kind: Rates.of(self.right[kind], self.predicted[kind], self.true[kind])
             for kind in sorted(self.true | self.predicted)

@@ -1,7 +1,7 @@
 """Precision, recall and F1 of single labels, as in `tf_metrics.py` of Ascend's Bert-base.
 
-They score tokens, not entities: an entity of four characters counts four times, and one of which
-three are right counts as three right ones. `entities.py` scores entities.
+They score tokens, not entities: an entity of four characters counts four times, and if three are
+right, it counts as three right predictions. `entities.py` scores entities.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ Average = Literal["micro", "macro", "weighted"]
 def label_rates(
     confusion: NDArray[np.float64], positives: Sequence[int], average: Average = "micro"
 ) -> Rates:
-    """The rates of a confusion matrix.
+    """Return the rates of a confusion matrix.
 
     Args:
-        confusion: [true, predicted], counts.
-        positives: The labels that count; a right answer of any other label does not.
-        average: `micro` for all of them together, `macro` for the mean of their rates, `weighted`
-            for the mean by how often each is in the data.
+        confusion: Counts [true, predicted].
+        positives: The labels to score; correct predictions of other labels do not count.
+        average: `micro` pools the counts of the labels, `macro` is the mean of their rates,
+            `weighted` weights the mean by the frequency of each label in the data.
     """
     labels = list(positives)
     right = confusion.diagonal()[labels]

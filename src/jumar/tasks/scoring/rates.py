@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Rates(NamedTuple):
-    """Ratios from 0 to 1; 0 if nothing was predicted or nothing is in the data."""
+    """Precision, recall and F1 from 0 to 1; 0 where the divisor is 0."""
 
     precision: float
     recall: float
@@ -12,7 +12,7 @@ class Rates(NamedTuple):
 
     @classmethod
     def of(cls, right: float, predicted: float, true: float) -> "Rates":
-        """The rates of counts."""
+        """Compute the rates from the numbers of correct, predicted and true items."""
         precision = right / predicted if predicted else 0.0
         recall = right / true if true else 0.0
         total = precision + recall

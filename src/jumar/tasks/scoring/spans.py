@@ -1,4 +1,4 @@
-"""From logits to answers, as run_squad.py of google-research/bert and Ascend's copy do it."""
+"""Extract answers from logits, as in run_squad.py of google-research/bert and Ascend's copy."""
 
 from dataclasses import dataclass
 
@@ -9,13 +9,13 @@ from jumar.data.text.basic_words import BasicWords
 
 
 def best_indexes(logits: NDArray[np.floating], count: int) -> list[int]:
-    """The positions of the largest logits, largest first; ties in order."""
+    """Return the positions of the largest logits, largest first; equal logits keep their order."""
     return np.argsort(-logits, kind="stable")[:count].tolist()
 
 
 @dataclass(frozen=True)
 class Guess:
-    """A possible answer: its first and last position in a sample, and the sum of their logits."""
+    """A candidate answer: its first and last position in a sample, and the sum of their logits."""
 
     first: int
     last: int
@@ -29,17 +29,17 @@ def best_spans(
     may_begin: NDArray[np.bool_],
     may_end: NDArray[np.bool_],
     n_best: int,
-    longest: int,
+    max_length: int,
 ) -> list[Guess]:
-    """Answers from the best positions, best first; ties in the order found.
+    """Return the candidate answers between the best positions, best first.
 
     Args:
-        start: The logit of each position as the beginning of the answer.
-        end: The same for its end.
-        may_begin: The positions accepted as a beginning.
-        may_end: The positions accepted as an end.
-        n_best: Number of positions of each kind to consider.
-        longest: Maximum tokens of an answer.
+        start: The logit of each position as the start of the answer.
+        end: The logit of each position as the end of the answer.
+        may_begin: Whether an answer may start at each position.
+        may_end: Whether an answer may end at each position.
+        n_best: Number of starts and of ends to consider.
+        max_length: Maximum length of an answer in tokens.
     """
     ends = [index for index in best_indexes(end, n_best) if may_end[index]]
     guesses = [
@@ -47,25 +47,25 @@ def best_spans(
         for first in best_indexes(start, n_best)
         if may_begin[first]
         for last in ends
-        if first <= last < first + longest
+        if first <= last < first + max_length
     ]
     return sorted(guesses, key=lambda guess: -guess.score)
 
 
 def realigned(prediction: str, original: str, words: BasicWords) -> str:
-    """The part of an original text that corresponds to a predicted text of joined words.
+    """Return the part of an original text that corresponds to a prediction of joined words.
 
-    Our own tokens have character offsets, so this is only needed for comparisons with predictions
+    Jumar's tokens have character offsets, so this is only needed for comparisons with predictions
     of the original scripts.
 
     Args:
-        prediction: Words with blanks between them, lower case where `words` makes it so.
-        original: The characters from which the prediction was cut.
-        words: How the original was cut into words.
+        prediction: Words separated by blanks, in lower case if `words` converts them.
+        original: The text that contains the prediction.
+        words: Splits the original into words.
 
     Returns:
-        The whole original where the prediction is not in it, or where characters were added or
-        removed on the way.
+        The part; the whole original if it does not contain the prediction, or if splitting has
+        added or removed characters.
     """
     joined = " ".join(words(original))
     begin = joined.find(prediction)
@@ -78,9 +78,5 @@ def realigned(prediction: str, original: str, words: BasicWords) -> str:
         or not {begin, end} <= set(joined_positions)
     ):
         return original
-    return original[
-        original_positions[joined_positions.index(begin)] : original_positions[
-            joined_positions.index(end)
-        ]
-        + 1
-    ]
+    first, last = (original_positions[joined_positions.index(index)] for index in (begin, end))
+    return original[first : last + 1]

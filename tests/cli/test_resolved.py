@@ -77,7 +77,7 @@ def test_run_does_not_resume_with_a_missing_image(run: Path, path: str) -> None:
         shutil.move(run.parent / "pets", run.parent / path)
     next((run.parent / path / "train" / "horse").iterdir()).unlink()
     refused = _resume(run, f"data.path={path}", code=2)
-    assert "data.path: the data is not what the run began with: 8 samples then, 7 now" in (
+    assert "data.path: the data has changed since the run started: 8 samples then, 7 now" in (
         refused.message
     )
     assert f"--set transfer.start_from={run}" in refused.message
@@ -104,7 +104,7 @@ def test_run_does_not_resume_with_other_class_weights(run: Path) -> None:
     train("--run-dir", weighted.name, *options, "--set", asked, cwd=run.parent)
     listed.write_text("cat,3.5\n")
     refused = _resume(weighted, code=2).message
-    assert "loss.class_weights: the class weights are not those the run began with" in refused
+    assert "loss.class_weights: the class weights have changed since the run started" in refused
     assert f"--set transfer.start_from={weighted}" in refused
     listed.write_text("horse, 1\ncat, 3.0\n")
     shutil.move(listed, run.parent / "moved.csv")

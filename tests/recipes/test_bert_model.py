@@ -90,9 +90,9 @@ def test_vocabulary_determines_the_number_of_pieces(tmp_path: Path) -> None:
     assert model_tokenizer(BertModel(vocabulary=str(path), vocab_size=6)).ids("中") == [5]
     larger = BertModel(vocabulary=str(path), vocab_size=8)
     assert with_vocabulary(larger, model_tokenizer(larger)).vocab_size == 8
-    with pytest.raises(UserError, match="has 6 word pieces, the network 5"):
+    with pytest.raises(UserError, match="has 6 word pieces, but the network only 5"):
         model_tokenizer(BertModel(vocabulary=str(path), vocab_size=5))
-    with pytest.raises(UserError, match="no vocabulary given"):
+    with pytest.raises(UserError, match="the vocabulary is not set"):
         model_tokenizer(BertModel())
     with pytest.raises(UserError, match="not known without a vocabulary"):
         bert_size(BertModel())

@@ -86,7 +86,7 @@ def test_imported_weights_determine_the_number_of_labels() -> None:
 def test_missing_inputs_are_named() -> None:
     with pytest.raises(UserError, match="the labels are not known without the data"):
         recipe("bert-classify", "model.vocab_size=30").build_model()
-    with pytest.raises(UserError, match="no vocabulary given"):
+    with pytest.raises(UserError, match="the vocabulary is not set"):
         recipe("bert-ner").build_task(lambda _: None)
     long = recipe("bert-reading", "data.max_seq_length=600", "model.vocab_size=30")
     with pytest.raises(UserError, match="longer than the 512 positions"):

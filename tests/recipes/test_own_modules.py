@@ -13,9 +13,9 @@ from jumar.ground.errors import UserError
 from jumar.recipes import own_modules
 from jumar.recipes.own_modules import (
     check_named,
+    enclosing_run,
     import_named,
     keep_runs_from_being_imported,
-    run_around,
 )
 from tests.cli.command_line import environment
 from tests.cli.in_process import here
@@ -140,12 +140,12 @@ def test_another_programs_recipe_json_does_not_make_a_run(tmp_path: Path) -> Non
     import_named(["my_net_9"])
     assert trace.exists()
     (tmp_path / "recipe.json").write_text("{")
-    assert run_around(tmp_path / "my_net_9.py") == tmp_path
+    assert enclosing_run(tmp_path / "my_net_9.py") == tmp_path
 
 
 def test_installed_packages_are_found_even_if_the_environment_is_inside_a_run() -> None:
-    assert run_around(Path(json.__file__)) is None
-    assert run_around(Path(own_modules.__file__)) is None
+    assert enclosing_run(Path(json.__file__)) is None
+    assert enclosing_run(Path(own_modules.__file__)) is None
 
 
 def test_recorded_modules_are_named_with_the_option_to_import_them(tmp_path: Path) -> None:

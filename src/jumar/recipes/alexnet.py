@@ -10,16 +10,16 @@ original; about 33,000 images a second on 8 Ascend 910).
 
 Choices where the sources disagree:
 
-- Base learning rate and batch belong together: 0.06 with 8 x 128 (`alexnet-8p`) and 0.015 with
+- The base learning rate depends on the batch: 0.06 with 8 x 128 (`alexnet-8p`) and 0.015 with
   1 x 256 (`alexnet`), as in the original's launch scripts. The table of the Ascend blog, "0.06"
-  next to "256 for single NPU", mixes the two rows; 0.06 with 256 is four times the rate per sample.
-- The flip is decided per image. The original decides once, when its pipeline is traced, so that a
-  whole run is either mirrored or not.
+  next to "256 for single NPU", mixes two rows; 0.06 with 256 is four times the rate per sample.
+- Each image is flipped or not at random. The original decides once, when its pipeline is traced, so
+  that all images of a run are flipped or none.
 - Evaluation counts every image. The original drops the last incomplete batch (49,921 of 50,000).
 - The ReLU on the logits, which all variants of the original have, is kept (`model.logits_relu`).
 - No loss scale, as in the original: the Ascend 910 saturates instead of overflowing. Where fp16
-  overflows to infinity (CUDA), a run stops at the first infinite gradient and says so; then set
-  `precision.loss_scale=exponential`.
+  overflows to infinity (CUDA), a run stops with an error at the first infinite gradient; in that
+  case, set `precision.loss_scale=exponential`.
 - Checkpoints every epoch instead of every 112,590 steps.
 """
 
@@ -56,7 +56,7 @@ class AlexNetModel(Network):
     )
 
     def create(self, *, num_classes: int, image_size: int) -> nn.Module:
-        """AlexNet for images of at least 63 px."""
+        """Build AlexNet for images of at least 63 px."""
         return AlexNet(
             num_classes=num_classes,
             image_size=image_size,
@@ -66,7 +66,7 @@ class AlexNetModel(Network):
         )
 
     def tf_names(self, network: nn.Module) -> TfNames:
-        """The names in the original's graph."""
+        """Return the names in the original's graph."""
         assert isinstance(network, AlexNet)
         return TfNames(variables=tf_variables(network), optimizers=(momentum_state(),))
 
@@ -112,8 +112,8 @@ def alexnet_demo() -> ClassificationRecipe:
     """AlexNet on the handwritten digits at 64 px: above 90 % top-1 within a minute on two cores.
 
     Data: the 1797 digits of 8 x 8 px that come with scikit-learn, enlarged; not mirrored, and only
-    slightly cropped. The ReLU on the logits is off: with ten classes and small batches it soon
-    leaves all logits at zero, where nothing is learnt any more. Run: make demo
+    slightly cropped. The ReLU on the logits is off: with ten classes and small batches, it soon
+    sets all logits to zero, which stops the training. Run: make demo
     """
     recipe = alexnet()
     return replace(

@@ -1,20 +1,21 @@
-"""BERT and NEZHA: pre-training on masked words and next sentences.
+"""BERT and NEZHA: pre-training with a masked language model and next-sentence prediction.
 
 Papers: J. Devlin et al., "BERT", https://arxiv.org/abs/1810.04805; J. Wei et al., "NEZHA",
 https://arxiv.org/abs/1909.00204. Originals: google-research/bert; Bert-base_ID0060 and Nezha-large
-of Ascend's ModelZoo for TensorFlow, whose hyperparameters these are.
+of Ascend's ModelZoo for TensorFlow, from which the hyperparameters come.
 
 Data: `jumar data pretraining TEXT --vocab VOCAB --to DEST`, or TFRecord files of the original's
-`create_pretraining_data.py`. Training in two phases is two runs, the second with longer instances
-and `transfer.start_from=FIRST_RUN`.
-Expected on the 4 kB of the original's sample_text.txt: all masked words are learned by heart.
+`create_pretraining_data.py`. For training in two phases, start two runs, the second with longer
+instances and `transfer.start_from=FIRST_RUN`.
+Expected on the 4 kB of the original's sample_text.txt: all masked words are memorised.
 
 Choices where the sources disagree:
 
-- The learning rate is 1e-4, as in every script; the README and the delivery's description say 1e-5.
-- Adam's averages are not corrected for their start at zero, as in the originals;
-  `optimizer.bias_correction=step` corrects them. LAMB is the published one;
-  `optimizer.bias_correction=variable` is that of the original script.
+- The learning rate is 1e-4, as in every script, not 1e-5, as in the README and the description of
+  the delivery.
+- Adam's averages are not corrected for their initial value of zero, as in the originals;
+  `optimizer.bias_correction=step` corrects them. LAMB is as published;
+  `optimizer.bias_correction=variable` selects the variant of the original script.
 - Layer norms are computed in float32 with an epsilon of 1e-12 in every precision mode; Ascend's
   scripts use 1e-4 in half precision.
 """
@@ -49,14 +50,14 @@ from jumar.training.settings import CheckpointSettings, Optimization, TrainingSe
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainingData(LoaderSettings):
-    """Where the instances are, and whether they are masked anew."""
+    """The path of the instances, and whether they get new masks."""
 
     path: str = setting(
         "", "A folder of `jumar data pretraining`, or TFRecord files: a folder, glob or file."
     )
     eval_path: str = setting(
         "none",
-        "The same for evaluation; empty: the training instances, `none`: no evaluation.",
+        "Instances for evaluation; empty: the training instances, `none`: no evaluation.",
         unit="path",
     )
     mask_anew: bool = setting(
@@ -70,7 +71,7 @@ class PretrainingData(LoaderSettings):
     )
 
     def new_masks(self) -> NewMasks | None:
-        """How an epoch is masked; None for the stored masks."""
+        """Return the settings of new masks; None for the stored masks."""
         if not self.mask_anew:
             return None
         return NewMasks(masked_lm_prob=self.masked_lm_prob, whole_word_mask=self.whole_word_mask)
@@ -84,7 +85,7 @@ class PretrainingRecipe(EncoderRecipe):
     optimizer: OptimizerSettings = setting(AdamW(), "The optimizer.")
     schedule: ScheduleSettings = setting(Polynomial(), "The learning rate over the run.")
 
-    def build_task(self, say: Callable[[str], None]) -> PretrainingTask:
+    def build_task(self, notice: Callable[[str], None]) -> PretrainingTask:
         """Open the instances and build the network; see `Recipe.build_task`."""
         tokenizer = model_tokenizer(self.model)
         model = with_vocabulary(self.model, tokenizer)
@@ -93,7 +94,7 @@ class PretrainingRecipe(EncoderRecipe):
             tokenizer.vocabulary,
             seed=self.seed,
             new_masks=self.data.new_masks(),
-            notice=say,
+            notice=notice,
         )
         evaluation = None
         if self.data.eval_path != "none":
@@ -101,29 +102,29 @@ class PretrainingRecipe(EncoderRecipe):
                 self.data.eval_path or self.data.path,
                 tokenizer.vocabulary,
                 training=False,
-                notice=say,
+                notice=notice,
             )
         return PretrainingTask(_network(model), train_data=train, eval_data=evaluation)
 
     def build_model(self) -> BertForPretraining:
-        """The encoder with both heads."""
+        """Build the encoder with both heads."""
         model = self.model
         if not model.vocab_size and model.vocabulary:
             model = with_vocabulary(model, model_tokenizer(model))
         return _network(model)
 
     def settled(self, task: Task) -> "PretrainingRecipe":
-        """With the vocabulary's number of word pieces."""
+        """Return the recipe with the vocabulary's number of word pieces."""
         assert isinstance(task.model, BertForPretraining)
         pieces = task.model.bert.size.vocab_size
         return replace(self, model=replace(self.model, vocab_size=pieces))
 
     def tf_names(self, model: nn.Module) -> TfNames:
-        """Those of the original's graph."""
+        """Return the names in the original's graph."""
         return tf_names(name for name, _ in model.named_parameters())
 
     def optimization(self) -> Mapping[str, Optimization]:
-        """The one objective's optimizer and schedule."""
+        """Return the optimizer and schedule of the only objective."""
         return {"pretraining": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
 
 
@@ -133,7 +134,7 @@ def _network(model: BertModel) -> BertForPretraining:
 
 @register("bert-base")
 def bert_base() -> PretrainingRecipe:
-    """BERT-base: batch 128, 500,000 steps, Adam at 1e-4, as Bert-base_ID0060 trains it.
+    """BERT-base: batch 128, 500,000 steps, Adam at 1e-4, as in Bert-base_ID0060.
 
     Run: jumar train bert-base --set data.path=INSTANCES --set model.vocabulary=vocab.txt
     """
@@ -201,7 +202,7 @@ def nezha_large() -> PretrainingRecipe:
 
 @register("bert-tiny")
 def bert_tiny() -> PretrainingRecipe:
-    """BERT of 2 layers and 128 numbers per token, for a CPU: float32, batch 32, 2,000 steps.
+    """BERT with 2 layers and 128 hidden units, for a CPU: float32, batch 32, 2,000 steps.
 
     Run: jumar train bert-tiny --set data.path=INSTANCES --set model.vocabulary=vocab.txt
     """

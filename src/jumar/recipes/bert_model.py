@@ -1,8 +1,8 @@
-"""The network of all recipes of BERT and NEZHA: its size, and the vocabulary that it reads.
+"""The network of all recipes of BERT and NEZHA: its size and its vocabulary.
 
 Sizes: `bert_base_config.json` of Bert-base_ID0060 and google-research/bert, and the NEZHA
-configurations of huawei-noah and Ascend's Nezha-large; the small ones are those of google-research
-(BERT miniatures), and the same with NEZHA's positions.
+configurations of huawei-noah and Ascend's Nezha-large; the small sizes are the BERT miniatures of
+google-research, and the same with NEZHA's positions.
 """
 
 import re
@@ -28,9 +28,9 @@ _POSITIONS = {"bert": "absolute", "nezha": "relative"}
 SIZES = tuple(f"{family}-{shape}" for family in _POSITIONS for shape in _SHAPES)
 _LAYER = re.compile(r"encoder\.layer\.(\d+)\.")
 _HEAD_SIZE = 64
-"""Numbers per head in all published sizes."""
+"""Units per head in all published sizes."""
 _GELU = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh"}
-"""Hugging Face's names of the activation, and ours."""
+"""Values of `BertModel.gelu` by Hugging Face's names of the activation."""
 WORDS = "bert.embeddings.word_embeddings.weight"
 
 
@@ -40,22 +40,24 @@ class BertModel:
 
     size: str = setting(
         "bert-base",
-        "shape of the encoder; bert has trained positions, nezha relative ones",
+        "shape of the encoder; bert has learned positions, nezha relative ones",
         choices=SIZES,
     )
     vocabulary: str = setting(
         "", "vocab.txt with one word piece per line, or the folder of a BERT tokenizer", unit="path"
     )
     vocab_size: int = setting(
-        0, "rows of the table of word pieces; 0: as many as the vocabulary has", minimum=0
+        0, "number of word pieces in the embedding; 0: determined by the vocabulary", minimum=0
     )
-    hidden_size: int = setting(0, "hidden units per token; 0: those of the size", minimum=0)
-    num_layers: int = setting(0, "layers; 0: those of the size", minimum=0)
-    num_heads: int = setting(0, "attention heads of a layer; 0: those of the size", minimum=0)
+    hidden_size: int = setting(0, "hidden units per token; 0: determined by size", minimum=0)
+    num_layers: int = setting(0, "number of layers; 0: determined by size", minimum=0)
+    num_heads: int = setting(0, "attention heads per layer; 0: determined by size", minimum=0)
     intermediate_size: int = setting(
-        0, "units per token between a layer's dense layers; 0: four times hidden_size", minimum=0
+        0, "hidden units of the feed-forward layers; 0: four times hidden_size", minimum=0
     )
-    max_positions: int = setting(512, "longest sequence of a bert", unit="tokens", minimum=2)
+    max_positions: int = setting(
+        512, "maximum length of a sequence (bert only)", unit="tokens", minimum=2
+    )
     hidden_dropout: float = setting(
         0.1, "probability of dropping a feature of a token", minimum=0, maximum=0.99
     )
@@ -64,20 +66,19 @@ class BertModel:
     )
     gelu: str = setting(
         "tanh",
-        "form of the activation: tanh as in the originals, none for the error function, as in "
-        "Hugging Face's default",
+        "form of the activation: tanh as in the originals; none for the error function, Hugging "
+        "Face's default",
         choices=("tanh", "none"),
     )
-    unpadded: bool = setting(
-        True, "compute nothing for padding outside of attention; the results are the same"
-    )
+    unpadded: bool = setting(True, "skip padding outside of attention; the results are the same")
 
 
 def bert_size(model: BertModel) -> BertSize:
-    """The shape of the network from the settings.
+    """Return the shape of the network defined by the settings.
 
     Raises:
-        UserError: The vocabulary's size is not known, or the heads do not divide the hidden size.
+        UserError: The vocabulary's size is not known, or the number of heads does not divide the
+            hidden size.
     """
     if not model.vocab_size:
         raise UserError(
@@ -90,9 +91,9 @@ def bert_size(model: BertModel) -> BertSize:
     hidden, heads = model.hidden_size or hidden, model.num_heads or heads
     if hidden % heads:
         raise UserError(
-            f"{hidden} numbers per token cannot be split among {heads} heads",
+            f"{hidden} hidden units per token cannot be split among {heads} heads",
             where="model.num_heads",
-            todo="model.hidden_size must be a multiple of it.",
+            todo="model.hidden_size must be a multiple of model.num_heads.",
         )
     return BertSize(
         vocab_size=model.vocab_size,
@@ -109,40 +110,40 @@ def bert_size(model: BertModel) -> BertSize:
 
 
 def model_tokenizer(model: BertModel, *, lower_case: bool | None = None) -> Tokenizer:
-    """The tokenizer of the model's vocabulary; for `lower_case` see `open_tokenizer`.
+    """Open the tokenizer of the model's vocabulary; for `lower_case` see `open_tokenizer`.
 
     Raises:
-        UserError: There is none, it cannot be read, or it has more pieces than the network.
+        UserError: The vocabulary is not set, cannot be read, or has more pieces than the network.
     """
     if not model.vocabulary:
         raise UserError(
-            "no vocabulary given",
+            "the vocabulary is not set",
             where="model.vocabulary",
-            todo="Give the vocab.txt that the weights were trained with: "
+            todo="Use the vocab.txt with which the weights were trained: "
             "--set model.vocabulary=vocab.txt",
         )
     tokenizer = open_tokenizer(model.vocabulary, lower_case=lower_case)
     pieces = len(tokenizer.vocabulary)
     if model.vocab_size and pieces > model.vocab_size:
         raise UserError(
-            f"the vocabulary has {pieces} word pieces, the network {model.vocab_size}",
+            f"the vocabulary has {pieces} word pieces, but the network only {model.vocab_size}",
             where="model.vocabulary",
-            todo="Give the vocabulary that the network was trained with.",
+            todo="Use the vocabulary with which the network was trained.",
         )
     return tokenizer
 
 
 def with_vocabulary(model: BertModel, tokenizer: Tokenizer) -> BertModel:
-    """The settings with the number of word pieces, if it is left to the vocabulary."""
+    """Return the settings with the vocabulary's number of word pieces, unless they set one."""
     return replace(model, vocab_size=model.vocab_size or len(tokenizer.vocabulary))
 
 
 def fitted_vocabulary(model: BertModel, shapes: Mapping[str, Sequence[int]]) -> BertModel:
-    """The settings, with the vocabulary size of the given weights.
+    """Return the settings with the vocabulary size of existing weights, unless they set one.
 
     Args:
-        model: The settings; a number of word pieces that they name stays.
-        shapes: Shapes of the weights, by our names or TensorFlow's.
+        model: The settings.
+        shapes: Shapes of the weights, by jumar's names or TensorFlow's.
     """
     table = shapes.get(WORDS) or shapes.get("bert/embeddings/word_embeddings")
     return replace(model, vocab_size=table[0]) if table and not model.vocab_size else model
@@ -151,16 +152,16 @@ def fitted_vocabulary(model: BertModel, shapes: Mapping[str, Sequence[int]]) -> 
 def settings_of_weights(
     model: BertModel, shapes: Mapping[str, Sequence[int]], config: Mapping[str, Any]
 ) -> list[str]:
-    """The assignments that make the network match existing weights.
+    """Return the assignments that make the network match existing weights.
 
     Args:
         model: The settings.
-        shapes: Shapes of the weights, by our names, Hugging Face's or TensorFlow's.
-        config: Hugging Face's `config.json`, or the heads from `bert_config.json`, which no shape
-            shows. Empty if there is none.
+        shapes: Shapes of the weights, by jumar's names, Hugging Face's or TensorFlow's.
+        config: Hugging Face's `config.json`, or the number of heads from `bert_config.json`, which
+            does not follow from shapes. Empty if there is none.
 
     Returns:
-        Empty if the settings agree, or if the weights are not BERT's or NEZHA's.
+        The assignments; empty if the settings agree, or if the weights are not BERT's or NEZHA's.
     """
     dotted_shapes = {
         name.replace("/", ".").replace("layer_", "layer."): tuple(shape)
@@ -175,7 +176,7 @@ def settings_of_weights(
     heads = config.get("num_attention_heads")
     heads = heads if type(heads) is int and heads > 0 else None
     hidden, depth = words[1], len(layers)
-    # TensorFlow keeps the transpose.
+    # TensorFlow stores the transpose.
     intermediate_size = intermediate[0] if intermediate[1] == hidden else intermediate[1]
     current = bert_size(replace(model, vocab_size=model.vocab_size or words[0]))
     family = "bert" if positions else "nezha"
@@ -219,12 +220,12 @@ def settings_of_weights(
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderRecipe(Recipe):
-    """A recipe of BERT or NEZHA, whose network takes its size from weights."""
+    """A recipe of BERT or NEZHA, whose network can be adapted to existing weights."""
 
     model: BertModel = setting(BertModel(), "The network and its vocabulary.")
 
     def fitted_to(self, shapes: Mapping[str, Sequence[int]]) -> "EncoderRecipe":
-        """With as many word pieces as the weights have."""
+        """Return the recipe with the vocabulary size of the weights."""
         return replace(self, model=fitted_vocabulary(self.model, shapes))
 
     def settings_of_weights(
@@ -235,6 +236,6 @@ class EncoderRecipe(Recipe):
 
 
 def _shape_of(shapes: Mapping[str, tuple[int, ...]], layer: str) -> tuple[int, ...]:
-    """The shape of a layer's weight, whatever precedes its name; empty if there is none."""
-    ends = (layer, f"{layer}.weight", f"{layer}.kernel")
-    return next((shape for name, shape in shapes.items() if name.endswith(ends)), ())
+    """Return the shape of a layer's weight, ignoring any name prefix; empty if there is none."""
+    suffixes = (layer, f"{layer}.weight", f"{layer}.kernel")
+    return next((shape for name, shape in shapes.items() if name.endswith(suffixes)), ())

@@ -1,4 +1,4 @@
-"""BERT and NEZHA fine-tuned: labels of sentences, entities in them, answers in passages.
+"""Fine-tuning of BERT and NEZHA: sentence classification, entities, reading comprehension.
 
 Papers: J. Devlin et al., https://arxiv.org/abs/1810.04805; J. Wei et al., NEZHA,
 https://arxiv.org/abs/1909.00204. Originals: run_classifier.py, run_ner.py and run_reading.py of
@@ -6,17 +6,17 @@ Ascend's Bert-base_ID0060, which come from google-research/bert and CMRC's basel
 
 Data: see docs/text-tasks.md. Weights to start from: a run or a .safetensors file, for instance
 `jumar weights import bert CHECKPOINT --to bert.safetensors`, as `transfer.start_from`; the network
-must have their size, and `model.vocabulary` is the file that they were trained with.
+must have the same size, and `model.vocabulary` is the file with which they were trained.
 Expected of BERT-base Chinese (ymcui/Chinese-BERT-wwm, best of dev): XNLI 77.8 %, LCQMC 89.4 %,
 ChnSentiCorp 94.7 %, CMRC 2018 EM 65.5 and F1 84.5.
 
-Choices where the originals have a trap, or disagree with others:
+Choices where the originals have a pitfall, or disagree with others:
 
-- The labels are sorted and kept; the original numbers them in the order of a Python set.
+- The labels are sorted and stored; the original numbers them in the order of a Python set.
 - The loss of entities is the mean over tagged tokens; the original sums it over all tokens of a
-  batch, padding included, and has classes of its own for [CLS], [SEP] and pieces after the first.
-- Entities are scored whole (`f1`); the original's score of single tokens is `token_f1`.
-- CMRC is scored as by the official script (`f1`, `em`); the original's copy, which takes Latin
+  batch, including padding, and has separate classes for [CLS], [SEP] and pieces after the first.
+- Whole entities are scored (`f1`); the original's score of single tokens is `token_f1`.
+- CMRC is scored as in the official script (`f1`, `em`); the original's copy, which mistakes Latin
   letters and digits for Chinese characters, is `f1_ascend`.
 """
 
@@ -63,7 +63,7 @@ _HEADS = ("classifier.weight", "output_weights")
 
 
 def fine_tuning(duration: str) -> TrainingSettings:
-    """The originals' training: gradients clipped together."""
+    """Return the originals' training settings, with gradients clipped by their global norm."""
     return TrainingSettings(duration=duration, clip="global_norm", clip_limit=1.0)
 
 
@@ -85,28 +85,28 @@ class BertTaskRecipe(EncoderRecipe):
     )
 
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer of the network; see `model_tokenizer`."""
+        """Open the tokenizer of the network; see `model_tokenizer`."""
         return model_tokenizer(self.model, lower_case=self.data.do_lower_case)
 
     @abstractmethod
-    def build_task(self, say: Callable[[str], None]) -> Task:
+    def build_task(self, notice: Callable[[str], None]) -> Task:
         """Open the texts and build the network; see `Recipe.build_task`."""
 
     def settled(self, task: Task) -> "BertTaskRecipe":
-        """With the number of word pieces of the network, and what the data decided."""
+        """Return the recipe with the number of word pieces of the network."""
         table = task.model.state_dict()["bert.embeddings.word_embeddings.weight"]
         return replace(self, model=replace(self.model, vocab_size=len(table)))
 
     def tf_names(self, model: nn.Module) -> TfNames:
-        """Those of the originals."""
+        """Return the names in the originals' graphs."""
         return tf_names(model.state_dict())
 
     def optimization(self) -> Mapping[str, Optimization]:
-        """The one objective's optimizer and schedule."""
+        """Return the optimizer and schedule of the only objective."""
         return {self.objective: Optimization(optimizer=self.optimizer, schedule=self.schedule)}
 
-    def _positioned(self) -> BertModel:
-        """The model's settings, of which the longest sample must be no more than the table."""
+    def _checked_model(self) -> BertModel:
+        """Return the model's settings after checking that it has enough positions."""
         absolute = self.model.size.startswith("bert")
         if absolute and self.data.max_seq_length > self.model.max_positions:
             raise UserError(
@@ -120,7 +120,7 @@ class BertTaskRecipe(EncoderRecipe):
 
 
 def _labelled(data: L, shapes: Mapping[str, Sequence[int]]) -> L:
-    """With numbers as labels, as many as weights have, if the settings name none."""
+    """Return the settings with numbers as labels, one per output of the weights, if unset."""
     head = next((shapes[name] for name in _HEADS if name in shapes), None)
     if data.labels or head is None:
         return data
@@ -153,18 +153,18 @@ class ClassifyRecipe(BertTaskRecipe):
     data: SentenceData = setting(SentenceData(), "The sentences.")
     loss: SentenceLoss = setting(SentenceLoss(), "The loss.")
 
-    def build_task(self, say: Callable[[str], None]) -> SentenceTask:
+    def build_task(self, notice: Callable[[str], None]) -> SentenceTask:
         """See `Recipe.build_task`."""
         tokenizer = self.tokenizer()
-        size = bert_size(with_vocabulary(self._positioned(), tokenizer))
-        sets = open_sentence_sets(self.data, tokenizer, say)
+        size = bert_size(with_vocabulary(self._checked_model(), tokenizer))
+        sets = open_sentence_sets(self.data, tokenizer, notice)
         network = BertForClassification(size, len(sets.labels), unpadded=self.model.unpadded)
         labels = sets.train.kind.labels
         weights = class_weights(
             self.loss.class_weights,
             sets.labels,
             lambda: np.bincount(labels[labels >= 0], minlength=len(sets.labels)),
-            say,
+            notice,
             sampling=self.data.sampling,
         )
         return SentenceTask(
@@ -176,18 +176,18 @@ class ClassifyRecipe(BertTaskRecipe):
         )
 
     def build_model(self) -> BertForClassification:
-        """The network; its labels must be set or be known to the run."""
+        """Build the network; the labels must be set or stored in the run."""
         labels = _num_labels(self.data)
-        size = bert_size(self._positioned())
+        size = bert_size(self._checked_model())
         return BertForClassification(size, labels, unpadded=self.model.unpadded)
 
     def settled(self, task: Task) -> "ClassifyRecipe":
-        """With the labels too."""
+        """Also add the labels."""
         settled = super().settled(task)
         return replace(self, model=settled.model, data=replace(self.data, labels=task.outputs))
 
     def fitted_to(self, shapes: Mapping[str, Sequence[int]]) -> "ClassifyRecipe":
-        """With as many labels as the weights have too."""
+        """Also adapt the number of labels."""
         model = super().fitted_to(shapes).model
         return replace(self, model=model, data=_labelled(self.data, shapes))
 
@@ -201,11 +201,11 @@ class EntityRecipe(BertTaskRecipe):
     data: EntityData = setting(EntityData(), "The tagged sentences.")
     training: TrainingSettings = setting(fine_tuning("5ep"), "Length and shape of the run.")
 
-    def build_task(self, say: Callable[[str], None]) -> TaggingTask:
+    def build_task(self, notice: Callable[[str], None]) -> TaggingTask:
         """See `Recipe.build_task`."""
         tokenizer = self.tokenizer()
-        size = bert_size(with_vocabulary(self._positioned(), tokenizer))
-        sets = open_entity_sets(self.data, tokenizer, say)
+        size = bert_size(with_vocabulary(self._checked_model(), tokenizer))
+        sets = open_entity_sets(self.data, tokenizer, notice)
         network = BertForTagging(size, len(sets.labels), unpadded=self.model.unpadded)
         return TaggingTask(
             network,
@@ -216,13 +216,13 @@ class EntityRecipe(BertTaskRecipe):
         )
 
     def build_model(self) -> BertForTagging:
-        """The network; its tags must be set or be known to the run."""
+        """Build the network; the tags must be set or stored in the run."""
         labels = _num_labels(self.data)
-        size = bert_size(self._positioned())
+        size = bert_size(self._checked_model())
         return BertForTagging(size, labels, unpadded=self.model.unpadded)
 
     def settled(self, task: Task) -> "EntityRecipe":
-        """Also with the tags, and how new texts are split."""
+        """Also add the tags, and how new texts are split."""
         assert isinstance(task, TaggingTask)
         new_texts = self.data.new_texts
         if new_texts == "auto":
@@ -231,7 +231,7 @@ class EntityRecipe(BertTaskRecipe):
         return replace(self, model=super().settled(task).model, data=data)
 
     def fitted_to(self, shapes: Mapping[str, Sequence[int]]) -> "EntityRecipe":
-        """With as many tags as the weights have too."""
+        """Also adapt the number of tags."""
         model = super().fitted_to(shapes).model
         return replace(self, model=model, data=_labelled(self.data, shapes))
 
@@ -245,17 +245,17 @@ class ReadingRecipe(BertTaskRecipe):
     data: ReadingData = setting(ReadingData(), "The passages and questions.")
     training: TrainingSettings = setting(fine_tuning("2ep"), "Length and shape of the run.")
 
-    def build_task(self, say: Callable[[str], None]) -> ReadingTask:
+    def build_task(self, notice: Callable[[str], None]) -> ReadingTask:
         """See `Recipe.build_task`."""
         tokenizer = self.tokenizer()
-        size = bert_size(with_vocabulary(self._positioned(), tokenizer))
-        sets = open_reading_sets(self.data, tokenizer, say)
+        size = bert_size(with_vocabulary(self._checked_model(), tokenizer))
+        sets = open_reading_sets(self.data, tokenizer, notice)
         network = BertForSpans(size, unpadded=self.model.unpadded)
         return ReadingTask(network, train_data=sets.train, eval_data=sets.evaluation)
 
     def build_model(self) -> BertForSpans:
-        """The network."""
-        return BertForSpans(bert_size(self._positioned()), unpadded=self.model.unpadded)
+        """Build the network."""
+        return BertForSpans(bert_size(self._checked_model()), unpadded=self.model.unpadded)
 
 
 @register("bert-classify")
@@ -280,7 +280,7 @@ def bert_ner() -> EntityRecipe:
 
 @register("bert-reading")
 def bert_reading() -> ReadingRecipe:
-    """Answers in passages: windows of 384 tokens by 120, batch 32, AdamW 1e-5, 2 epochs.
+    """Answers in passages: windows of 384 tokens, stride 120, batch 32, AdamW 1e-5, 2 epochs.
 
     Run: jumar train bert-reading --set data.path=FOLDER --set model.vocabulary=vocab.txt
     --set transfer.start_from=bert.safetensors

@@ -11,12 +11,12 @@ code; the metric is the sliced Wasserstein distance, lower is better.
 
 Choices where the sources disagree or the original is odd:
 
-- The batch is 64, as in the assignment (the original's default of 2048 needs many cards).
-- The networks are those of the original, not of the paper, down to the gains of the conditional
-  batch norms that start near 0 (`compat.gain_starts_at_zero`).
+- The batch size is 64, as in the assignment (the original's default of 2048 needs many cards).
+- The networks are those of the original, not of the paper, including the gains of the conditional
+  batch norms, which start near 0 (`compat.gain_starts_at_zero`).
 - A discriminator step updates the discriminator's spectral norms twice, for the real and then for
-  the generated images; the original does so in no defined order.
-- The original updates them even when it draws samples. Here evaluation leaves a network unchanged,
+  the generated images; in the original, the order is undefined.
+- The original updates them even when it draws samples. Here, evaluation leaves a network unchanged,
   unless `compat.moves_in_evaluation` is set.
 - In the generator's turn the original also evaluates the discriminator on real images, because
   it updates all batch norms in every step. The averages are never used in training, so this is
@@ -67,12 +67,12 @@ class BigGanModel:
         96, "channels at full resolution (the original's ch)", minimum=SMALLEST_WIDTH
     )
     latent: int = setting(
-        128, "length of the latent vector: 128, or a multiple of 6", unit="numbers", minimum=6
+        128, "length of the latent vector: 128, or a multiple of 6", unit="values", minimum=6
     )
     fused_attention: bool = setting(
         True,
-        "compute the attention in one kernel, without storing its weights; set to false if a "
-        "mixlist names SoftmaxV2 or BatchMatMul",
+        "compute attention in one kernel, without storing its weights; set to false if a mixlist "
+        "names SoftmaxV2 or BatchMatMul",
     )
 
 
@@ -96,7 +96,7 @@ class Compat:
 
 @dataclass(frozen=True, kw_only=True)
 class Player:
-    """How one of the networks is trained."""
+    """The training of one of the networks."""
 
     optimizer: OptimizerSettings = setting(Adam(), "The optimizer.")
     schedule: ScheduleSettings = setting(Constant(), "The learning rate over the run.")
@@ -118,10 +118,10 @@ class GenerationRecipe(Recipe, DrawsPictures):
     compat: Compat = setting(Compat(), "Quirks of the original.")
 
     def check(self) -> None:
-        """Check the image size, which the networks fix.
+        """Check the image size, which the networks determine.
 
         Raises:
-            UserError: A different size is requested.
+            UserError: Another size is set.
         """
         if self.data.image_size != IMAGE_SIZE:
             raise UserError(
@@ -130,9 +130,9 @@ class GenerationRecipe(Recipe, DrawsPictures):
                 todo="The original's networks for 256 and 512 px are not part of jumar.",
             )
 
-    def build_task(self, say: Callable[[str], None]) -> Task:
+    def build_task(self, notice: Callable[[str], None]) -> Task:
         """Open the images and build both networks; see `Recipe.build_task`."""
-        train, real = open_generator_sets(self.data, seed=self.seed, notice=say)
+        train, real = open_generator_sets(self.data, seed=self.seed, notice=notice)
         model = self.build_model()
         return GenerationTask(
             Networks(
@@ -156,7 +156,7 @@ class GenerationRecipe(Recipe, DrawsPictures):
         return open_inception(expanded(path)) if path else None
 
     def build_model(self) -> BigGan:
-        """Both networks."""
+        """Build both networks."""
         try:
             return BigGan(
                 width=self.model.width,
@@ -170,16 +170,16 @@ class GenerationRecipe(Recipe, DrawsPictures):
             raise UserError(str(error), where="model") from None
 
     def tf_names(self, model: nn.Module) -> TfNames:
-        """The names in taki0112's code."""
+        """Return the names in taki0112's code."""
         return tf_names(cast(BigGan, model))
 
     def open_artist(self, trained: Trained, request: DrawingRequest) -> Artist:
-        """The generator, with the truncation used in training unless another is requested."""
+        """Return an artist with the requested truncation, or else the truncation of training."""
         truncation = request.truncation or self.loss.truncation
         return _LatentArtist(trained, request, length=self.model.latent, truncation=truncation)
 
     def optimization(self) -> Mapping[str, Optimization]:
-        """Each network's own optimizer and schedule."""
+        """Return the optimizer and schedule of each network."""
         networks = {"discriminator": self.discriminator, "generator": self.generator}
         return {
             name: Optimization(optimizer=network.optimizer, schedule=network.schedule)
@@ -207,8 +207,8 @@ class _LatentArtist(Artist):
         return self._pictures(between(ends[::2], ends[1::2], steps))
 
     def _latents(self, first: int, count: int) -> Tensor:
-        seed, cut = self._request.seed, self._truncation
-        return numbered_latents(first, count, self._length, seed=seed, truncation=cut)
+        seed, truncation = self._request.seed, self._truncation
+        return numbered_latents(first, count, self._length, seed=seed, truncation=truncation)
 
     def _pictures(self, latents: Tensor) -> Tensor:
         generator = cast(BigGan, self._trained.model).generator
@@ -242,11 +242,11 @@ def biggan128_cats() -> GenerationRecipe:
 
     Run: jumar train biggan128-cats --set data.path=CATS
 
-    Unlike the original: width 16 and batch 8; learning rates 1e-4 and 4e-4, which a comment in the
-    original gives for small batches; gains start at 1, because there are thousands of steps instead
-    of half a million; a discriminator without batch norms, for which eight images are too few, and
-    which sees shifted images with cut-outs, so that it does not memorise the few there are;
-    mirrored images; a shorter moving average with a warm-up; scored on 240 images.
+    Differences from the original: width 16 and batch size 8; learning rates 1e-4 and 4e-4, which a
+    comment in the original recommends for small batches; gains that start at 1, because there are
+    thousands of steps instead of half a million; no batch norms in the discriminator, for which
+    eight images are too few; shifts and cut-outs, so that the discriminator does not memorise the
+    few images; mirrored images; a shorter moving average with a warm-up; scores on 240 images.
     """
     recipe = biggan128()
     return replace(

@@ -1,4 +1,4 @@
-"""What image classification recipes have in common."""
+"""Base classes of image classification recipes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -25,12 +25,12 @@ from jumar.training.settings import Optimization
 
 @dataclass(frozen=True, kw_only=True)
 class Network(NetworkSettings, ABC):
-    """A network's own settings; to add your own network, subclass this and add fields."""
+    """The settings of a network; to add your own network, subclass this and add fields."""
 
     num_classes: int = setting(
         0,
-        "number of classes; 0: as many as the data has (TFRecord shards without labels.txt do not "
-        "say; ImageNet: AlexNet 1000, ResNeXt-50 1001)",
+        "number of classes; 0: as in the data (unknown for TFRecord shards without labels.txt; "
+        "ImageNet: AlexNet 1000, ResNeXt-50 1001)",
         minimum=0,
     )
 
@@ -53,7 +53,7 @@ class LossSettings:
 class ClassificationRecipe(Recipe):
     """An image classifier, its data and its optimizer.
 
-    `model` has no default: each recipe defines its network.
+    `model` has no default: each recipe sets its network.
     """
 
     model: Network
@@ -63,25 +63,25 @@ class ClassificationRecipe(Recipe):
     schedule: ScheduleSettings = setting(Cosine(), "The learning rate over the run.")
 
     def check(self) -> None:
-        """Rules across sections.
+        """Check rules that span several sections.
 
         Raises:
-            UserError: Parts of a batch that cannot be mixed in pairs.
+            UserError: Images are mixed in pairs, but micro-batches are odd.
         """
         if self.data.mixes and self.training.micro_batch_size % 2:
             raise uneven("training.micro_batch_size", self.training.micro_batch_size)
 
-    def build_task(self, say: Callable[[str], None]) -> Task:
+    def build_task(self, notice: Callable[[str], None]) -> Task:
         """Open the images and build the network; see `Recipe.build_task`."""
         train, evaluation = open_image_sets(
-            self.data, seed=self.seed, num_classes=self.model.num_classes, notice=say
+            self.data, seed=self.seed, num_classes=self.model.num_classes, notice=notice
         )
         num_classes, names = train.kind.num_classes, train.kind.outputs()
         weights = class_weights(
             self.loss.class_weights,
             class_names(names, num_classes),
             lambda: picture_counts(train.kind),
-            say,
+            notice,
             sampling=self.data.sampling,
         )
         return ClassificationTask(
@@ -97,7 +97,7 @@ class ClassificationRecipe(Recipe):
         )
 
     def build_model(self) -> nn.Module:
-        """The network; the number of classes must be set or known to the run."""
+        """Build the network; the number of classes must be set or stored in the run."""
         if self.model.num_classes == 0:
             raise UserError(
                 "the number of classes is not known without the data",
@@ -107,15 +107,15 @@ class ClassificationRecipe(Recipe):
         return self._network(self.model.num_classes)
 
     def settled(self, task: Task) -> "ClassificationRecipe":
-        """The recipe with the number of classes in the data."""
+        """Return the recipe with the number of classes in the data."""
         assert isinstance(task, ClassificationTask)
         return replace(self, model=replace(self.model, num_classes=task.num_classes))
 
     def fitted_to(self, shapes: Mapping[str, Sequence[int]]) -> "ClassificationRecipe":
-        """The recipe with the weights' number of classes, if the settings leave it to the data.
+        """Return the recipe with the weights' number of classes, unless the settings set it.
 
-        It is inferred from the sizes that differ between networks for two and for three classes,
-        so a custom network need not say which of its layers is the last.
+        The number is inferred from the sizes that differ between networks for two and for three
+        classes, so a custom network does not have to name its last layer.
         """
         if self.model.num_classes:
             return self
@@ -131,7 +131,7 @@ class ClassificationRecipe(Recipe):
         return self
 
     def tf_names(self, model: nn.Module) -> TfNames:
-        """The names in the network's original."""
+        """Return the names in the network's original."""
         return self.model.tf_names(model)
 
     def _network(self, num_classes: int) -> nn.Module:
@@ -141,7 +141,7 @@ class ClassificationRecipe(Recipe):
             raise UserError(str(error), where="model") from None
 
     def optimization(self) -> Mapping[str, Optimization]:
-        """Optimizer and schedule of the only objective."""
+        """Return the optimizer and schedule of the only objective."""
         return {"classification": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
 
 

@@ -1,4 +1,4 @@
-"""What denoising recipes have in common."""
+"""Base classes of denoising recipes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -23,25 +23,25 @@ from jumar.training.settings import Optimization
 
 @dataclass(frozen=True, kw_only=True)
 class DenoisingNetwork(NetworkSettings, ABC):
-    """A denoiser's own settings; to add your own network, subclass this and add fields."""
+    """The settings of a denoiser; to add your own network, subclass this and add fields."""
 
     @abstractmethod
     def create(self, *, channels: int) -> nn.Module:
         """Build the network: noisy images `[N, channels, H, W]` from 0 to 1 in, clean ones out."""
 
     def denoiser(self, network: nn.Module) -> Denoiser:
-        """How whole images of any size are denoised; by default in one pass of the network."""
+        """Return a function that denoises whole images of any size; by default, the network."""
         return network
 
 
 @dataclass(frozen=True, kw_only=True)
 class DenoisingScore:
-    """How the output is converted to an image before it is scored."""
+    """The conversion of the output to an image before it is scored."""
 
     clip: bool = setting(True, "clip the output to the range of an image")
     rounding: str = setting(
         "none",
-        "rounding to levels of 255: none, nearest (NLRN) or truncated (ViDeNN while it trains)",
+        "rounding to multiples of 1/255: none, nearest (NLRN) or truncated (ViDeNN in training)",
         choices=("none", "nearest", "truncated"),
     )
 
@@ -50,7 +50,7 @@ class DenoisingScore:
 class DenoisingRecipe(Recipe):
     """An image denoiser, its data and its optimizer.
 
-    `model` has no default: each recipe defines its network.
+    `model` has no default: each recipe sets its network.
     """
 
     model: DenoisingNetwork
@@ -60,9 +60,9 @@ class DenoisingRecipe(Recipe):
     optimizer: OptimizerSettings = setting(Momentum(), "The optimizer.")
     schedule: ScheduleSettings = setting(Cosine(), "The learning rate over the run.")
 
-    def build_task(self, say: Callable[[str], None]) -> Task:
+    def build_task(self, notice: Callable[[str], None]) -> Task:
         """Open the images and build the network; see `Recipe.build_task`."""
-        sets = open_patches(self.data, seed=self.seed, notice=say)
+        sets = open_patches(self.data, seed=self.seed, notice=notice)
         return self.task_of(self.build_model(), *sets)
 
     def task_of(
@@ -73,7 +73,7 @@ class DenoisingRecipe(Recipe):
         *,
         trained: nn.Module | None = None,
     ) -> Task:
-        """The task of a network and its images.
+        """Create the task for a network and its images.
 
         Args:
             network: Noisy images in, clean ones out.
@@ -95,27 +95,27 @@ class DenoisingRecipe(Recipe):
         )
 
     def build_model(self) -> nn.Module:
-        """The network, for colour or grey images according to `data.channels`."""
+        """Build the network, for colour or grey images according to `data.channels`."""
         try:
             return self.model.create(channels=3 if self.data.channels == "colour" else 1)
         except ValueError as error:
             raise UserError(str(error), where="model") from None
 
     def tf_names(self, model: nn.Module) -> TfNames:
-        """The names in the network's original."""
+        """Return the names in the network's original."""
         return self.model.tf_names(model)
 
     def denoise_frames(self, model: nn.Module, frames: Iterator[Tensor]) -> Iterator[Tensor]:
-        """Denoise the frames of a clip in order; here each one independently.
+        """Denoise the frames of a clip in order, by default each frame independently.
 
-        A network that looks at neighbouring frames overrides this and keeps the few it needs: it
-        yields as many frames as it is given, in the same order.
+        Recipes of networks that need neighbouring frames override this. An override keeps only the
+        frames it needs, and yields one clean frame per noisy frame, in the same order.
 
         Args:
             model: `build_model()`'s network with weights, in evaluation mode.
             frames: Noisy images [N, channels, H, W] from 0 to 1, on the network's device. N is 1,
-                or 3 if a grey network denoises the three channels of a colour image. All of the
-                same size if `looks_at_neighbours`.
+                or 3 if a grey network denoises the three channels of a colour image. They all have
+                the same size if `looks_at_neighbours`.
 
         Yields:
             Clean images of the same shape, not clipped.
@@ -125,13 +125,13 @@ class DenoisingRecipe(Recipe):
             yield denoise(frame)
 
     def looks_at_neighbours(self) -> bool:
-        """Whether frames of a clip depend on each other: whether `denoise_frames` is overridden."""
+        """Whether clean frames depend on neighbouring frames: `denoise_frames` is overridden."""
         return type(self).denoise_frames is not DenoisingRecipe.denoise_frames
 
     def frames_before(self) -> int | None:
-        """How many earlier frames a clean frame depends on; None for all frames of its clip."""
+        """Return the number of earlier frames that a clean frame needs; None for all frames."""
         return None if self.looks_at_neighbours() else 0
 
     def optimization(self) -> Mapping[str, Optimization]:
-        """Optimizer and schedule of the only objective."""
+        """Return the optimizer and schedule of the only objective."""
         return {"denoising": Optimization(optimizer=self.optimizer, schedule=self.schedule)}

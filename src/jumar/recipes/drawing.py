@@ -12,13 +12,13 @@ from jumar.tasks.sampling import BATCH
 
 @dataclass(frozen=True, kw_only=True)
 class DrawingRequest:
-    """What determines the images besides the weights and their numbers.
+    """The options that determine images, besides the weights and the images' numbers.
 
     Attributes:
-        seed: A different seed gives different images.
-        truncation: Largest magnitude of a latent number in standard deviations; None for the value
+        seed: Seed of the random numbers.
+        truncation: Maximum magnitude of a latent value in standard deviations; None for the maximum
             used in training.
-        batch: Images generated at once; affects the images by rounding alone.
+        batch: Number of images generated at once; affects the images only through rounding.
     """
 
     seed: int = 1
@@ -30,26 +30,26 @@ class Artist(ABC):
     """A trained network that generates images, each identified by its number.
 
     Attributes:
-        manner: What else determines the images, for the printed summary, such as `truncation 2`;
-            may be empty.
+        manner: Further options in words for the printed summary, such as `truncation 2`; may be
+            empty.
     """
 
     manner: str = ""
 
     @abstractmethod
     def draw(self, first: int, count: int) -> Tensor:
-        """Images from number `first` on, uint8 [count, 3 or 1, height, width] on the CPU.
+        """Draw images from number `first` on, uint8 [count, 3 or 1, height, width] on the CPU.
 
-        An image depends on its number and the request. Which others are drawn with it only matters
-        for rounding, which on some processors depends on `count`.
+        An image depends only on its number and the request, apart from rounding, which on some
+        processors depends on `count`.
         """
 
     def lines(self, count: int, steps: int) -> Tensor:
-        """Interpolations from image 0 to 1, from 2 to 3 and so on.
+        """Interpolate from image 0 to 1, from 2 to 3 and so on.
 
         Args:
-            count: Number of lines.
-            steps: Images per line, at least 2.
+            count: Number of interpolations, each of which is a line of images.
+            steps: Number of images per line, at least 2.
 
         Returns:
             uint8 [count * steps, 3 or 1, height, width] on the CPU, line by line.
@@ -66,7 +66,7 @@ class Artist(ABC):
 
 
 class DrawsPictures(ABC):
-    """A recipe whose trained network generates images; a second base class besides `Recipe`."""
+    """A second base class, besides `Recipe`, for recipes whose networks generate images."""
 
     @abstractmethod
     def open_artist(self, trained: Trained, request: DrawingRequest) -> Artist:
@@ -74,8 +74,8 @@ class DrawsPictures(ABC):
 
         Args:
             trained: The trained network of a run of this recipe.
-            request: What determines the images.
+            request: The options that determine the images.
 
         Raises:
-            UserError: The network cannot do what is requested.
+            UserError: The network does not support the request.
         """

@@ -4,23 +4,23 @@ Paper: Y. Zhang, N. Suda, L. Lai, V. Chandra, "Hello Edge: Keyword Spotting on M
 https://arxiv.org/abs/1711.07128. Original: ARM-software/ML-KWS-for-MCU (train.py, models.py and
 train_commands.txt); DS-CNN_ID1769 of Ascend's ModelZoo for TensorFlow trains size S.
 
-Data: Speech Commands (folders of WAV files, one per word), or any data set of that layout;
-`jumar data keywords` makes one with a speech synthesizer.
+Data: Speech Commands (folders of WAV files, one per word), or any data set with that layout;
+`jumar data keywords` creates one with a speech synthesizer.
 Expected on Speech Commands after 30,000 steps: 94.4 % (S), 94.9 % (M), 95.4 % (L) of the test
 clips (paper).
 
 Choices where the sources disagree or the original has a pitfall:
 
-- Evaluation uses the running averages of the batch norms. The original evaluates on its training
-  graph: validation and test use each batch's own statistics, which even enter the averages.
-- The learning rate drops after 10,000 and 20,000 steps, as in train_commands.txt; the default of
-  train.py, 15,000 steps at 0.001 and 3,000 at 0.0001, is not what the paper used.
-- The validation speakers are scored every 400 steps; to score the test speakers at the end:
+- Evaluation uses the running averages of the batch norms. The original evaluates its training
+  graph: validation and test use the statistics of each batch, and even update the averages.
+- The learning rate drops after 10,000 and 20,000 steps, as in train_commands.txt; the paper did not
+  use the default of train.py, 15,000 steps at 0.001 and 3,000 at 0.0001.
+- The validation speakers are scored every 400 steps. To score the test speakers at the end, run
   `jumar evaluate RUN --checkpoint best --set data.eval_part=testing`.
-- float32 throughout. ID1769 adds `precision.mode=allow_mix_precision`; the front end stays in
-  float32 in either case, because the power of a clip spans ten decades.
-- Without a folder of background noise, white and pink noise are generated; the original then
-  trains without noise.
+- All computations are in float32. ID1769 adds `precision.mode=allow_mix_precision`; the front end
+  stays in float32 even then, because the power of a clip spans ten decades.
+- Without a folder of background noise, white and pink noise are generated; the original trains
+  without noise in this case.
 """
 
 from collections.abc import Callable, Mapping
@@ -58,17 +58,17 @@ class DSCNNModel:
 
 @dataclass(frozen=True, kw_only=True)
 class FrontEnd:
-    """The cepstral coefficients (MFCC) that the network takes as input instead of raw audio."""
+    """The cepstral coefficients (MFCC), which are the network's input instead of raw audio."""
 
     window_ms: float = setting(40.0, "Length of a frame.", unit="ms", minimum=1)
     stride_ms: float = setting(20.0, "Step from frame to frame.", unit="ms", minimum=1)
-    coefficients: int = setting(10, "Coefficients per frame.", minimum=1, maximum=40)
+    coefficients: int = setting(10, "Number of coefficients per frame.", minimum=1, maximum=40)
 
     def create(self, sample_rate: int) -> Mfcc:
         """Build the front end: audio `[N, samples]` in, `[N, frames, coefficients]` out.
 
         Raises:
-            UserError: The sample rate is too low for the bands, which go up to 4000 Hz.
+            UserError: The sample rate is too low for the bands, which reach up to 4000 Hz.
         """
         try:
             return Mfcc(
@@ -102,12 +102,12 @@ class KeywordRecipe(Recipe):
     optimizer: OptimizerSettings = setting(Momentum(), "The optimizer.")
     schedule: ScheduleSettings = setting(Cosine(), "The learning rate over the run.")
 
-    def build_task(self, say: Callable[[str], None]) -> KeywordTask:
+    def build_task(self, notice: Callable[[str], None]) -> KeywordTask:
         """Open the clips and build the network; see `Recipe.build_task`."""
         front_end = self.build_front_end()
-        train, evaluation = open_keyword_sets(self.data, seed=self.seed, notice=say)
+        train, evaluation = open_keyword_sets(self.data, seed=self.seed, notice=notice)
         weights = class_weights(
-            self.loss.class_weights, self.data.labels, train.kind.label_counts, say
+            self.loss.class_weights, self.data.labels, train.kind.label_counts, notice
         )
         return KeywordTask(
             self.build_model(),
@@ -136,7 +136,7 @@ class KeywordRecipe(Recipe):
         return front_end
 
     def build_model(self) -> DSCNN:
-        """The network, with an output for each label."""
+        """Build the network with an output for each label."""
         return DSCNN(
             num_labels=len(self.data.labels),
             size=SIZES[self.model.size],
@@ -144,18 +144,18 @@ class KeywordRecipe(Recipe):
         )
 
     def tf_names(self, model: nn.Module) -> TfNames:
-        """The names in the original's graph."""
+        """Return the names in the original's graph."""
         assert isinstance(model, DSCNN)
         return tf_names(model)
 
     def optimization(self) -> Mapping[str, Optimization]:
-        """Optimizer and schedule of the only objective."""
+        """Return the optimizer and schedule of the only objective."""
         return {"keywords": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
 
 
 @register("ds-cnn-s")
 def ds_cnn_s() -> KeywordRecipe:
-    """DS-CNN of size S (23,180 numbers): batch 100, 30,000 steps, 94.4 % in the paper.
+    """DS-CNN of size S (23,180 parameters): batch 100, 30,000 steps, 94.4 % in the paper.
 
     Run: jumar train ds-cnn-s --set data.path=SPEECH_COMMANDS
     """
@@ -169,7 +169,7 @@ def ds_cnn_s() -> KeywordRecipe:
 
 @register("ds-cnn-m")
 def ds_cnn_m() -> KeywordRecipe:
-    """DS-CNN of size M (136,580 numbers): batch 100, 30,000 steps, 94.9 % in the paper.
+    """DS-CNN of size M (136,580 parameters): batch 100, 30,000 steps, 94.9 % in the paper.
 
     Run: jumar train ds-cnn-m --set data.path=SPEECH_COMMANDS
     """
@@ -178,7 +178,7 @@ def ds_cnn_m() -> KeywordRecipe:
 
 @register("ds-cnn-l")
 def ds_cnn_l() -> KeywordRecipe:
-    """DS-CNN of size L (413,736 numbers): batch 100, 30,000 steps, 95.4 % in the paper.
+    """DS-CNN of size L (413,736 parameters): batch 100, 30,000 steps, 95.4 % in the paper.
 
     Run: jumar train ds-cnn-l --set data.path=SPEECH_COMMANDS
     """

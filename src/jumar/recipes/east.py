@@ -1,22 +1,23 @@
-"""EAST: words as rotated boxes, found at every pixel and merged.
+"""EAST: text detection with rotated boxes, predicted at every pixel and merged.
 
 Paper: X. Zhou et al., "EAST: An Efficient and Accurate Scene Text Detector",
 https://arxiv.org/abs/1704.03155. Original: EAST_ID0238 of Ascend's ModelZoo for TensorFlow 1.15.
-Its code is under the GPL and was not read: the recipe is written from the paper and from numbers.
+Its code is under the GPL and was not read: the recipe is based on the paper and on numerical
+results of a TensorFlow implementation.
 
-Data: images and the outlines of their words in ICDAR's, MLT's, Total-Text's or a JSON form.
+Data: images and the outlines of their words in the format of ICDAR, MLT or Total-Text, or in JSON.
 Expected on ICDAR 2015: H-mean 80.8 % (published for ResNet-50, trained on ICDAR 2013 and 2015 from
-ImageNet weights). The paper has 76.4 % with VGG-16 and 78.2 % with its largest network.
+ImageNet weights). The paper reports 76.4 % with VGG-16 and 78.2 % with its largest network.
 
 Choices where the sources disagree:
 
-- The loss is the original's: a hundredth of the dice loss of the score, and boxes as a mean over
-  all pixels with 20 for the angle. `loss=balanced` is the paper's: class-balanced cross-entropy,
-  and boxes as a mean over text with 10 for the angle.
-- Images are scored at sides rounded down to multiples of 32; the original goes one multiple too
-  far where a side is none.
-- `east-small` is ours: ResNet-18 of half the width, the paper's loss and a higher rate, for a CPU
-  and without ImageNet weights.
+- The loss is the original's: the dice loss of the score with weight 0.01, and the mean box loss
+  over all pixels with weight 20 for the angle. `loss=balanced` is the paper's: class-balanced
+  cross-entropy, and the mean box loss over text with weight 10 for the angle.
+- Sides of scored images are rounded down to multiples of 32; the original subtracts another 32 if
+  a side is not a multiple.
+- `east-small` is an addition: ResNet-18 of half the width, the paper's loss and a higher rate, for
+  a CPU and without ImageNet weights.
 """
 
 from dataclasses import dataclass, replace
@@ -46,19 +47,19 @@ class EastModel(DetectorModel):
     """The network."""
 
     text_scale: int = setting(
-        512, "largest distance from a pixel to a side of its word", unit="px", minimum=1
+        512, "maximum distance from a pixel to a side of its word", unit="px", minimum=1
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoxReading:
-    """How words are read from the maps."""
+    """The extraction of words from the maps."""
 
     threshold: float = setting(
-        0.8, "a pixel gives a box if its score is above this", minimum=0, maximum=1
+        0.8, "only pixels with a higher score predict boxes", minimum=0, maximum=1
     )
     overlap: float = setting(
-        0.2, "boxes with a larger overlap (IoU) are one word", minimum=0, maximum=1
+        0.2, "boxes with a larger overlap (IoU) are merged into one word", minimum=0, maximum=1
     )
     least_score: float = setting(
         0.1, "words whose box has a lower mean score are dropped", minimum=0, maximum=1
@@ -76,7 +77,7 @@ class EastRecipe(DetectionRecipe):
     reading: BoxReading = setting(BoxReading(), "From maps to words.", changeable=True)
 
     def build_model(self) -> East:
-        """The network."""
+        """Build the network."""
         network = East(
             depth=self.model.depth,
             backbone_width=self.model.backbone_width,
@@ -91,7 +92,7 @@ class EastRecipe(DetectionRecipe):
         return BoxObjective(cast(East, network), loss=self.loss)
 
     def reader(self, network: nn.Module) -> Reader:
-        """Merge the boxes of neighbouring pixels."""
+        """Return a reader that merges the boxes of neighbouring pixels."""
         return BoxReader(
             network=cast(East, network),
             threshold=self.reading.threshold,
@@ -100,7 +101,7 @@ class EastRecipe(DetectionRecipe):
         )
 
     def tf_names(self, model: nn.Module) -> TfNames:
-        """The names in the original's checkpoints, and in slim's for ImageNet."""
+        """Return the names in the original's checkpoints, and in slim's for ImageNet."""
         return tf_names(cast(East, model))
 
 
@@ -133,7 +134,7 @@ def east_small() -> EastRecipe:
         for_a_cpu(east()),
         model=EastModel(backbone="resnet18", backbone_width=32),
         loss=BalancedCrossEntropy(),
-        # The best of 0.8, 0.9, 0.95 and 0.98 on training images: the balanced loss makes the
-        # network as sure of the neighbourhood of a word as of the word.
+        # The best of 0.8, 0.9, 0.95 and 0.98 on training images: with the balanced loss, scores
+        # near a word are as high as in the word.
         reading=BoxReading(threshold=0.95),
     )

@@ -1,7 +1,8 @@
-"""What a second stage keeps of its first-stage run: the settings; it already has the weights.
+"""Store the settings of a first-stage run in the run of its second stage.
 
-So a second stage can be resumed, scored and used for generation even if the first-stage run is
-gone, was moved, or was trained again with other settings.
+Together with the first stage's weights, which its checkpoints contain, a second stage can then be
+resumed, scored and used for generation even if the first-stage run was deleted, moved, or trained
+again with other settings.
 """
 
 from functools import reduce
@@ -24,7 +25,7 @@ def keep_first_stage(recipe: Recipe, run: RunDirectory) -> None:
     Raises:
         UserError: The run cannot be written to.
     """
-    path = _place(recipe)
+    path = _first_stage_path(recipe)
     if path is None:
         return
     if is_folder(path):
@@ -34,20 +35,24 @@ def keep_first_stage(recipe: Recipe, run: RunDirectory) -> None:
 
 
 def with_kept_first_stage(recipe: Recipe, run: RunDirectory) -> Recipe:
-    """The recipe with its first stage replaced by the settings that its run kept.
+    """Return the recipe with its first stage replaced by the settings stored in its run.
+
+    The recipe is unchanged if the run has no checkpoint and thus lacks the first stage's weights.
 
     Args:
         recipe: The run's recipe.
-        run: Without a checkpoint it lacks the first stage's weights; the recipe is then unchanged.
+        run: The second stage's run.
     """
-    if _place(recipe) is None or not is_file(run.first_stage):
-        return recipe
-    if not list_checkpoints(run.checkpoints):
+    if (
+        _first_stage_path(recipe) is None
+        or not is_file(run.first_stage)
+        or not list_checkpoints(run.checkpoints)
+    ):
         return recipe
     return override(recipe, [f"{recipe.first_stage_field}={run.first_stage}"])
 
 
-def _place(recipe: Recipe) -> Path | None:
+def _first_stage_path(recipe: Recipe) -> Path | None:
     if not recipe.first_stage_field:
         return None
     value: str = reduce(getattr, recipe.first_stage_field.split("."), recipe)  # pyright: ignore[reportAssignmentType]

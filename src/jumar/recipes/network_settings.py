@@ -1,4 +1,4 @@
-"""What every network's settings, the `model` section of a recipe, have in common."""
+"""Base class of a recipe's `model` section, the settings of its network."""
 
 from dataclasses import dataclass
 
@@ -10,16 +10,16 @@ from jumar.models.tf_layout import TfNames
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkSettings:
-    """A network's own settings; each family of recipes adds how the network is created."""
+    """The settings of a network; each family of recipes adds a method that creates it."""
 
     def tf_names(self, network: nn.Module) -> TfNames:
-        """What the weights of `create`'s network are called in TensorFlow checkpoints.
+        """Return the names of the network's weights in TensorFlow checkpoints.
 
         Raises:
             UserError: There is no TensorFlow original.
         """
         del network
-        raise UserError("this network has no list of TensorFlow names")
+        raise UserError("this network defines no TensorFlow names")
 
     def decays(self, name: str, parameter: nn.Parameter) -> bool:
         """Whether weight decay applies to a parameter of the network, by its name there."""

@@ -1,4 +1,4 @@
-"""NLRN: denoising grey images with a recurrent network that sees the whole patch.
+"""NLRN: denoising of grey images by a recurrent network with non-local operations.
 
 Paper: D. Liu et al., "Non-Local Recurrent Network for Image Restoration",
 https://arxiv.org/abs/1806.02919. Original: Ding-Liu/NLRN in TensorFlow 1.15; NLRN_ID1100 of
@@ -7,13 +7,13 @@ Ascend's ModelZoo is the same network.
 Data: the 400 images of BSDS500's train and test parts; Set12 or BSD68 to score on. Without
 `data.path`, the handwritten digits that come with scikit-learn.
 Expected on Set12 at sigma 25: 30.80 dB (the paper, whose network also passes correlations from
-state to state; the published code, and so this, does not).
+state to state, unlike the published code and this recipe).
 
 Choices where the sources disagree:
 
-- 500,000 steps as in the code; ID1100's run has 30,000. The learning rate halves at the same
-  fractions of the run (20, 40, 60, 80 and 90 %), so that a shorter run has all of its pieces.
-- The loss covers the central 5x5 pixels of a patch, as coded; `loss.center=0` uses all.
+- 500,000 steps as in the code; ID1100's run has 30,000. The learning rate halves after the same
+  fractions of the run (20, 40, 60, 80 and 90 %), also if a run is shorter.
+- The loss covers the central 5x5 pixels of a patch, as in the code; `loss.center=0` uses all.
 - Whole images are scored as in the original's evaluation script: patches of 43 px every 7 px,
   averaged; noise seeded by the file name; PSNR of rounded levels. During training, the original
   scores one patch in the middle of each image.
@@ -56,20 +56,20 @@ class NLRNModel(DenoisingNetwork):
     embedded: int = setting(64, "length of the compared vectors", minimum=1)
     recompute: bool = setting(
         True,
-        "recompute each recurrence in the backward pass: takes the memory of one instead of all, "
-        "about a third more time, and gives the same numbers",
+        "recompute each recurrence in the backward pass: needs the memory of one instead of all, "
+        "takes about a third longer, and computes the same values",
     )
     patch: int = setting(43, "side of the patches in evaluation", unit="px", minimum=1)
     stride: int = setting(
         7, "distance of neighbouring patches in evaluation; larger is faster", unit="px", minimum=1
     )
-    patches: int = setting(16, "patches at a time in evaluation", minimum=1)
+    patches: int = setting(16, "patches processed at once in evaluation", minimum=1)
 
     def check(self) -> None:
-        """Reject strides that leave gaps."""
+        """Reject strides that leave gaps between patches."""
         if self.stride > self.patch:
             raise UserError(
-                f"patches of {self.patch} px every {self.stride} px leave gaps",
+                f"patches of {self.patch} px every {self.stride} px leave gaps between them",
                 where="model.stride",
                 todo=f"Allowed: 1 to {self.patch}.",
             )
@@ -77,7 +77,7 @@ class NLRNModel(DenoisingNetwork):
     def create(self, *, channels: int) -> nn.Module:
         """Build the network: noisy grey images in, clean ones out."""
         if channels != 1:
-            raise ValueError("NLRN is for grey images; set data.channels=grey")
+            raise ValueError("NLRN supports only grey images; set data.channels=grey")
         return NLRN(
             steps=self.steps,
             filters=self.filters,
@@ -86,13 +86,13 @@ class NLRNModel(DenoisingNetwork):
         )
 
     def denoiser(self, network: nn.Module) -> Denoiser:
-        """Denoise in overlapping patches whose results are averaged."""
+        """Return a function that denoises in overlapping patches and averages the results."""
         return partial(
             in_patches, network, patch=self.patch, stride=self.stride, batch=self.patches
         )
 
     def tf_names(self, network: nn.Module) -> TfNames:
-        """The names in the original."""
+        """Return the names in the original."""
         return tf_names(cast("NLRN", network))
 
 
@@ -136,9 +136,9 @@ def nlrn() -> DenoisingRecipe:
 def nlrn_small() -> DenoisingRecipe:
     """NLRN for a CPU: 4 steps of 64, patches of 32 px, the loss on whole patches.
 
-    A 32 px patch has a third of the similarities of a 43 px one, and the loss over all of its
-    pixels teaches as much as forty patches of which only the central 25 pixels count. Whole images
-    are scored with patches every 16 px. Nothing is recomputed in the backward pass.
+    A 32 px patch has a third of the similarities of a 43 px patch, and a loss over all its pixels
+    uses as many pixels as forty patches with a loss over the central 25. Whole images are scored
+    with patches every 16 px. Nothing is recomputed in the backward pass.
 
     Run: jumar train nlrn-small --set data.path=BSDS500 --set data.eval_path=SET12
     """

@@ -1,4 +1,4 @@
-"""A user's own modules: imported when the user names them, and never from a run directory.
+"""Import a user's own modules, only if the user names them and never from a run directory.
 
 A run may come from someone else. Its `recipe.json` names the modules that registered its recipe,
 and the working directory may be the run itself or contain it; without the checks here, opening
@@ -20,7 +20,7 @@ from jumar.ground.errors import UserError
 from jumar.ground.json_text import parse_json
 
 _named: set[str] = set()
-"""Modules given with `--import` in this process."""
+"""Modules passed to `--import` in this process."""
 
 _INSTALLED = tuple(
     f"{path}/"
@@ -29,7 +29,7 @@ _INSTALLED = tuple(
         Path(jumar.__file__).parent,
     )
 )
-"""Where Python and jumar are installed: a run's folder may contain a virtual environment."""
+"""Folders of Python and jumar, which are trusted even in a run, such as a virtual environment."""
 
 
 class _OutsideRuns(PathFinder):
@@ -42,16 +42,16 @@ class _OutsideRuns(PathFinder):
         path: Sequence[str] | None = None,
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        """The first module of that name outside all runs."""
+        """Find the first module of that name outside all runs."""
         folders = list(sys.path if path is None else path)
         while True:
             spec = super().find_spec(fullname, folders, target)
-            # A folder without __init__.py has no origin, and no code of its own to execute.
-            if spec is None or spec.origin is None or run_around(Path(spec.origin)) is None:
+            # A folder without __init__.py has no origin and no code to execute.
+            if spec is None or spec.origin is None or enclosing_run(Path(spec.origin)) is None:
                 return spec
             levels = 0 if spec.submodule_search_locations is None else 1
-            hidden = Path(spec.origin).parents[levels].resolve()
-            remaining = [folder for folder in folders if Path(folder).resolve() != hidden]
+            skipped = Path(spec.origin).parents[levels].resolve()
+            remaining = [folder for folder in folders if Path(folder).resolve() != skipped]
             if len(remaining) == len(folders):
                 return None
             folders = remaining
@@ -64,12 +64,12 @@ def keep_runs_from_being_imported() -> None:
     """
     finders: list[Any] = sys.meta_path
     if PathFinder in finders:
-        # Replace it instead of going before it: the next finder must not find what was skipped.
+        # Replace PathFinder, which would otherwise find the skipped modules.
         finders[finders.index(PathFinder)] = _OutsideRuns
 
 
-def run_around(path: Path) -> Path | None:
-    """The run directory that contains a file, also through symbolic links; None for no run."""
+def enclosing_run(path: Path) -> Path | None:
+    """Return the run directory that contains a file, also through symbolic links, or None."""
     if str(path).startswith(_INSTALLED):
         return None
     for location in (path.absolute(), path.resolve()):
@@ -85,7 +85,7 @@ def import_named(names: Sequence[str]) -> None:
     The current directory is searched first, as `python -m` does.
 
     Raises:
-        UserError: There is no such module outside run directories, or importing it fails.
+        UserError: A module does not exist outside of run directories, or importing it fails.
     """
     keep_runs_from_being_imported()
     current_folder = str(Path.cwd())
@@ -101,7 +101,7 @@ def import_named(names: Sequence[str]) -> None:
         except Exception as error:
             frame = traceback.extract_tb(error.__traceback__)[-1]
             raise UserError(
-                f"importing the module fails: {type(error).__name__}: {error}",
+                f"importing the module failed: {type(error).__name__}: {error}",
                 where=f"--import {name}",
                 todo=f"The error was raised in {frame.filename}, line {frame.lineno}.",
             ) from error
@@ -116,7 +116,7 @@ def check_named(modules: Sequence[str], where: str) -> None:
         where: The file that names them.
 
     Raises:
-        UserError: One was not named in this process, and so was not imported.
+        UserError: A module was not named in this process, and therefore not imported.
     """
     missing = [module for module in modules if module not in _named]
     if missing:
@@ -135,7 +135,7 @@ def _not_found(missing: str, where: str) -> UserError:
     for folder in sys.path:
         module = Path(folder, *missing.split("."))
         for file in (module.with_name(f"{module.name}.py"), module / "__init__.py"):
-            run = run_around(file) if file.is_file() else None
+            run = enclosing_run(file) if file.is_file() else None
             if run is not None:
                 return UserError(
                     f"'{file}' is in the run directory '{run}', from which nothing is imported",
@@ -145,13 +145,13 @@ def _not_found(missing: str, where: str) -> UserError:
     return UserError(
         f"there is no module '{missing}'",
         where=where,
-        todo=f"Run where {missing.split('.')[0]}.py is, or set PYTHONPATH; "
-        "write the module's name without .py.",
+        todo=f"Run the command in the folder of {missing.split('.')[0]}.py, or set PYTHONPATH; "
+        "pass the module's name without .py.",
     )
 
 
 def _is_run(folder: Path) -> bool:
-    """Whether a folder has the `recipe.json` of a run; other programs have files of that name."""
+    """Whether a folder contains a run's `recipe.json`, not another program's file of that name."""
     file = folder / "recipe.json"
     try:
         if not file.is_file():

@@ -1,4 +1,4 @@
-"""How many parameters a recipe's network has, and how many of them train."""
+"""The number of parameters of a recipe's network, and how many of them are trained."""
 
 import torch
 
@@ -9,7 +9,7 @@ from jumar.training.freezing import find_frozen
 
 
 def parameter_text(recipe: Recipe) -> str:
-    """The numbers in words, or why they are not known; nothing is allocated.
+    """Describe the number of parameters, or why it is not known, without allocating them.
 
     Raises:
         UserError: A pattern of `transfer.freeze` matches nothing.
@@ -23,7 +23,7 @@ def parameter_text(recipe: Recipe) -> str:
     if frozen is not None:
         frozen.begin(model)
     total = sum(parameter.numel() for parameter in model.parameters())
-    trained = sum(each.numel() for each in model.parameters() if each.requires_grad)
+    trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     until = f" until {recipe.transfer.unfreeze_at}" if recipe.transfer.unfreeze_at else ""
     if trained == total:
         return f"{total:,}, all trained"

@@ -1,24 +1,24 @@
-"""PSENet: text of any shape, found as nested kernels that grow into whole words.
+"""PSENet: detection of text of any shape by nested kernels that grow into whole words.
 
 Paper: W. Wang et al., "Shape Robust Text Detection with Progressive Scale Expansion Network",
 https://arxiv.org/abs/1806.02559. Original: liuheng92/tensorflow_PSENet in TensorFlow 1.15, which is
 PSENet_ID0239 of Ascend's ModelZoo.
 
-Data: images and the outlines of their words in ICDAR's, MLT's, Total-Text's or a JSON form.
+Data: images and the outlines of their words in the format of ICDAR, MLT or Total-Text, or in JSON.
 Expected on ICDAR 2015: precision 74.6 %, recall 80.9 %, H-mean 77.6 % (the original's, trained on
-ICDAR 2015 and MLT 2017 from ImageNet weights). The paper has 80.6 % from ICDAR 2015 alone.
+ICDAR 2015 and MLT 2017 from ImageNet weights). The paper reports 80.6 % from ICDAR 2015 alone.
 
 Choices where the sources disagree:
 
-- The learning rate is the code's 1e-5 with 8 images; ID0239's text says 1e-4 with 14.
-- The loss is the code's: dice without squares, over the whole batch, every pixel of the background.
-  `loss=dice_ohem` is the paper's: squares, each image by itself, three pixels of background for
-  each pixel of text, the hardest ones.
-- The original takes slim's ImageNet weights without the statistics of its batch norms, and trains a
-  second step on the batch of every hundredth one, which it also logs. Here an import includes the
-  statistics, and every batch is one step.
-- `psenet-small` is ours: ResNet-18 of half the width, a pyramid of 32 channels, the paper's loss
-  and a higher rate, for a CPU and without ImageNet weights.
+- The learning rate is 1e-5 with 8 images, as in the code; ID0239's README says 1e-4 with 14.
+- The loss is the code's: dice without squares, over the whole batch and all background pixels.
+  `loss=dice_ohem` is the paper's: dice with squares for each image, with the three hardest
+  background pixels per text pixel.
+- The original imports slim's ImageNet weights without the statistics of the batch norms, and trains
+  twice on every hundredth batch, for which it also logs. Here, an import includes the statistics,
+  and every batch is one step.
+- `psenet-small` is an addition: ResNet-18 of half the width, a pyramid of 32 channels, the paper's
+  loss and a higher rate, for a CPU and without ImageNet weights.
 """
 
 from dataclasses import dataclass, replace
@@ -54,20 +54,20 @@ class PSENetModel(DetectorModel):
 
 @dataclass(frozen=True, kw_only=True)
 class KernelReading:
-    """How words are read from the maps."""
+    """The extraction of words from the maps."""
 
     threshold: float = setting(
-        0.9, "a pixel belongs to a kernel if its map is above this", minimum=0, maximum=1
+        0.9, "a pixel belongs to a kernel if its probability is higher", minimum=0, maximum=1
     )
     least_area: int = setting(
-        10, "pixels of the maps below which a smallest kernel is noise", unit="px", minimum=1
+        10, "smallest kernels with a smaller area in the maps are noise", unit="px", minimum=1
     )
     least_score: float = setting(
-        0.0, "words with a lower mean of the last map are dropped", minimum=0, maximum=1
+        0.0, "words with a lower mean in the last map are dropped", minimum=0, maximum=1
     )
     outline: str = setting(
         "rectangle",
-        "rectangle: the smallest around a word, as in the original; polygon: follows curved words",
+        "rectangle: smallest one around a word, as in the original; polygon: follows curved words",
         choices=("rectangle", "polygon"),
     )
 
@@ -83,7 +83,7 @@ class PSENetRecipe(DetectionRecipe):
     reading: KernelReading = setting(KernelReading(), "From maps to words.", changeable=True)
 
     def build_model(self) -> PSENet:
-        """The network, with six kernels."""
+        """Build the network with six kernels."""
         network = PSENet(
             depth=self.model.depth,
             backbone_width=self.model.backbone_width,
@@ -99,7 +99,7 @@ class PSENetRecipe(DetectionRecipe):
         return KernelObjective(cast(PSENet, network), loss=self.loss)
 
     def reader(self, network: nn.Module) -> Reader:
-        """Grow words from the smallest kernels."""
+        """Return a reader that grows words from the smallest kernels."""
         return KernelReader(
             network=cast(PSENet, network),
             threshold=self.reading.threshold,
@@ -109,7 +109,7 @@ class PSENetRecipe(DetectionRecipe):
         )
 
     def tf_names(self, model: nn.Module) -> TfNames:
-        """The names in the original's checkpoints, and in slim's for ImageNet."""
+        """Return the names in the original's checkpoints, and in slim's for ImageNet."""
         return tf_names(cast(PSENet, model))
 
 

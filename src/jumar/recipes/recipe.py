@@ -1,4 +1,4 @@
-"""The base of every recipe: one frozen dataclass with everything that determines the result."""
+"""The base class of recipes: a frozen dataclass with everything that determines the result."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -30,13 +30,13 @@ class Recipe(ABC):
 
     Attributes:
         first_stage_field: In a second stage, the field that names the first stage's run, or the
-            file in which a run keeps the first stage's settings.
+            file in which a run stores the first stage's settings.
     """
 
     first_stage_field: ClassVar[str] = ""
 
     data: LoaderSettings = setting(LoaderSettings(), "The samples.")
-    seed: int = setting(1, "seed of everything random", minimum=0, maximum=2**63 - 1)
+    seed: int = setting(1, "seed of all random numbers", minimum=0, maximum=2**63 - 1)
     training: TrainingSettings = setting(TrainingSettings(), "Length and shape of the run.")
     checkpoints: CheckpointSettings = setting(
         CheckpointSettings(), "What is saved.", changeable=True
@@ -53,11 +53,11 @@ class Recipe(ABC):
     transfer: TransferSettings = setting(TransferSettings(), "Weights to start from.")
 
     @abstractmethod
-    def build_task(self, say: Callable[[str], None]) -> Task:
+    def build_task(self, notice: Callable[[str], None]) -> Task:
         """Open the data and build the model.
 
         Args:
-            say: Prints a line for the user, such as which files were skipped.
+            notice: Prints a line for the user, for instance about skipped files.
 
         Raises:
             UserError: The data is missing or not suitable.
@@ -78,10 +78,10 @@ class Recipe(ABC):
         )
 
     def settled(self, task: Task) -> "Recipe":
-        """The recipe with the settings that its data determined, such as the number of classes.
+        """Return the recipe with settings determined by the data, such as the number of classes.
 
-        A run keeps them, so that later commands on it need no data. A recipe whose `build_model`
-        would otherwise need data overrides this.
+        A run stores them, so that later commands on the run do not need the data. A recipe whose
+        `build_model` would otherwise need data overrides this.
 
         Args:
             task: The result of `build_task`.
@@ -90,7 +90,7 @@ class Recipe(ABC):
         return self
 
     def fitted_to(self, shapes: Mapping[str, Sequence[int]]) -> "Recipe":
-        """The recipe adapted to the sizes of existing weights.
+        """Return the recipe adapted to the sizes of existing weights.
 
         Args:
             shapes: Shapes of the weights, by name.
@@ -101,7 +101,7 @@ class Recipe(ABC):
     def settings_of_weights(
         self, shapes: Mapping[str, Sequence[int]], config: Mapping[str, Any]
     ) -> Sequence[str]:
-        """The assignments that make the network match existing weights.
+        """Return the assignments that make the network match existing weights.
 
         Args:
             shapes: Shapes of the weights, by name.
@@ -109,26 +109,26 @@ class Recipe(ABC):
                 Face's `config.json`.
 
         Returns:
-            Empty if the settings agree, or if the recipe cannot tell.
+            The assignments; empty if the settings agree, or if the recipe cannot determine them.
         """
         del shapes, config
         return ()
 
     def tf_names(self, model: nn.Module) -> TfNames:
-        """What the weights of `build_model()` are called in TensorFlow checkpoints.
+        """Return the names of the weights of `build_model()` in TensorFlow checkpoints.
 
         Raises:
             UserError: There is no TensorFlow original.
         """
         del model
-        raise UserError("this recipe has no list of TensorFlow names")
+        raise UserError("this recipe defines no TensorFlow names")
 
     @abstractmethod
     def optimization(self) -> Mapping[str, Optimization]:
-        """Optimizer and schedule of each of the task's objectives, by name."""
+        """Return the optimizer and schedule of each of the task's objectives, by name."""
 
     def plan(self, name: str) -> Plan:
-        """The part of this recipe that the trainer needs, with the recipe's name."""
+        """Return the part of this recipe that the trainer needs, with the recipe's name."""
         return Plan(
             recipe=name,
             seed=self.seed,

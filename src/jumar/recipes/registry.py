@@ -31,7 +31,7 @@ def register(name: str, *, ranks: int = 1) -> Callable[[Callable[[], R]], Callab
     """Register the recipe that a function returns under a name.
 
     Args:
-        name: For instance `my-net`; the name of a built-in recipe is rejected.
+        name: For instance `my-net`; names of built-in recipes are rejected.
         ranks: The number of ranks for which its batch and learning rate were chosen.
     """
 
@@ -51,14 +51,14 @@ def register(name: str, *, ranks: int = 1) -> Callable[[Callable[[], R]], Callab
 
 
 def create_recipe(name: str, assignments: Sequence[str] = ()) -> Recipe:
-    """The recipe of that name, with its defaults.
+    """Create the recipe of that name, with its defaults.
 
     Args:
-        name: Its name.
-        assignments: Fields that are changed; see `override`.
+        name: Name of the recipe.
+        assignments: Changes of fields; see `override`.
 
     Raises:
-        UserError: There is no such recipe, or a field cannot be changed like that.
+        UserError: There is no such recipe, or an assignment is not valid.
     """
     _load_built_in()
     if name not in _RECIPES:
@@ -67,17 +67,17 @@ def create_recipe(name: str, assignments: Sequence[str] = ()) -> Recipe:
 
 
 def recipe_settings(name: str, assignments: Sequence[str] = ()) -> dict[str, Any]:
-    """All settings of a recipe, as JSON; see `create_recipe`."""
+    """Return all settings of a recipe as JSON values; see `create_recipe`."""
     return to_json(create_recipe(name, assignments))
 
 
 def intended_ranks(name: str) -> int:
-    """The number of ranks for which a recipe's batch and learning rate were chosen."""
+    """Return the number of ranks for which a recipe's batch and learning rate were chosen."""
     return _RANKS[name]
 
 
 def list_recipes() -> list[RecipeRow]:
-    """All recipes, by name."""
+    """Return all recipes, sorted by name."""
     _load_built_in()
     return [
         RecipeRow(
@@ -90,7 +90,7 @@ def list_recipes() -> list[RecipeRow]:
 
 
 def recipe_text(name: str) -> str:
-    """A recipe's origin and design choices: the docstrings of its module and its function."""
+    """Return a recipe's origin and choices: the docstrings of its module and its function."""
     create_recipe(name)
     function = _RECIPES[name]
     module = sys.modules[function.__module__]
@@ -99,12 +99,12 @@ def recipe_text(name: str) -> str:
 
 
 def import_modules(names: Sequence[str]) -> None:
-    """Import a user's own modules, so that they can register recipes, sources and the like.
+    """Import a user's own modules, which may register recipes and other components.
 
     Raises:
-        UserError: There is no such module, or importing it fails.
+        UserError: A module does not exist, or importing it fails.
     """
-    # Built-in recipes first, so that a user's recipe with the same name is rejected on registering.
+    # Load the built-in recipes first, so that a user's recipe cannot take the name of one.
     _load_built_in()
     import_named(names)
 

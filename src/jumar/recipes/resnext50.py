@@ -14,16 +14,16 @@ Choices where the sources disagree:
   whose log ends at 78.2 %) and 256 per card with 0.8 (ID0070). `resnext50-8p` is the first,
   `resnext50-256bs-8p` the second.
 - `resnext50` is for one card: 256 images, so that the global batch, the learning rate and the
-  schedule are those of the published eight-card run. If 256 do not fit,
-  `training.micro_batch_size` splits the batch (batch norm then sees the parts).
+  schedule are those of the published eight-card run. If 256 do not fit into memory,
+  `training.micro_batch_size` splits the batch (batch norms then use the parts).
 - `resnext50-1p` is the published one-card run: 32 images, constant 0.1, 10,000 steps. It measures
   speed and is not meant to reach an accuracy.
 - Warm-up is a cosine ramp, as coded, although the original's configuration file says linear; the
   end rate is a fraction of the peak rate, as coded.
 - Random crops cover 8 % to 100 % of the image: the original's record parser overrides the 16 %
   in its configuration file.
-- Weight decay excludes only batch norms, by the original's name filter; the bias of the last layer
-  decays.
+- Weight decay excludes only batch norms, by the original's name filter, but not the bias of the
+  last layer.
 """
 
 from dataclasses import dataclass, replace
@@ -55,17 +55,17 @@ class ResNeXt50Model(Network):
     )
 
     def create(self, *, num_classes: int, image_size: int) -> nn.Module:
-        """ResNeXt-50 32x4d for images of at least 32 px."""
+        """Build ResNeXt-50 32x4d for images of at least 32 px."""
         del image_size
         return ResNeXt50(num_classes=num_classes, matrix_product=self.matrix_product)
 
     def tf_names(self, network: nn.Module) -> TfNames:
-        """The names in the original's graph, under `fp32_vars/`."""
+        """Return the names in the original's graph, under `fp32_vars/`."""
         assert isinstance(network, ResNeXt50)
         return TfNames(variables=tf_variables(network), optimizers=(momentum_state(),))
 
     def decays(self, name: str, parameter: nn.Parameter) -> bool:
-        """Everything except batch norms."""
+        """Exclude batch norms."""
         return decays(name, parameter)
 
 

@@ -1,6 +1,7 @@
-"""What a run learned from its data, kept in `resolved.json` so that later commands need no data.
+"""Facts about a run's data, stored in `resolved.json` so that later commands need no data.
 
-Class names, settings determined by the data, where the data was, and which items it had.
+They are class names, settings determined by the data, the data's paths, and fingerprints of its
+items.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,22 +20,22 @@ from jumar.training.run_directory import RunDirectory, read_json, write_json
 
 _PARTS = {"train": "data.path", "eval": "data.eval_path"}
 """The parts of the data, and the fields that name their paths."""
-_PLACES = (*_PARTS.values(), "model.vocabulary")
-"""The fields whose paths a run keeps absolute, so that it can be used from any folder."""
+_PATH_FIELDS = (*_PARTS.values(), "model.vocabulary")
+"""The fields whose absolute paths a run stores, so that it can be used from any folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resolved:
-    """What a run learned from its data.
+    """Facts about a run's data.
 
     Attributes:
-        outputs: What the network's outputs mean, such as the class names; empty if unknown.
+        outputs: Names of the network's outputs, such as class names; empty if unknown.
         settings: Settings determined by the data, as in `recipe.json`.
         places: Absolute paths of the data, by the fields that name them.
         samples: Number of samples in an epoch, by part.
-        fingerprints: Fingerprint of each part, if its items have one; see
-            `jumar.data.samples.Fingerprinted`. That of the class weights, if there are any, has the
-            name of their field.
+        fingerprints: Fingerprint of each part, if its items have one (see
+            `jumar.data.samples.Fingerprinted`), and of the class weights, if there are any, under
+            the name of their field.
     """
 
     outputs: tuple[str, ...] = ()
@@ -45,12 +46,12 @@ class Resolved:
 
 
 def keep_resolved(run: RunDirectory, recipe: Recipe, task: Task) -> None:
-    """Write what a recipe's task learned from its data to the run.
+    """Write the facts about the data of a recipe's task to the run.
 
     Raises:
         UserError: The run cannot be written to.
     """
-    paths = {field: _value(recipe, field) for field in _PLACES}
+    paths = {field: _value(recipe, field) for field in _PATH_FIELDS}
     content = {
         "outputs": list(task.outputs),
         "settings": _changes(to_json(recipe), to_json(recipe.settled(task))),
@@ -62,14 +63,14 @@ def keep_resolved(run: RunDirectory, recipe: Recipe, task: Task) -> None:
         "samples": {part: len(data) for part, data in _parts(task)},
         "fingerprints": {
             **{part: fingerprint_of(data) for part, data in _parts(task) if fingerprint_of(data)},
-            **_of_class_weights(task),
+            **_class_weights_fingerprint(task),
         },
     }
     write_json(run.resolved, content)
 
 
 def read_resolved(run: RunDirectory) -> Resolved | None:
-    """What a run learned from its data; None for a run of an earlier version.
+    """Read the facts about a run's data; None for a run of an earlier version.
 
     Raises:
         UserError: The file is damaged.
@@ -104,7 +105,7 @@ def read_resolved(run: RunDirectory) -> Resolved | None:
 
 
 def settled(recipe: Recipe, run: RunDirectory) -> Recipe:
-    """A run's recipe with the settings determined by its data.
+    """Return a run's recipe with the settings determined by its data.
 
     Raises:
         UserError: `resolved.json` is damaged or belongs to another recipe.
@@ -121,30 +122,30 @@ def with_data_in_place(
     notice: Callable[[str], None],
     assignments: Sequence[str] = (),
 ) -> Recipe:
-    """A run's recipe with its data paths replaced, where missing, by where the run had the data.
+    """Return a run's recipe with data paths that do not exist replaced by the recorded ones.
 
-    This way a run with relative paths can be used from any folder.
+    This way, a run with relative paths can be used from any folder.
 
     Args:
         recipe: The run's recipe.
-        run: The run, which recorded where its data was.
+        run: The run, which has recorded the absolute paths.
         notice: Called with a line for each path that is replaced.
-        assignments: Fields that the user set now; a path among them stays, even if it is missing.
+        assignments: Fields that the user has set; their paths are not replaced.
     """
     set_fields = set(map(field_of, assignments))
     recorded = read_resolved(run)
     for field, path in {} if recorded is None else recorded.places.items():
         text = _value(recipe, field)
         if not text or field in set_fields or store_url(text) is not None:
-            continue  # the URL of a store works from every folder
+            continue  # URLs do not depend on the working directory.
         if not exists(expanded(text)) and exists(expanded(path)):
-            notice(f"{field}: '{text}' does not exist here; using {path}, where the run had it")
+            notice(f"{field}: '{text}' does not exist here; using {path}, as recorded by the run")
             recipe = override(recipe, [f"{field}={path}"])
     return recipe
 
 
 def movable_paths(run: RunDirectory) -> set[str]:
-    """The fields whose paths may differ when a run is resumed, since its items are known.
+    """Return the fields whose paths may differ on resuming, because their content is verified.
 
     Raises:
         UserError: `resolved.json` is damaged.
@@ -154,15 +155,15 @@ def movable_paths(run: RunDirectory) -> set[str]:
 
 
 def refuse_other_data(run: RunDirectory, task: Task) -> None:
-    """Check that a run resumes with the items and class weights that it started with.
+    """Check that a run resumes with the items and class weights with which it started.
 
-    Where they are now does not matter. With an item more or less, every later step would take
-    other samples than the uninterrupted run. Parts without a fingerprint, and runs of earlier
-    versions, are not checked.
+    Their paths may differ. If an item were added or removed, every later step would use other
+    samples than the uninterrupted run. Parts without a fingerprint, and runs of earlier versions,
+    are not checked.
 
     Args:
         run: The run that is resumed.
-        task: With the data as it is now.
+        task: The run's task, with the current data.
 
     Raises:
         UserError: Items were added, removed, renamed or reordered, or the class weights changed.
@@ -172,12 +173,12 @@ def refuse_other_data(run: RunDirectory, task: Task) -> None:
         return
     parts = dict(_parts(task))
     weights = recorded.fingerprints.get(WEIGHTS)
-    if weights is not None and weights != _of_class_weights(task).get(WEIGHTS):
+    if weights is not None and weights != _class_weights_fingerprint(task).get(WEIGHTS):
         raise UserError(
-            "the class weights are not those the run began with",
+            "the class weights have changed since the run started",
             where=WEIGHTS,
-            todo="Restore the file or the labels they are computed from, or start a new run from "
-            f"these weights: --set transfer.start_from={run.path}",
+            todo="Restore the file or labels that determine them, or start a new run from the "
+            f"weights of this one: --set transfer.start_from={run.path}",
         )
     for part, before in recorded.fingerprints.items():
         if part not in _PARTS:
@@ -193,15 +194,15 @@ def refuse_other_data(run: RunDirectory, task: Task) -> None:
             else f"the same number of samples, {samples}, but with other names or in another order"
         )
         raise UserError(
-            f"the data is not what the run began with: {change}",
+            f"the data has changed since the run started: {change}",
             where=_PARTS[part],
-            todo="Restore the data, or start a new run from these weights: "
+            todo="Restore the data, or start a new run from the weights of this one: "
             f"--set transfer.start_from={run.path}",
         )
 
 
 def field_with(recipe: Recipe, path: str) -> str:
-    """The field of a recipe that names a path of its data; empty if none does."""
+    """Return the data field of a recipe that contains a path; empty if none does."""
     return next((field for field in _PARTS.values() if path and _value(recipe, field) == path), "")
 
 
@@ -210,8 +211,8 @@ def _parts(task: Task) -> list[tuple[str, SampleSet]]:
     return [(part, data) for part, data in parts if data is not None]
 
 
-def _of_class_weights(task: Task) -> dict[str, str]:
-    """The fingerprint of the class weights, which no checkpoint stores and a file may change."""
+def _class_weights_fingerprint(task: Task) -> dict[str, str]:
+    """Return the fingerprint of the class weights, which no checkpoint stores; empty if none."""
     for objective in task.objectives:
         weights = dict(objective.named_buffers(recurse=False)).get("class_weights")
         if weights is not None:
@@ -227,7 +228,7 @@ def _value(recipe: Recipe, field: str) -> str:
 
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of `after` that differ from those of `before`, with the same nesting."""
+    """Return the values of `after` that differ from those of `before`, with the same nesting."""
     changes: dict[str, Any] = {}
     for name, value in after.items():
         earlier = before.get(name)

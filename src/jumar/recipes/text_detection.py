@@ -1,4 +1,4 @@
-"""What text detection recipes have in common."""
+"""Base classes of text detection recipes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ _DEPTHS = {"resnet18": 18, "resnet50": 50}
 
 @dataclass(frozen=True, kw_only=True)
 class DetectorModel(NetworkSettings):
-    """What both networks have in common."""
+    """The settings that both networks have in common."""
 
     backbone: str = setting(
         "resnet50",
@@ -38,8 +38,8 @@ class DetectorModel(NetworkSettings):
     )
     norm_decay: float = setting(
         0.997,
-        "what batch norms keep of their averages in a step; less where a training is shorter than "
-        "about 2000 steps",
+        "decay of the running averages of batch norms; use less for a training of fewer than about "
+        "2000 steps",
         minimum=0,
         maximum=1,
     )
@@ -60,7 +60,7 @@ class DetectionRecipe(Recipe, ABC):
     """A text detector, its images and its optimizer.
 
     Attributes:
-        targets: What the network learns.
+        targets: The kind of maps that the network learns to predict.
     """
 
     targets: ClassVar[Targets]
@@ -71,16 +71,16 @@ class DetectionRecipe(Recipe, ABC):
 
     @abstractmethod
     def objective(self, network: nn.Module) -> DetectionObjective[Any, Any]:
-        """The loss of `build_model`'s network."""
+        """Return the loss of `build_model`'s network."""
 
     @abstractmethod
     def reader(self, network: nn.Module) -> Reader:
-        """How words are read from `build_model`'s network."""
+        """Return a function that reads words from the output of `build_model`'s network."""
 
-    def build_task(self, say: Callable[[str], None]) -> Task:
+    def build_task(self, notice: Callable[[str], None]) -> Task:
         """Open the images and build the network; see `Recipe.build_task`."""
         train, evaluation = open_detection_sets(
-            self.data, targets=self.targets, seed=self.seed, notice=say
+            self.data, targets=self.targets, seed=self.seed, notice=notice
         )
         network = self.build_model()
         return TextDetectionTask(
@@ -91,7 +91,7 @@ class DetectionRecipe(Recipe, ABC):
         )
 
     def optimization(self) -> Mapping[str, Optimization]:
-        """Optimizer and schedule of the only objective."""
+        """Return the optimizer and schedule of the only objective."""
         return {"detection": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
 
 
@@ -99,15 +99,15 @@ D = TypeVar("D", bound=DetectionRecipe)
 
 
 def as_published(recipe: type[D], data: DetectionData, *, learning_rate: float) -> D:
-    """A recipe as its original trains: Adam for 100,000 steps, mixed precision.
+    """Return a recipe with the original's training: Adam for 100,000 steps, mixed precision.
 
-    The rate falls to 0.94 of itself every 10,000 steps; weights are averaged with 0.997, and less
-    at the beginning; the loss scale is that of the ports to the NPU.
+    The learning rate is multiplied by 0.94 every 10,000 steps, the moving average of the weights
+    decays with 0.997 after a warm-up, and the loss scale is that of the ports to the NPU.
 
     Args:
-        recipe: Its class, whose network, loss and reading are the published ones.
-        data: Its images.
-        learning_rate: Its initial learning rate.
+        recipe: Class of the recipe, whose network, loss and reading are the published ones.
+        data: The data settings.
+        learning_rate: The initial learning rate.
     """
     return recipe(
         data=data,
@@ -128,10 +128,10 @@ def as_published(recipe: type[D], data: DetectionData, *, learning_rate: float) 
 
 
 def for_a_cpu(large: D) -> D:
-    """A recipe with 320 px, batch 8, Adam 1e-3 and 5,000 steps in float32.
+    """Return a recipe with 320 px, batch 8, Adam 1e-3 and 5,000 steps in float32.
 
     Args:
-        large: The recipe as published; its network and loss stay.
+        large: The recipe as published; its network and loss are not changed.
     """
     return replace(
         large,

@@ -17,8 +17,8 @@ class Trained:
     Attributes:
         policy: Already installed; use the network inside `policy.forward()`, and close the policy
             at the end.
-        weights: Which weights are in the network, `ema` or `model`.
-        outputs: What the network's outputs mean, such as the class names, if the run knows.
+        weights: The kind of weights in the network, `ema` or `model`.
+        outputs: Names of the network's outputs, such as class names, if the run stores them.
     """
 
     recipe: Recipe

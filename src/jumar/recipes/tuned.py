@@ -1,7 +1,8 @@
 """`tuned.json`: faster settings of a recipe, measured on one machine by `jumar tune speed`.
 
-It holds what to set, what was measured, and what it is valid for. Nothing in it is executed: only
-fields and variables of two lists are set, and fields go through the same checks as `--set`.
+It contains the settings, the measurements, and the conditions under which they are valid. Nothing
+in it is executed: only the fields and variables in two lists can be set, and fields pass the same
+checks as `--set`.
 """
 
 import hashlib
@@ -35,7 +36,7 @@ VARIABLES: Final = frozenset(
         "THP_MEM_ALLOC_ENABLE",
     }
 )
-"""Fields that a tuned file may set."""
+"""Environment variables that a tuned file may set."""
 FIELDS: Final = frozenset(
     {
         "data.prefetch",
@@ -45,12 +46,12 @@ FIELDS: Final = frozenset(
         "training.compile",
     }
 )
-"""Those that a tuned file may set, besides `fused` of an optimizer. What it sets is not compared
-with what it was measured for, so that any other field would change the training unnoticed."""
+"""Fields that a tuned file may set, besides `fused` of an optimizer. They are not compared with the
+settings of the measurement, so any other field could change the training unnoticed."""
 ALLOCATORS: Final = ("jemalloc", "tcmalloc", "tcmalloc_minimal")
 _PRELOADED: Final = re.compile(rf"lib(?:{'|'.join(ALLOCATORS)})\.so(?:\.\d+)*")
-"""A library's bare name, which the system's loader looks up in the system's folders. A path could
-name anybody's code."""
+"""Matches a library's bare name, which the system's loader looks up in the system's folders. A path
+could name anybody's code."""
 _FORMAT: Final = 1
 _WITHOUT_EFFECT: Final = (
     "seed",
@@ -60,18 +61,18 @@ _WITHOUT_EFFECT: Final = (
     "checkpoints.",
     "transfer.",
 )
-"""Fields that change neither what a step computes nor how long it takes."""
+"""Fields that change neither the result of a step nor its duration."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Validity:
-    """What a measurement is valid for.
+    """The conditions under which a measurement is valid.
 
     Attributes:
         recipe: The recipe's name.
-        fields: Its settings that a step depends on, by `section.field`.
+        fields: The settings that affect a step, by `section.field`.
         machine: Processor, cores and device.
-        versions: Of jumar, Python, torch, drivers.
+        versions: Versions of jumar, Python, torch and drivers.
     """
 
     recipe: str
@@ -81,16 +82,16 @@ class Validity:
 
     @property
     def recipe_hash(self) -> str:
-        """A hash of the recipe's name and settings."""
+        """Hash of the recipe's name and settings."""
         text = json.dumps([self.recipe, self.fields], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def differences(self, now: "Validity", apart_from: Sequence[str] = ()) -> list[str]:
-        """Differences to the present state, as `name was X, is Y`.
+        """Return the differences from the present state as `name was X, is Y`.
 
         Args:
             now: The present state.
-            apart_from: Fields that the measurement itself changes.
+            apart_from: Fields that the measurement changes.
         """
         lines: list[str] = []
         for kind in ("recipe", "fields", "machine", "versions"):
@@ -111,11 +112,11 @@ class Tuned:
 
     Attributes:
         state: `partial` if the tuning was interrupted before its result was confirmed.
-        validity: What it is valid for.
+        validity: The conditions under which it is valid.
         settings: Fields to set, as text.
-        environment: Variables to set before torch starts.
-        weights: Effect on the weights, by their hash: `identical` or `rounding`.
-        measured: The evidence: speed-ups with their intervals, the effect of each knob.
+        environment: Environment variables to set before torch is imported.
+        weights: Effect on the weights, determined by their hash: `identical` or `rounding`.
+        measured: The measurements: speed-ups with confidence intervals, the effect of each knob.
     """
 
     state: Literal["finished", "partial"]
@@ -127,14 +128,14 @@ class Tuned:
 
     @property
     def assignments(self) -> list[str]:
-        """The settings as `--set` takes them."""
+        """The settings in the form that `--set` accepts."""
         return [f"{name}={value}" for name, value in self.settings.items()]
 
     def write(self, path: Path) -> None:
         """Write the file.
 
         Raises:
-            UserError: The system refuses.
+            UserError: The file cannot be written.
         """
         validity = {**asdict(self.validity), "recipe_hash": self.validity.recipe_hash}
         content = {"format": _FORMAT, **asdict(self), "validity": validity}
@@ -142,7 +143,7 @@ class Tuned:
 
 
 def default_folder(recipe: str) -> Path:
-    """Where `jumar tune speed` writes, and `jumar train --tuned` looks."""
+    """Return the folder that `jumar tune speed` writes and `jumar train --tuned` reads."""
     return FOLDER / recipe
 
 
@@ -150,18 +151,18 @@ def read_tuned(path: Path) -> Tuned:
     """Read a tuned file.
 
     Args:
-        path: The file, or the folder that it is in.
+        path: The file, or its folder.
 
     Raises:
-        UserError: It cannot be read, or was not written by a tuning.
+        UserError: The file cannot be read, or was not written by a tuning.
     """
     file = path / FILE if is_folder(path) else path
-    content = read_json(file, todo="Make one with: jumar tune speed RECIPE")
+    content = read_json(file, todo="Create it with: jumar tune speed RECIPE")
     if content.get("format") != _FORMAT:
         raise UserError(
-            f"its format is {content.get('format')!r}, not {_FORMAT}",
+            f"the format is {content.get('format')!r}, not {_FORMAT}",
             where=str(file),
-            todo="It was written by another version; tune again.",
+            todo="The file was written by another version of jumar; tune again.",
         )
     validity = _mapping(content, "validity", file)
     recipe, state, weights = validity.get("recipe"), content.get("state"), content.get("weights")
@@ -170,7 +171,7 @@ def read_tuned(path: Path) -> Tuned:
         or state not in ("finished", "partial")
         or weights not in ("identical", "rounding")
     ):
-        raise UserError("its recipe, state or weights are not those of a tuning", where=str(file))
+        raise UserError("the recipe, state or weights are not valid", where=str(file))
     environment = _texts(content, "environment", file)
     settings = _texts(content, "settings", file)
     _check_variables(environment, file)
@@ -191,7 +192,7 @@ def read_tuned(path: Path) -> Tuned:
 
 
 def validity_of(name: str, recipe: Recipe, *, device: str, device_name: str) -> Validity:
-    """The present state: the recipe, this machine with a device, and its versions."""
+    """Return the present state: the recipe, this machine with a device, and its versions."""
     environment = inspect_environment()
     return Validity(
         recipe=name,
@@ -207,7 +208,7 @@ def validity_of(name: str, recipe: Recipe, *, device: str, device_name: str) -> 
 
 
 def effective_fields(recipe: Recipe) -> dict[str, Any]:
-    """The settings that affect a step, as in JSON."""
+    """Return the settings that affect a step, as JSON values."""
     return {
         row.path: json.loads(json.dumps(row.value, default=str))
         for row in describe(recipe)
@@ -219,30 +220,30 @@ def _check_variables(environment: Mapping[str, str], file: Path) -> None:
     """Reject variables that no tuning sets: some make Python or the system's loader run code.
 
     Raises:
-        UserError: There is one.
+        UserError: There is such a variable.
     """
     for name, value in environment.items():
         is_foreign = name == "LD_PRELOAD" and not _PRELOADED.fullmatch(value)
         if name not in VARIABLES or is_foreign:
             raise UserError(
-                f"sets {name}={value}, which no tuning sets",
+                f"sets {name}={value}, which no tuning does",
                 where=str(file),
-                todo="Set it yourself in the shell, if you mean it.",
+                todo="If you want this value, set it yourself in the shell.",
             )
 
 
 def _check_fields(settings: Mapping[str, str], file: Path) -> None:
-    """Reject fields that no tuning sets: with them the file would change the training unnoticed.
+    """Reject fields that no tuning sets, because they would change the training unnoticed.
 
     Raises:
-        UserError: There is one.
+        UserError: There is such a field.
     """
     for name in settings:
         if name not in FIELDS and not name.endswith(".fused"):
             raise UserError(
-                f"sets {name}, which no tuning sets",
+                f"sets {name}, which no tuning does",
                 where=str(file),
-                todo=f"Set it yourself, if you mean it: --set {name}=...",
+                todo=f"If you want this value, set it yourself: --set {name}=...",
             )
 
 
@@ -256,9 +257,9 @@ def _mapping(content: Mapping[str, Any], name: str, file: Path) -> dict[str, Any
 def _texts(content: Mapping[str, Any], name: str, file: Path) -> dict[str, str]:
     values = _mapping(content, name, file)
     if not all(isinstance(value, str) for value in values.values()):
-        raise UserError(f"'{name}' holds something other than text", where=str(file))
+        raise UserError(f"'{name}' contains a value that is not a text", where=str(file))
     return values
 
 
 def _shown(value: object) -> str:
-    return "not there" if value is None else str(value)
+    return "missing" if value is None else str(value)

@@ -2,29 +2,29 @@
 
 Paper: M. Claus and J. van Gemert, "ViDeNN: Deep Blind Video Denoising",
 https://arxiv.org/abs/1904.10898. Original: clausmichele/ViDeNN in TensorFlow 1.15; the spatial
-network also as ViDeNN_ID1146 of Ascend's ModelZoo.
+network is also ViDeNN_ID1146 of Ascend's ModelZoo.
 
 Data: photographs for `videnn-spatial` (the originals used 70 % of the 4,744 images of the Waterloo
 Exploration Database), folders of frames for `videnn-temporal`; without `data.path`, the handwritten
 digits that come with scikit-learn. Patches and noise are generated during training.
 Expected: the Ascend contest reports 33.71 dB for the spatial network after 500 epochs with the
-loss scale (goal: 33.66 dB). No file says on which images; the figure fits CBSD68 at sigma 15.
+loss scale (goal: 33.66 dB). The images are not documented; the value fits CBSD68 at sigma 15.
 
 Choices where the sources disagree:
 
-- Batch 32, as ID1146 and as the temporal network; upstream trains the spatial one with 64.
-- The learning rate stays at 0.001. Upstream builds a table that drops to a tenth from epoch 3 on,
-  but uses its first entry at every step.
+- Batch size 32, as for ID1146 and the temporal network; upstream trains the spatial one with 64.
+- The learning rate is constant, 0.001. Upstream creates a table that drops to a tenth from epoch 3
+  on, but uses its first entry at every step.
 - 480 patches per image and epoch: upstream's published steps (25,056 of 64 per epoch, from 3,320
-  images). Each is drawn anew; see `jumar.data.denoising.patch_set` for other differences.
+  images). Each epoch draws new ones; see `jumar.data.denoising.patch_set` for other differences.
 - PSNR is the mean over whole images of the output, clipped but not rounded. Upstream truncates
   to bytes during training, and neither clips nor rounds in `--phase test`.
 - `model.bgr` is on: the original reads images with OpenCV, so its weights expect blue first.
-  For a network trained from scratch it makes no difference.
+  For a network trained from scratch, this makes no difference.
 - The published `ckpt_awgn` (spatial) and `ckpt_videnn` (temporal) have a bias in the last
-  convolution that the published code does not have and drops; `model.output_bias=true` keeps it.
-- The temporal network gets the spatial one's output in floats; upstream writes it to PNG files
-  first. Its ten epochs end long before its learning rate would drop at epoch 30.
+  convolution, which the published code lacks and ignores; `model.output_bias=true` includes it.
+- The temporal network receives the spatial network's output in floats; upstream writes it to PNG
+  files first. Training ends after ten epochs, before the learning rate would drop at epoch 30.
 """
 
 from collections.abc import Callable, Iterator
@@ -59,9 +59,9 @@ from jumar.training.state import load_exactly
 
 @dataclass(frozen=True, kw_only=True)
 class ViDeNNModel(DenoisingNetwork):
-    """What both networks have in common."""
+    """The settings that both networks have in common."""
 
-    depth: int = setting(20, "convolutions", minimum=3)
+    depth: int = setting(20, "number of convolutions", minimum=3)
     width: int = setting(64, "hidden channels; twice as many after the first layer", minimum=1)
     bgr: bool = setting(
         True, "weights expect blue, green, red, like the original's; images are RGB"
@@ -69,17 +69,17 @@ class ViDeNNModel(DenoisingNetwork):
     output_bias: bool = setting(False, "a bias in the last convolution")
     tile: int = setting(
         512,
-        "side of the tiles that larger images are cut into; does not change the result",
+        "side of the tiles into which larger images are split; does not change the result",
         unit="px",
         minimum=1,
     )
 
     def tiled(self, network: nn.Module, *, networks: int = 1) -> Denoiser:
-        """Apply the network to images of any size in tiles, with the memory of one tile.
+        """Return a function that applies a network to images of any size in tiles.
 
         Args:
             network: The network, in evaluation mode.
-            networks: How many networks of this depth it chains.
+            networks: Number of chained networks of this depth in it.
         """
         return partial(in_tiles, network, tile=self.tile, radius=networks * self.depth)
 
@@ -99,17 +99,17 @@ class SpatialModel(ViDeNNModel):
         )
 
     def denoiser(self, network: nn.Module) -> Denoiser:
-        """Denoise in tiles."""
+        """Return a function that denoises in tiles."""
         return self.tiled(network)
 
     def tf_names(self, network: nn.Module) -> TfNames:
-        """The names in upstream's checkpoints, and in ID1146's."""
+        """Return the names in the checkpoints of upstream and of ID1146."""
         return tf_names(cast("SpatialCNN", network))
 
 
 @dataclass(frozen=True, kw_only=True)
 class TemporalModel(ViDeNNModel):
-    """Both networks; only the one for three frames is trained."""
+    """Both networks, of which only the one for three frames is trained."""
 
     spatial_output_bias: bool = setting(
         False, "a bias in the last convolution of the spatial network"
@@ -120,7 +120,7 @@ class TemporalModel(ViDeNNModel):
         return self.create_both(channels=channels, margin=0)
 
     def create_both(self, *, channels: int, margin: int) -> ViDeNN:
-        """Both networks; see `ViDeNN` for the margin."""
+        """Build both networks; see `ViDeNN` for the margin."""
         bgr = self.bgr and channels == 3
         spatial = SpatialCNN(
             channels=channels,
@@ -139,11 +139,11 @@ class TemporalModel(ViDeNNModel):
         return ViDeNN(spatial, temporal, margin=margin)
 
     def denoiser(self, network: nn.Module) -> Denoiser:
-        """Denoise triplets of whole frames in tiles."""
+        """Return a function that denoises triplets of whole frames in tiles."""
         return self.tiled(network, networks=2)
 
     def tf_names(self, network: nn.Module) -> TfNames:
-        """The names in upstream's checkpoints with both networks."""
+        """Return the names in upstream's checkpoints with both networks."""
         videnn = cast("ViDeNN", network)
         return joint_tf_names(
             videnn.spatial, videnn.temporal, spatial_prefix="spatial.", temporal_prefix="temporal."
@@ -165,38 +165,37 @@ class TemporalRecipe(DenoisingRecipe):
         changeable=True,
     )
 
-    def build_task(self, say: Callable[[str], None]) -> Task:
-        """Open the clips, build both networks and load the spatial one."""
-        train, evaluation = open_triplets(self.data, seed=self.seed, notice=say)
+    def build_task(self, notice: Callable[[str], None]) -> Task:
+        """Open the clips, build both networks and load the spatial network's weights."""
+        train, evaluation = open_triplets(self.data, seed=self.seed, notice=notice)
         network = self._both(margin=self.data.margin)
-        say(f"spatial network: {self._load_spatial(network.spatial)}")
+        notice(f"spatial network: {self._load_spatial(network.spatial)}")
         return self.task_of(network, train, evaluation, trained=network.temporal)
 
     def build_model(self) -> nn.Module:
-        """Both networks, as in a checkpoint of the second stage."""
+        """Build both networks, as in a checkpoint of the second stage."""
         return self._both(margin=0)
 
     def denoise_frames(self, model: nn.Module, frames: Iterator[Tensor]) -> Iterator[Tensor]:
-        """Denoise the frames of a clip, each with its neighbours; three are kept at a time.
+        """Denoise the frames of a clip, each with its neighbours, keeping three in memory.
 
-        The first frame is its own predecessor, the last one its own successor, as in the original.
+        As in the original, the first frame replaces its missing predecessor, and the last frame its
+        missing successor.
         """
         videnn = cast("ViDeNN", model)
         spatial, temporal = self.model.tiled(videnn.spatial), self.model.tiled(videnn.temporal)
-        before: Tensor | None = None
-        middle: Tensor | None = None
+        window: list[Tensor] = []
         for frame in frames:
-            after = spatial(frame)
-            if before is None or middle is None:
-                before = middle = after
-                continue
-            yield temporal(torch.cat([before, middle, after], dim=1))
-            before, middle = middle, after
-        if before is not None and middle is not None:
-            yield temporal(torch.cat([before, middle, middle], dim=1))
+            denoised = spatial(frame)
+            window = [*window, denoised] if window else [denoised, denoised]
+            if len(window) == 3:
+                yield temporal(torch.cat(window, dim=1))
+                del window[0]
+        if window:
+            yield temporal(torch.cat([*window, window[-1]], dim=1))
 
     def frames_before(self) -> int:
-        """Each frame needs the one before it."""
+        """Return 1: each frame needs its predecessor."""
         return 1
 
     def _both(self, *, margin: int) -> ViDeNN:
@@ -219,7 +218,7 @@ class TemporalRecipe(DenoisingRecipe):
             raise UserError(
                 f"this is a run of '{name}', not of ViDeNN's spatial network",
                 where=f"spatial_run={self.spatial_run}",
-                todo="Give a run of videnn-spatial.",
+                todo="Use a run of videnn-spatial.",
             )
         if run is None:
             return "as stored in this run"
@@ -237,8 +236,8 @@ class TemporalRecipe(DenoisingRecipe):
 def videnn_spatial() -> DenoisingRecipe:
     """ViDeNN's network for single images: sigma 0 to 50, batch 32, Adam 0.001, 50 epochs.
 
-    Without a loss scale; `videnn-spatial-loss-scale` has the contest's. To compare PSNR with and
-    without one: jumar sweep videnn-spatial-loss-scale --vary precision.loss_scale=none,exponential
+    Without a loss scale; `videnn-spatial-loss-scale` uses the contest's. To compare PSNR with and
+    without it: jumar sweep videnn-spatial-loss-scale --vary precision.loss_scale=none,exponential
 
     Run: jumar train videnn-spatial --set data.path=PHOTOS --set data.eval_path=CBSD68
     """
@@ -280,8 +279,8 @@ def videnn_spatial_loss_scale() -> DenoisingRecipe:
 def videnn_temporal() -> TemporalRecipe:
     """ViDeNN's network for three frames, on a trained spatial one: batch 32, Adam 0.0001.
 
-    Noisy patches are 20 px larger on each side than clean ones, so that the spatial network
-    denoises them as it does whole frames.
+    Noisy patches are 20 px larger on each side than clean patches, so that the spatial network
+    denoises them like parts of whole frames.
 
     Run: jumar train videnn-temporal --set spatial_run=RUN --set data.path=CLIPS
     """

@@ -6,19 +6,19 @@ TensorFlow, which is hiwonjoon/tf-vqvae.
 
 Data: images, with or without class folders: a folder, a zip or TFRecord shards. `vqvae-mnist`
 without `data.path` uses the handwritten digits that come with scikit-learn. Expected: the original
-publishes 4.65 bits per dimension on CIFAR-10 by a formula that treats pixels as probabilities, and
-no error; what these recipes reach is in docs/results.md.
+reports 4.65 bits per dimension on CIFAR-10, by a formula that treats pixels as probabilities, and
+no reconstruction error; the results of these recipes are in docs/results.md.
 
 Choices where the sources disagree:
 
 - The best checkpoint is the one with the smallest mean squared error on held-out images. The
-  original's "nll" is not a likelihood, as it says itself.
+  original's "nll" is not a likelihood, as its documentation admits.
 - K and D are the original's. Ten codes are few for CIFAR-10, and its images are poor; with
   `model.codes=256` they are much better with a network of the same size.
 - A code that is never the nearest is never trained, and most of 256 codes remain unused.
-  `model.pull` draws them to where the features are; it is an addition of ours, and 0 by default.
-- MNIST: the original's script says K 5 and its text K 20; the numbers here are the text's. Its
-  duration of 60,000 steps is kept, although a tenth of it is enough for the digits here.
+  `model.pull` draws unused codes to the features; it is an addition, and 0 by default.
+- MNIST: the original's script uses K 5, but its README K 20, which is used here. The duration of
+  60,000 steps is the original's, although a tenth of it is enough for scikit-learn's digits.
 - Images are squeezed to the network's input size, neither cropped nor mirrored, as in the
   original. The ImageNet variant uses 128 px; any multiple of 4 works (`data.image_size`).
 - The learning rate of the ImageNet variant halves smoothly every 25,000 steps.
@@ -68,8 +68,8 @@ class VQVAEModel:
     )
     pull: float = setting(
         0.0,
-        "weight of a loss that draws unused codes to the features of the batch (of each part of "
-        "it separately); 0 as in the original, try 0.25 if codes_used stays low",
+        "weight of a loss that draws unused codes to the features of the batch (of each "
+        "micro-batch separately); 0 as in the original, try 0.25 if codes_used stays low",
         minimum=0,
     )
 
@@ -86,7 +86,7 @@ class VQVAEModel:
 
 
 def unit_preprocessing() -> ImagePreprocessing:
-    """Squeeze to the network's input size; pixels from 0 to 1."""
+    """Return a preprocessing that squeezes images to the input size; pixels from 0 to 1."""
     return replace(plain_preprocessing(), mean=(0.0, 0.0, 0.0), std=(255.0, 255.0, 255.0))
 
 
@@ -99,9 +99,9 @@ class VQVAERecipe(Recipe):
     optimizer: OptimizerSettings = setting(Momentum(), "The optimizer.")
     schedule: ScheduleSettings = setting(Cosine(), "The learning rate over the run.")
 
-    def build_task(self, say: Callable[[str], None]) -> Task:
+    def build_task(self, notice: Callable[[str], None]) -> Task:
         """Open the images and build the network; see `Recipe.build_task`."""
-        train, evaluation = open_unlabelled_sets(self.data, seed=self.seed, say=say)
+        train, evaluation = open_unlabelled_sets(self.data, seed=self.seed, notice=notice)
         return ReconstructionTask(
             self._network(),
             self.data.preprocessing,
@@ -112,16 +112,16 @@ class VQVAERecipe(Recipe):
         )
 
     def build_model(self) -> nn.Module:
-        """The VQ-VAE."""
+        """Build the VQ-VAE."""
         return self._network()
 
     def tf_names(self, model: nn.Module) -> TfNames:
-        """The names in the original's VQ-VAE checkpoints."""
+        """Return the names in the original's VQ-VAE checkpoints."""
         assert isinstance(model, VQVAE)
         return network.tf_names(model)
 
     def optimization(self) -> Mapping[str, Optimization]:
-        """Optimizer and schedule of the only objective."""
+        """Return the optimizer and schedule of the only objective."""
         return {"reconstruction": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
 
     def _network(self) -> VQVAE:
@@ -131,7 +131,7 @@ class VQVAERecipe(Recipe):
 
 
 def check_image_size(vqvae: VQVAE, image_size: int) -> None:
-    """Check that the decoder's images have the size of the encoder's input.
+    """Check that decoded images would have the size of the input images.
 
     Raises:
         UserError: The size is not a multiple of the encoder's downsampling factor.
@@ -139,7 +139,7 @@ def check_image_size(vqvae: VQVAE, image_size: int) -> None:
     if image_size % vqvae.shrinking:
         nearest_size = max(1, image_size // vqvae.shrinking) * vqvae.shrinking
         raise UserError(
-            f"the {vqvae.variant} variant takes multiples of {vqvae.shrinking} px, "
+            f"the {vqvae.variant} variant requires a multiple of {vqvae.shrinking} px, "
             f"not {image_size}",
             where="data.image_size",
             todo=f"For instance: data.image_size={nearest_size}",
@@ -147,9 +147,9 @@ def check_image_size(vqvae: VQVAE, image_size: int) -> None:
 
 
 def open_unlabelled_sets(
-    data: PlainImageData, *, seed: int, say: Callable[[str], None]
+    data: PlainImageData, *, seed: int, notice: Callable[[str], None]
 ) -> tuple[KeyedSet[LabelledPictures], KeyedSet[LabelledPictures] | None]:
-    """Training and evaluation images without classes; the latter None if `eval_path` is `none`.
+    """Open training and evaluation images without classes; without the latter if set to `none`.
 
     Raises:
         UserError: There are no images, or both sets would be the same.
@@ -161,11 +161,11 @@ def open_unlabelled_sets(
         num_classes=1,
         seed=seed,
     )
-    source = open_pictures(data.path, "train", notice=say)
+    source = open_pictures(data.path, "train", notice=notice)
     train = image_set(pictures(source=source, training=True))
     if data.eval_path == "none":
         return train, None
-    evaluation = open_pictures(data.eval_path or data.path, "eval", notice=say)
+    evaluation = open_pictures(data.eval_path or data.path, "eval", notice=notice)
     check_pair(source, evaluation)
     return train, image_set(pictures(source=evaluation, training=False))
 

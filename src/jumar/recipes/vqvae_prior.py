@@ -5,19 +5,19 @@ https://arxiv.org/abs/1711.00937, section 4.1; the network is that of "Condition
 Generation with PixelCNN Decoders", https://arxiv.org/abs/1606.05328. Original: `train_prior` of
 contrib/graph/vq-vae in Ascend's ModelZoo for TensorFlow, which is hiwonjoon/tf-vqvae.
 
-Data: the images of the VQ-VAE run, or others of the same kind. Expected: no figure is published;
-log2 K bits per code is chance.
+Data: the images of the VQ-VAE run, or others of the same kind. Expected: no results were published;
+chance level is log2 K bits per code.
 
 Choices where the sources disagree:
 
-- The frozen VQ-VAE computes the codes of each batch, in float32. The original writes the
-  codes of the whole training set into a file first; the numbers are the same.
-- The original runs 18 layers of 256 maps at 4e-4 for ImageNet, 12 of 64 at 1e-3 for CIFAR-10 and
-  12 of 32 for MNIST. The first is the default; the others are `model.layers`, `model.maps` and
+- The frozen VQ-VAE computes the codes of each batch, in float32. The original first writes the
+  codes of the whole training set to a file; the codes are the same.
+- The original uses 18 layers of 256 maps at 4e-4 for ImageNet, 12 of 64 at 1e-3 for CIFAR-10 and
+  12 of 32 for MNIST. The first is the default; for the others, set `model.layers`, `model.maps` and
   `optimizer.learning_rate`.
-- Images have no classes unless `model.classes` says how many; the original always has some.
-- The masks are the original's, blind spot included (see jumar/models/pixelcnn.py), so that its
-  checkpoints can be loaded.
+- Images have no classes unless `model.classes` is set; the original always has classes.
+- The masks are the original's, including their blind spot (see jumar/models/pixelcnn.py), so that
+  its checkpoints can be loaded.
 """
 
 from collections.abc import Callable, Mapping
@@ -56,8 +56,8 @@ from jumar.training.state import load_exactly
 class PixelCNNModel:
     """The prior."""
 
-    layers: int = setting(18, "layers of the vertical and the horizontal stack", minimum=1)
-    maps: int = setting(256, "channels of each", minimum=1)
+    layers: int = setting(18, "layers of the vertical and of the horizontal stack", minimum=1)
+    maps: int = setting(256, "channels of each layer", minimum=1)
     classes: int = setting(0, "number of classes to condition on; 0: unconditional", minimum=0)
 
 
@@ -71,17 +71,17 @@ class FirstStage:
         unit="path",
         changeable=True,
     )
-    checkpoint: str = setting("last", "which of its checkpoints: last, best, or a step")
+    checkpoint: str = setting("last", "the checkpoint to use: last, best, or a step")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PriorData(LoaderSettings):
-    """Where the images are; the VQ-VAE determines their size."""
+    """The paths of the images; the VQ-VAE determines their size."""
 
     path: str = setting("", "as in the vqvae recipe; empty: the images of the VQ-VAE run")
     eval_path: str = setting(
         "",
-        "the same for evaluation; empty for the evaluation part of path, none to do without",
+        "images for evaluation; empty: the evaluation part of path, none: no evaluation",
         changeable=True,
     )
     batch_size: int = setting(
@@ -101,7 +101,7 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
     optimizer: OptimizerSettings = setting(Momentum(), "The optimizer.")
     schedule: ScheduleSettings = setting(Cosine(), "The learning rate over the run.")
 
-    def build_task(self, say: Callable[[str], None]) -> Task:
+    def build_task(self, notice: Callable[[str], None]) -> Task:
         """Load the VQ-VAE from its run and open the images; see `Recipe.build_task`."""
         run, first = self._first_stage()
         model = self._network(first)
@@ -110,10 +110,10 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
         pictures = self._pictures(first)
         if self.model.classes:
             train, evaluation = open_image_sets(
-                pictures, num_classes=self.model.classes, seed=self.seed, notice=say
+                pictures, num_classes=self.model.classes, seed=self.seed, notice=notice
             )
         else:
-            train, evaluation = open_unlabelled_sets(pictures, seed=self.seed, say=say)
+            train, evaluation = open_unlabelled_sets(pictures, seed=self.seed, notice=notice)
         return CodePriorTask(
             model,
             pictures.preprocessing,
@@ -125,8 +125,8 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
     def build_model(self) -> nn.Module:
         """Build the VQ-VAE and the prior.
 
-        The VQ-VAE gets the weights of its run if that has a checkpoint: the original's checkpoints
-        of a prior do not contain them.
+        The VQ-VAE gets the weights of its run if that has a checkpoint, because the original's
+        checkpoints of a prior do not contain them.
         """
         run, first = self._first_stage()
         model = self._network(first)
@@ -135,19 +135,19 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
         return model
 
     def tf_names(self, model: nn.Module) -> TfNames:
-        """The names in both of the original's checkpoints."""
+        """Return the names in the original's checkpoints of both networks."""
         assert isinstance(model, CodePrior)
         return code_prior.tf_names(model)
 
     def optimization(self) -> Mapping[str, Optimization]:
-        """Optimizer and schedule of the only objective."""
+        """Return the optimizer and schedule of the only objective."""
         return {"prior": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
 
     def open_artist(self, trained: Trained, request: DrawingRequest) -> Artist:
-        """The prior; with classes, it draws images of each class in turn.
+        """Return the prior as an artist; it cycles through the classes if there are any.
 
         Raises:
-            UserError: A truncation is requested, or the run of the VQ-VAE is gone.
+            UserError: A truncation is requested, or the run of the VQ-VAE is missing.
         """
         if request.truncation is not None:
             raise UserError(
@@ -158,7 +158,7 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
         return _CodeArtist(trained, request.seed, self.image_size(), self.model.classes)
 
     def image_size(self) -> int:
-        """Side of the images in px, determined by the VQ-VAE."""
+        """Return the side of the images in px, which the VQ-VAE determines."""
         return self._first_stage()[1].data.image_size
 
     def _network(self, first: VQVAERecipe) -> CodePrior:
@@ -172,7 +172,7 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
         return CodePrior(first.model.create(), prior)
 
     def _pictures(self, first: VQVAERecipe) -> PlainImageData:
-        """The VQ-VAE's data settings with this stage's paths and batch sizes."""
+        """Return the VQ-VAE's data settings with this stage's paths and batch sizes."""
         data = self.data
         return replace(
             first.data,
@@ -187,7 +187,7 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
     def _first_stage(self) -> tuple[RunDirectory | None, VQVAERecipe]:
         if not self.vqvae.run:
             raise UserError(
-                "no VQ-VAE given to learn the codes of",
+                "the run of the VQ-VAE whose codes are to be learned is not set",
                 where="vqvae.run",
                 todo="Train one, for instance with jumar train vqvae-mnist, and add "
                 "--set vqvae.run=RUN.",
@@ -197,13 +197,13 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
             raise UserError(
                 f"this is a run of the recipe '{name}', which is not a VQ-VAE",
                 where=f"vqvae.run={self.vqvae.run}",
-                todo="Give a run of vqvae, vqvae-cifar10 or vqvae-mnist.",
+                todo="Use a run of vqvae, vqvae-cifar10 or vqvae-mnist.",
             )
         return run, recipe
 
 
 class _CodeArtist(Artist):
-    """A prior that generates the codes of images, and the decoder that turns them into images."""
+    """A prior that generates codes, and the decoder that converts them to images."""
 
     def __init__(self, trained: Trained, seed: int, image_size: int, classes: int) -> None:
         self._trained = trained
@@ -224,8 +224,8 @@ class _CodeArtist(Artist):
         return (images.float().clamp(0, 1) * 255).round().to(torch.uint8).cpu()
 
 
-def _load_first_stage(model: CodePrior, run: RunDirectory, which: str) -> None:
-    checkpoint = find_checkpoint(run.checkpoints, which, run.headline())
+def _load_first_stage(model: CodePrior, run: RunDirectory, name: str) -> None:
+    checkpoint = find_checkpoint(run.checkpoints, name, run.headline())
     path = checkpoint.model_file(ema=checkpoint.has_ema)
     load_exactly(model.vqvae, load_weights(path), str(path))
 

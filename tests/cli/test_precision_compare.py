@@ -56,7 +56,7 @@ def test_bad_input_exits_with_2(own: Path, tmp_path: Path) -> None:
     for wrong, message in (
         (tmp_path, "contains no dump"),
         (other, "dumps of different models"),
-        (own / "golden", "it holds 2 dumps"),
+        (own / "golden", "contains 2 dumps"),
     ):
         done = here("precision", "compare", good, wrong, cwd=tmp_path, code=2)
         assert message in done.message

@@ -90,8 +90,8 @@ def test_layers_and_parameters_have_the_networks_names(tmp_path: Path) -> None:
         (["small", *IMPORTED, "--steps", "2"], "step 2 is beyond the end: the run has 2 steps"),
         (["small", *IMPORTED, "--steps", "-1"], "'-1' is not a list of steps"),
         (["small", *IMPORTED, "--level", "ops"], "unknown level 'ops' Known: modules"),
-        (["small", *IMPORTED, "--layers", "boddy.*"], "'boddy.*' matches none of the step"),
-        (["small", *IMPORTED, "--level", "tensors", "--max-gib", "1e-6"], "so nothing was"),
+        (["small", *IMPORTED, "--layers", "boddy.*"], "'boddy.*' matches nothing in the step"),
+        (["small", *IMPORTED, "--level", "tensors", "--max-gib", "1e-6"], "nothing was written"),
         (["small", *IMPORTED, "--to", "file/x"], "file is not a folder"),
         (["smal", *IMPORTED], "unknown recipe 'smal'"),
         ([], "name one recipe or run, not 0"),
@@ -140,7 +140,7 @@ def test_script_runs_as_it_does_without_the_dump(script: Path) -> None:
     bare = python(script, "7", "3", cwd=script.parents[1])
     out, err = dump_script(script, "7", "3", steps="0,2")
     assert out == bare.stdout
-    assert "step 2 is dumped" in err
+    assert "dumped step 2" in err
     places = find_dumps(script.parents[1] / "d")
     assert [place.step for place in places] == [0, 2]
     parameters = {
@@ -154,7 +154,7 @@ def test_script_runs_as_it_does_without_the_dump(script: Path) -> None:
 def test_script_that_ends_too_early_is_an_error_and_keeps_its_output(script: Path) -> None:
     out, err = dump_script(script, "7", "3", steps="1,8", code=2)
     assert out.startswith("__main__")
-    assert "jumar: steps: the training ended before step 8: it had 3 steps" in err
+    assert "jumar: steps: the training ended before step 8, after 3 steps" in err
     assert [place.step for place in find_dumps(script.parents[1] / "d")] == [1]
 
 

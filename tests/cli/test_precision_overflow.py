@@ -42,7 +42,7 @@ def test_overflow_in_the_forward_pass_is_found_in_its_layer(tmp_path: Path) -> N
 def test_parameter_beyond_the_range_is_named(tmp_path: Path) -> None:
     weight = settings(model__weight="1e6")
     done = overflow("overflowing", *EMULATED, *weight, cwd=tmp_path, code=1)
-    assert "what it casts is the parameter classifier.weight" in done.out
+    assert "it casts the parameter classifier.weight" in done.out
 
 
 def test_overflow_by_the_loss_scale_is_found_in_the_backward_pass(tmp_path: Path) -> None:

@@ -111,10 +111,10 @@ def test_leaves_have_their_paths_and_lines() -> None:
 @pytest.mark.parametrize(
     ("text", "what", "line", "todo"),
     [
-        (" \n", "the file is empty", 0, 'an empty list is written {"black-list": {}}'),
+        (" \n", "the file is empty", 0, 'a file without changes is {"black-list": {}}'),
         ("[NaN]", "NaN is not JSON", 0, ""),
         ("[" * 100_000, "nested too deeply", 0, ""),
-        ('{"a": 1,\n "a": 2}', "the key 'a' appears twice", 2, "merge the two"),
+        ('{"a": 1,\n "a": 2}', "the key 'a' appears twice", 2, "merge both"),
         ("[1,\n2 3]", "not JSON: Expecting ',' delimiter", 2, ""),
         (
             "[1,\n\n# why\n2]",

@@ -203,8 +203,8 @@ def test_findings_name_the_line(write: Any) -> None:
     ("content", "what"),
     [
         ("", "the file is empty"),
-        ("[]", "the file must hold one object"),
-        ('"Add"', "the file must hold one object"),
+        ("[]", "the file must contain one object"),
+        ('"Add"', "the file must contain one object"),
         ({"blacklist": {}}, "unknown key 'blacklist'"),
         ({"black-list": {"add": ["Add"]}}, "unknown key 'add'"),
         ({"black-list": ["Add"]}, "'black-list' must be an object"),
@@ -273,8 +273,8 @@ def test_op_types_torch_cannot_distinguish_get_the_safer_list(write: Any) -> Non
 def test_op_type_without_its_own_op_says_what_else_changes(write: Any) -> None:
     result = warnings(write(black("SquaredDifference")))
     assert result == [
-        "torch cannot tell 'SquaredDifference' from Sub, Pow, Square, so those change too: torch "
-        "computes it from sub and square"
+        "torch cannot distinguish 'SquaredDifference' from Sub, Pow, Square, so they change "
+        "together: torch computes it from sub and square"
     ]
 
 
@@ -304,7 +304,7 @@ def test_backward_names_are_reported_to_follow_the_forward(write: Any, name: str
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("Cast", "a cast is not an op of the list"),
+        ("Cast", "casts are not on the lists"),
         ("StridedSliceD", "view"),
         ("ApplyAdamD", "outside the forward region"),
         ("TransData", "graph engine"),
@@ -419,12 +419,12 @@ def test_loading_names_the_first_error_and_nine_others(write: Any) -> None:
 def test_names_without_effect_say_what_to_list_instead(write: Any) -> None:
     (result,) = warnings(write(black("ReluGrad")))
     assert result == (
-        "'ReluGrad' runs in the backward, which follows the dtypes of the forward: no effect; "
-        "list Relu, ReluV2 instead"
+        "'ReluGrad' has no effect: it runs in the backward pass, in the dtypes of the forward "
+        "pass; list Relu, ReluV2 instead"
     )
     assert warnings(write(black("aten::view"))) == [
-        "'aten::view' cannot be on a list: it writes in place, gives a view, or runs in the"
-        " backward"
+        "'aten::view' cannot be on a list: it writes in place, returns a view, or runs in the"
+        " backward pass"
     ]
 
 

@@ -322,20 +322,20 @@ def test_every_remark_on_a_mode_and_device_is_in_the_note() -> None:
             "fp16",
             "cpu",
             {"emulate_fp16": True},
-            ["rounded to fp16 in fp32 arithmetic; says nothing about speed"],
+            ["rounded to fp16 in fp32 arithmetic; the speed is not representative"],
         ),
         (
             "fp16",
             "cuda",
             {"emulate_fp16": True},
-            ["emulate_fp16 has no effect: fp16 is real on a GPU"],
+            ["emulate_fp16 has no effect: a GPU computes in fp16"],
         ),
         ("force_fp32", "cpu", {}, []),
         (
             "mixed_bfloat16",
             "cuda",
             {"emulate_fp16": True},
-            ["emulate_fp16 has no effect: allow_mix_precision_bf16 has no fp16"],
+            ["emulate_fp16 has no effect: allow_mix_precision_bf16 does not use fp16"],
         ),
     ):
         note = policy_for(mode, device, **changes).description.note

@@ -6,7 +6,7 @@ import pytest
 
 from jumar.ground.errors import UserError
 from jumar.precision.loss_scale import ExponentialLossScale, FixedLossScale
-from jumar.precision.settings import PrecisionSettings, pointless
+from jumar.precision.settings import PrecisionSettings, unneeded_setting_notes
 from jumar.settings import checked, from_json, override, to_json
 
 
@@ -52,12 +52,12 @@ def test_usual_initial_scale_can_be_written_as_a_power() -> None:
 def test_loss_scale_in_a_mode_with_the_range_of_fp32_is_mentioned() -> None:
     scaled = FixedLossScale()
     settings = PrecisionSettings(mode="allow_mix_precision_bf16", loss_scale=scaled)
-    assert "needs no loss scale" in pointless(settings)[0]
-    assert pointless(replace(settings, mode="allow_mix_precision")) == ()
+    assert "needs no loss scale" in unneeded_setting_notes(settings)[0]
+    assert unneeded_setting_notes(replace(settings, mode="allow_mix_precision")) == ()
 
 
 def test_emulation_in_a_mode_without_fp16_is_mentioned() -> None:
-    assert "has no fp16" in pointless(PrecisionSettings(emulate_fp16=True))[0]
+    assert "does not use fp16" in unneeded_setting_notes(PrecisionSettings(emulate_fp16=True))[0]
 
 
 def test_settings_survive_json() -> None:
@@ -71,18 +71,18 @@ def test_settings_a_mode_does_not_need_get_a_note_each() -> None:
     everything = PrecisionSettings(
         loss_scale=FixedLossScale(), float32_layers=("a",), emulate_fp16=True
     )
-    scale = "has the range of fp32 and needs no loss scale; it is applied"
-    assert pointless(everything) == (
+    scale = "has the range of fp32 and needs no loss scale, but the loss is scaled"
+    assert unneeded_setting_notes(everything) == (
         f"must_keep_origin_dtype {scale}",
         "float32_layers has no effect: must_keep_origin_dtype computes in float32 throughout",
-        "emulate_fp16 has no effect: must_keep_origin_dtype has no fp16",
+        "emulate_fp16 has no effect: must_keep_origin_dtype does not use fp16",
     )
-    assert pointless(replace(everything, mode="allow_mix_precision_bf16")) == (
+    assert unneeded_setting_notes(replace(everything, mode="allow_mix_precision_bf16")) == (
         f"allow_mix_precision_bf16 {scale}",
-        "emulate_fp16 has no effect: allow_mix_precision_bf16 has no fp16",
+        "emulate_fp16 has no effect: allow_mix_precision_bf16 does not use fp16",
     )
-    assert pointless(replace(everything, mode="force_fp16")) == ()
-    assert pointless(PrecisionSettings()) == ()
+    assert unneeded_setting_notes(replace(everything, mode="force_fp16")) == ()
+    assert unneeded_setting_notes(PrecisionSettings()) == ()
 
 
 def test_shipped_op_list_is_accepted_with_every_mode_and_another_is_reported() -> None:

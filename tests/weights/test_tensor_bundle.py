@@ -455,7 +455,7 @@ def test_each_value_is_read_at_its_offset_in_its_file(tmp_path: Path) -> None:
     [
         (
             [(b"v", entry(size=9))],
-            "{m}, variable 'v': cannot be read: 9 bytes for float32 2, which needs 8{again}",
+            "{m}, variable 'v': cannot be read: it has 9 bytes, but float32 2 needs 8{again}",
         ),
         (
             [(b"v", entry(offset=57))],

@@ -1,4 +1,4 @@
-"""Precision of a run: modes, op lists, loss scale; nothing outside mentions float16."""
+"""Precision of a run: modes, op lists, loss scale; no other package mentions float16."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -27,29 +27,29 @@ def dump(
     model: "nn.Module | None" = None,
     optimizer: "Optimizer | None" = None,
 ) -> "Dumping":
-    """Dump steps of a training loop, as a context around it: `with jumar.precision.dump("x"):`.
+    """Dump steps of a training loop: `with jumar.precision.dump("x"):` around the loop.
 
-    A step ends when `step()` of the returned object is called, otherwise with each optimizer step;
-    with several optimizers, that of the first.
+    A step ends when `step()` of the returned object is called. If that is never called, it ends
+    with each step of the optimizer, or of the first optimizer if there are several.
 
     Args:
-        folder: Where dumps go, one folder per step and rank.
-        steps: The steps, counted from 0.
-        level: `modules`, or `statistics` of ops too, or `tensors` as well.
+        folder: Folder for the dumps, with a subfolder per step and rank.
+        steps: The steps to dump, counted from 0.
+        level: `modules` only, with `statistics` of ops, or with `tensors` as well.
         counts: Whether zeros and elements outside float16's range are counted.
         parameters: Whether parameters, gradients, the optimizer state and updates are recorded.
-        ops: Globs of ops, by aten name or CANN type; none for all.
-        layers: Globs of layers' paths; none for all.
-        max_gib: Largest size of a step's tensors.
-        sample: How many elements of a larger tensor are kept, evenly spaced; 0 for all.
+        ops: Globs of ops, by aten name or CANN type; empty for all.
+        layers: Globs of layers' paths; empty for all.
+        max_gib: Maximum size of a step's tensors.
+        sample: Maximum number of elements stored per tensor, evenly spaced; 0 for all.
         digests: Whether a hash of every tensor is recorded.
-        model: Its modules are named by their path in it; by default by their path in the outermost
-            module that is called.
+        model: The module relative to which layers are named; by default, the outermost module that
+            is called.
         optimizer: The optimizer whose step ends a step, if there are several.
 
     Raises:
-        UserError: The folder cannot be written to or has a dump, or a setting is not allowed; or,
-            at the end of the block, a step was not reached.
+        UserError: The folder cannot be written to or contains a dump, or a setting is not allowed;
+            or, at the end of the block, a step was not reached.
     """
     from jumar.precision.recording.dumping import Dumping
     from jumar.precision.recording.recorder import RecordSettings
@@ -82,20 +82,20 @@ def noise(
     seed: int = 0,
     say: Callable[[str], None] | None = None,
 ) -> "Sensitivity":
-    """Measure how far rounding errors of each op move a step's loss and gradients.
+    """Measure the effect of each op's rounding errors on a step's loss and gradients.
 
-    The step is repeated once for each group of ops, with noise as large as the rounding to `dtype`
-    added to their outputs. Before each pass the model's buffers and the random state are restored;
-    weights do not change, and gradients are restored afterwards.
+    The step is repeated once for each group of ops, with noise of the size of rounding to `dtype`
+    added to their outputs. The model's buffers and the random state are restored before each pass,
+    gradients after the last one; weights do not change.
 
     Args:
         model: The network; its gradients are compared.
         step: Runs forward and backward on one batch and returns the loss, without an update.
         dtype: `float16` or `bfloat16`.
-        by: What gets noise in one pass: `group` (an op type in a layer), `layer`, `op` (an op type)
-            or `call`.
+        by: The ops that get noise in one pass: `group` (an op type in a layer), `layer`, `op` (an
+            op type) or `call`.
         backward: Whether ops of the backward pass get noise too.
-        seed: Determines the noise.
+        seed: Seed of the noise.
         say: Called with a line about the number of passes and their time.
 
     Raises:

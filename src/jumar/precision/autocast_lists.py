@@ -1,11 +1,11 @@
 """Op lists as kernels on PyTorch's autocast dispatch key.
 
-Where the list differs from torch's own autocast on a device, a Python kernel
-is registered for the aten overload on that device's autocast key; everywhere else torch's kernel
-stays, with its cache of cast weights. A Python kernel casts, then calls the operator with the
-autocast key excluded. torch.compile traces the casts into the graph.
+If the list differs from torch's autocast on a device, a Python kernel is registered for the aten
+overload on that device's autocast key. All other overloads use torch's kernel, with its cache of
+cast weights. A Python kernel casts, then calls the operator with the autocast key excluded.
+torch.compile traces the casts into the graph.
 
-Registration is process-wide: one list at a time, and installing another replaces it.
+Registration is process-wide: installing a list replaces the previous one.
 """
 
 import sys
@@ -36,8 +36,8 @@ KEEPS_PARAMETERS = {
     "instance_norm",
 }
 """Ops with input, scale, shift, running mean and running variance in this order. The statistics
-are never cast: they are written in place, and a cast copy would swallow every update. Scale and
-shift are not lowered, since the kernels take a low input with fp32 parameters."""
+are never cast: they are updated in place, and an update of a cast copy would be lost. Scale and
+shift are not lowered, because the kernels accept a low input with fp32 parameters."""
 
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 
@@ -50,16 +50,16 @@ class InstalledLists:
     def __init__(self, device_type: str, registered: Mapping[str, Treatment]) -> None:
         self.device_type = device_type
         self.registered = dict(registered)
-        """The ops that have our kernel; all others have torch's own."""
+        """The ops with a kernel of jumar; all others use torch's."""
         self._library: torch.library.Library | None = torch.library.Library("aten", "IMPL")
 
     @property
     def closed(self) -> bool:
-        """Whether torch's own kernels are back, through `close` or another `install`."""
+        """Whether torch's kernels were restored, by `close` or by another `install`."""
         return self._library is None
 
     def close(self) -> None:
-        """Restore torch's own kernels; does nothing the second time."""
+        """Restore torch's kernels; does nothing if called again."""
         with _lock:
             if self._library is None:
                 return
@@ -75,18 +75,18 @@ class InstalledLists:
 
 
 _in_force: list[InstalledLists] = []
-"""The installed lists: at most one, since registration is process-wide."""
+"""The installed lists: at most one, because registration is process-wide."""
 
 
 def install(device_type: str, treatments: Mapping[str, Treatment]) -> InstalledLists:
     """Apply treatments in every autocast region on a device type.
 
     Args:
-        device_type: `cpu`, `cuda` or `npu`; the device itself need not exist.
+        device_type: `cpu`, `cuda` or `npu`; the machine does not need such a device.
         treatments: The treatment of each aten overload, from `oplist.treatments`.
 
     Returns:
-        The installed lists; `close` restores torch's own. Previously installed lists are closed.
+        The installed lists, whose `close` restores torch's. Previously installed lists are closed.
     """
     with _lock:
         for earlier in tuple(_in_force):
@@ -107,10 +107,10 @@ def install_kernels(device_type: str, kernels: Mapping[str, Any]) -> InstalledLi
 
     Args:
         device_type: `cpu`, `cuda` or `npu`.
-        kernels: A kernel for each aten overload; see `without_lists` for how it calls the op.
+        kernels: A kernel for each aten overload, which calls the op in `without_lists`.
 
     Returns:
-        As `install`.
+        See `install`.
     """
     with _lock:
         for earlier in tuple(_in_force):
@@ -119,15 +119,14 @@ def install_kernels(device_type: str, kernels: Mapping[str, Any]) -> InstalledLi
 
 
 def without_lists(device_type: str) -> AbstractContextManager[object]:
-    """The context in which ops are not treated again; a kernel calls its op in it."""
+    """Return a context in which op lists do not apply; a kernel calls its op in it."""
     keys = DispatchKeySet(getattr(DispatchKey, device_kind(device_type).autocast_key))
     return torch._C._ExcludeDispatchKeyGuard(keys)
 
 
 def _install(lists: InstalledLists, kernels: Mapping[str, Any]) -> InstalledLists:
     with warnings.catch_warnings():
-        # torch warns once per process that one of its kernels is overridden, which is the
-        # purpose here; users could do nothing about it.
+        # torch warns once per process that one of its kernels is overridden, which is intended.
         warnings.filterwarnings("ignore", message=r"(?s).*verriding a previously registered kernel")
         for op, kernel in kernels.items():
             lists._register(op, kernel)
@@ -137,12 +136,12 @@ def _install(lists: InstalledLists, kernels: Mapping[str, Any]) -> InstalledList
 
 
 def installed() -> InstalledLists | None:
-    """The installed lists, or None."""
+    """Return the installed lists, or None."""
     return _in_force[0] if _in_force else None
 
 
 def kernel_for(op: str, treatment: Treatment, device_type: str) -> Any:
-    """The kernel that gives an op its treatment, ready to register on the autocast key."""
+    """Return the kernel that applies a treatment to an op, to register on the autocast key."""
     if treatment is Treatment.FOLLOW:
         return torch.library.fallthrough_kernel
     overload = find_overload(op)
@@ -151,14 +150,14 @@ def kernel_for(op: str, treatment: Treatment, device_type: str) -> Any:
     if treatment is Treatment.WIDEST:
         return _widest_kernel(overload, device_type, keys)
     cast_in, cast_out = _casts(treatment, device_type)
-    positions = _tensor_places(overload)
+    positions = _tensor_positions(overload)
     if op in KEEPS_PARAMETERS:
         positions = positions[:3] if treatment is Treatment.FP32 else positions[:1]
     return _cast_kernel(overload, keys, positions, cast_in, cast_out)
 
 
-def _tensor_places(overload: torch._ops.OpOverload) -> tuple[int, ...]:
-    """The positions of the arguments that may be or contain tensors."""
+def _tensor_positions(overload: torch._ops.OpOverload) -> tuple[int, ...]:
+    """Return the positions of the arguments that may be or contain tensors."""
     arguments: Any = overload._schema.arguments
     return tuple(
         position for position, argument in enumerate(arguments) if "Tensor" in str(argument.type)
@@ -210,7 +209,7 @@ def _widest_kernel(overload: Any, device_type: str, keys: DispatchKeySet) -> Cal
 
 
 def each_tensor(cast: _Cast, value: Any) -> Any:
-    """The value with the cast applied to it or, for a list, to its tensors."""
+    """Apply a cast to a tensor, or to the tensors in a list or tuple; return other values as is."""
     if isinstance(value, torch.Tensor):
         return cast(value)
     if isinstance(value, (list, tuple)):
@@ -283,9 +282,9 @@ def _only_floats(cast: Callable[..., Any], device_type: str) -> _Cast:
 
 
 class _RoundValue(torch.autograd.Function):
-    """Rounds to fp16, in fp32 storage.
+    """Rounds to fp16, but stores the result in fp32.
 
-    The gradient passes unchanged, because a cube op with an fp32 result has an fp32 gradient.
+    The gradient is not changed, because a cube op with an fp32 result has an fp32 gradient.
     """
 
     @staticmethod
@@ -300,7 +299,7 @@ class _RoundValue(torch.autograd.Function):
 
 
 class _RoundGradient(torch.autograd.Function):
-    """Passes the value unchanged; rounds the gradient to fp16, as the cube op's backward does."""
+    """Returns the value unchanged; rounds the gradient to fp16, like the cube op's backward."""
 
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor) -> torch.Tensor:
@@ -314,7 +313,7 @@ class _RoundGradient(torch.autograd.Function):
 
 
 def _forget_compiled() -> None:
-    """Compiled code keeps the list it was traced with, so changing the list must drop it."""
+    """Discard compiled code, which would continue to use the list with which it was traced."""
     dynamo = sys.modules.get("torch._dynamo")
     if dynamo is not None:
         dynamo.reset()

@@ -1,4 +1,4 @@
-"""Rows of a table as a CSV file."""
+"""Write rows of a table as CSV."""
 
 import csv
 import io
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """A line per row below the names of the columns; without rows only `place`, which all have."""
+    """Return a header and a line per row; if there are no rows, the header is `place`."""
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else ["place"])
     writer.writeheader()

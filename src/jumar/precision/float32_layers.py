@@ -1,4 +1,4 @@
-"""Layers whose ops all stay in float32, regardless of op lists."""
+"""Keep all ops of selected layers in float32, regardless of op lists."""
 
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -14,7 +14,7 @@ _LOW = (torch.float16, torch.bfloat16)
 def keep_in_float32(
     modules: Mapping[str, nn.Module], patterns: Sequence[str], device_type: str
 ) -> list[str]:
-    """Let layers compute in float32: their inputs are cast, and autocast is off within them.
+    """Make layers compute in float32: cast their inputs, and disable autocast within them.
 
     Args:
         modules: The layers by path; changed in place.
@@ -22,7 +22,7 @@ def keep_in_float32(
         device_type: `cpu`, `cuda` or `npu`.
 
     Returns:
-        The patterns that match none.
+        The patterns that match no layer.
     """
     unmatched: list[str] = []
     for pattern in patterns:
@@ -36,7 +36,7 @@ def keep_in_float32(
 
 
 class _InFloat32:
-    """A forward without autocast."""
+    """A forward function that runs in float32 without autocast."""
 
     def __init__(self, forward: Callable[..., Any], device_type: str) -> None:
         self._forward, self._device_type = forward, device_type

@@ -1,4 +1,4 @@
-"""Reading a small JSON file with the line of every value, for messages."""
+"""Read a small JSON file with the line number of every value, for messages."""
 
 import json
 import re
@@ -17,7 +17,7 @@ class Leaf:
     """A value without children: a scalar, an empty object or an empty array."""
 
     path: tuple[str, ...]
-    """The keys that lead to it, with `[]` for an array element."""
+    """The keys from the root to the value, with `[]` for an array element."""
     value: Any
     line: int
 
@@ -33,20 +33,21 @@ class JsonError(Exception):
 
 
 def read_leaves(text: str) -> list[Leaf]:
-    """Every leaf of a JSON text, in order.
+    """Return the leaves of a JSON text, in order.
 
     Raises:
-        JsonError: Not JSON (the message points out a `//` comment), or a duplicate key.
+        JsonError: The text is not JSON (the message mentions a `//` comment), or a key appears
+            twice.
     """
     if not text.strip():
-        raise JsonError("the file is empty", 0, 'an empty list is written {"black-list": {}}')
+        raise JsonError("the file is empty", 0, 'a file without changes is {"black-list": {}}')
     try:
         json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         raise _explained(text, error) from None
     except RecursionError:
         raise JsonError("nested too deeply", 0) from None
-    return list(_Walker(text).leaves())
+    return list(_Walker(text).leaves(()))
 
 
 def _refuse_constant(name: str) -> Any:
@@ -55,7 +56,7 @@ def _refuse_constant(name: str) -> Any:
 
 def _explained(text: str, error: json.JSONDecodeError) -> JsonError:
     lines = text.split("\n")
-    # The decoder stops at the comment itself, or, after a comma, at the comma before it.
+    # The decoder stops at the comment, or at a comma before it.
     for number in range(error.lineno, min(error.lineno + 2, len(lines)) + 1):
         start = error.colno - 1 if number == error.lineno else 0
         remainder = lines[number - 1][start:].lstrip(", \t")
@@ -71,7 +72,7 @@ def _explained(text: str, error: json.JSONDecodeError) -> JsonError:
 
 
 class _Walker:
-    """Walks over the tokens of a text that is known to be valid JSON."""
+    """Iterates over the tokens of a text that is known to be valid JSON."""
 
     def __init__(self, text: str) -> None:
         self._tokens: list[tuple[str, int]] = []
@@ -82,17 +83,15 @@ class _Walker:
             self._tokens.append((match.group(), line))
         self._next = 0
 
-    def leaves(self) -> Iterator[Leaf]:
-        return self._value(())
-
     def _take(self) -> tuple[str, int]:
         self._next += 1
         return self._tokens[self._next - 1]
 
-    def _value(self, path: tuple[str, ...]) -> Iterator[Leaf]:
+    def leaves(self, path: tuple[str, ...]) -> Iterator[Leaf]:
+        """Yield the leaves of the next value, which is at a path."""
         token, line = self._take()
-        opens, is_object = token in "{[", token == "{"  # noqa: S105
-        if not opens:
+        is_container, is_object = token in "{[", token == "{"  # noqa: S105
+        if not is_container:
             yield Leaf(path=path, value=json.loads(token), line=line)
         elif self._tokens[self._next][0] in "}]":
             self._take()
@@ -102,7 +101,7 @@ class _Walker:
         else:
             separator = ","
             while separator == ",":
-                yield from self._value((*path, ITEM))
+                yield from self.leaves((*path, ITEM))
                 separator = self._take()[0]
 
     def _members(self, path: tuple[str, ...]) -> Iterator[Leaf]:
@@ -112,8 +111,8 @@ class _Walker:
             token, line = self._take()
             key = json.loads(token)
             if key in keys:
-                raise JsonError(f"the key '{key}' appears twice", line, "merge the two")
+                raise JsonError(f"the key '{key}' appears twice", line, "merge both")
             keys.add(key)
             self._take()
-            yield from self._value((*path, key))
+            yield from self.leaves((*path, key))
             separator = self._take()[0]

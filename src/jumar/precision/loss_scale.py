@@ -1,8 +1,8 @@
 """The loss scale: fixed, or updated by the rule of npu_bridge's exponential manager.
 
 Original: Ascend/tensorflow, tf_adapter, npu_loss_scale_manager.py, whose rule is that of
-TensorFlow 1.15's contrib manager. Growth needs consecutive finite steps, shrinking accumulated
-overflows: finite steps between two overflows do not reset the count.
+TensorFlow 1.15's contrib manager. The scale grows after a number of consecutive finite steps and
+shrinks after a number of overflows; finite steps between overflows do not reset their count.
 """
 
 from abc import ABC, abstractmethod
@@ -15,23 +15,23 @@ from jumar.ground.errors import UserError
 from jumar.settings import Component, setting
 
 LARGEST = 3.4e38
-"""The scale does not grow beyond this; the original's constant for the largest float32."""
+"""Maximum to which the scale grows: the original's constant for the largest float32."""
 
 _COUNTERS = ("scale", "good", "bad", "skipped", "overflow_at_floor")
 
 
 @dataclass(frozen=True, kw_only=True)
 class LossScaleSettings(Component, ABC):
-    """How the loss scale changes; names and defaults are those of npu_bridge."""
+    """The rule of the loss scale, with npu_bridge's names and defaults."""
 
     @abstractmethod
     def create(self, device: torch.device | str = "cpu") -> "LossScale | None":
-        """The loss scale with its state on a device; None if there is none."""
+        """Create the loss scale with its state on a device; None if there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoLossScale(LossScaleSettings, kind="none"):
-    """No loss scale at all."""
+    """No loss scale."""
 
     def create(self, device: torch.device | str = "cpu") -> None:
         """See `LossScaleSettings.create`."""
@@ -40,7 +40,7 @@ class NoLossScale(LossScaleSettings, kind="none"):
 
 @dataclass(frozen=True, kw_only=True)
 class FixedLossScale(LossScaleSettings, kind="fixed"):
-    """One scale for the whole run."""
+    """A constant scale for the whole run."""
 
     init_loss_scale: float = setting(1024.0, "the loss scale", minimum=1)
 
@@ -77,20 +77,21 @@ class ExponentialLossScale(LossScaleSettings, kind="exponential"):
 
 
 class LossScale:
-    """A fixed loss scale whose state lives on the device, so that a step never waits for it.
+    """A fixed loss scale with its state on the device, so that a step never waits for it.
 
     Args:
         init_loss_scale: The scale.
-        device: The device that holds the state.
+        device: The device of the state.
 
     Attributes:
-        is_fixed: Whether overflows leave it unchanged.
-        scale: float32 scalar.
-        good: int32 scalar, consecutive finite steps; stays 0 for a fixed one.
-        bad: int32 scalar, overflows since the last change of scale; stays 0 for a fixed one.
-        skipped: int64 scalar, all overflows so far, each a skipped update.
-        overflow_at_floor: bool scalar, permanently set once a step overflowed with a scale of 1 or
-            less: no smaller scale could help.
+        is_fixed: Whether overflows do not change the scale.
+        scale: The scale, a float32 scalar.
+        good: Number of consecutive finite steps, an int32 scalar; always 0 for a fixed scale.
+        bad: Number of overflows since the last change of scale, an int32 scalar; always 0 for a
+            fixed scale.
+        skipped: Number of all overflows, each a skipped update; an int64 scalar.
+        overflow_at_floor: Whether any step has overflowed with a scale of 1 or less, so that no
+            smaller scale could help; a bool scalar.
     """
 
     is_fixed = True
@@ -104,11 +105,11 @@ class LossScale:
         self.overflow_at_floor = torch.zeros((), dtype=torch.bool, device=device)
 
     def update(self, found_bad: torch.Tensor) -> None:
-        """Count a step, and change the scale if the rule says so.
+        """Count a step, and change the scale according to the rule.
 
         Args:
-            found_bad: Scalar on the same device, not 0 when a gradient of the step is not finite
-                on any rank. All ranks must pass the same value.
+            found_bad: Scalar on the same device, nonzero if a gradient of the step is not finite on
+                any rank. All ranks must pass the same value.
         """
         overflow = found_bad != 0
         self.skipped.add_(overflow)
@@ -116,14 +117,14 @@ class LossScale:
         self.adjust(overflow)
 
     def adjust(self, overflow: torch.Tensor) -> None:
-        """Change the scale after a step; a fixed one stays the same.
+        """Change the scale after a step; a fixed scale does not change.
 
         Args:
             overflow: Bool scalar.
         """
 
     def state_dict(self) -> dict[str, torch.Tensor]:
-        """The state as CPU tensors, for a checkpoint; waits for the device."""
+        """Return the state as CPU tensors for a checkpoint, waiting for the device."""
         return {name: getattr(self, name).detach().cpu().clone() for name in _COUNTERS}
 
     def load_state_dict(self, state: Mapping[str, torch.Tensor]) -> None:
@@ -144,13 +145,13 @@ class MovingLossScale(LossScale):
     def __init__(self, settings: ExponentialLossScale, *, device: torch.device | str) -> None:
         super().__init__(settings.init_loss_scale, device=device)
         self._settings = settings
-        # Tensors, since the rule is arithmetic in float32 and a Python number is a double.
+        # Tensors, because the rule computes in float32 and Python floats are double.
         self._incr_ratio = _number(settings.incr_ratio, device)
         self._decr_ratio = _number(settings.decr_ratio, device)
         self._grows_below = _number(LARGEST / settings.incr_ratio, device)
 
     def adjust(self, overflow: torch.Tensor) -> None:
-        """See `LossScale.move`."""
+        """See `LossScale.adjust`."""
         grows = ~overflow & (self.good + 1 >= self._settings.incr_every_n_steps)
         shrinks = overflow & (self.bad + 1 >= self._settings.decr_every_n_nan_or_inf)
         larger = torch.where(

@@ -1,12 +1,11 @@
-"""`modify_mixlist`: the JSON file with which users change the op lists, in CANN's format.
+"""`modify_mixlist`: a JSON file in CANN's format that changes the op lists.
 
     {"black-list": {"to-add": ["SoftmaxV2", "aten::exp"]}, "white-list": {"to-remove": ["Add"]}}
 
-Names are CANN op types or aten operators. The rules for one name are those of CANN's graph
-engine: remove it from one list; add it to one list; or add it to one and remove it from one
-other. An addition decides on its own; a removal without an addition makes the op gray. Unlike in
-CANN, which never checks names, an unknown name is rejected: one in seventeen published lists
-has an entry that does nothing.
+Names are CANN op types or aten operators. As in CANN's graph engine, a name can be removed from one
+list, added to one list, or added to one list and removed from another. An addition alone determines
+the list; a removal without an addition makes the op gray. Unlike in CANN, which never checks names,
+an unknown name is rejected: one in seventeen published lists has an entry without effect.
 """
 
 import json
@@ -46,8 +45,8 @@ _SAFEST: tuple[ListName, ...] = ("black", "gray", "white")
 _NAMESPACES = re.compile(r"^(?:(?:aten|torch|tf|keras|layers|nn|functional|F|raw_ops)(?:::|\.))+")
 
 SHARED_BY_KIND = ("matmul", "convolution", "_convolution", "_convolution.deprecated")
-"""Ops that only dispatch to others, which have kernels of their own. If the op types that share one
-are on different lists, it falls through and those others decide."""
+"""Ops that only dispatch to other ops with separate kernels. If the op types that share such an op
+are on different lists, it becomes gray, so that the lists of the other ops decide."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +55,7 @@ class Finding:
 
     severity: Literal["error", "warning"]
     line: int
-    """Line of the file, from 1; 0 if it concerns the whole file."""
+    """Line of the file, counted from 1; 0 if the finding concerns the whole file."""
     what: str
     todo: str = ""
 
@@ -67,7 +66,7 @@ class Finding:
 
 @dataclass(kw_only=True)
 class _Entry:
-    """Everything a file says about one name."""
+    """All changes of one name in a file."""
 
     name: str
     line: int
@@ -78,12 +77,11 @@ class _Entry:
 
 
 def lint_mixlist(path: str | Path, mode: str) -> list[Finding]:
-    """Everything that is wrong or surprising about a mixlist, errors first, then by line.
+    """Return errors and warnings about a mixlist, errors first, then by line.
 
     Args:
         path: The JSON file, or the name of a shipped list.
-        mode: The precision mode it is to be used with; a mode that ignores lists is an
-            error.
+        mode: The precision mode with which it will be used; a mode that ignores lists is an error.
 
     Raises:
         UserError: The file cannot be read, or the mode is unknown.
@@ -103,7 +101,7 @@ def lint_mixlist(path: str | Path, mode: str) -> list[Finding]:
 
 
 def load_mixlist(path: str | Path) -> dict[str, ListName]:
-    """The list of every op with the changes of a mixlist applied.
+    """Return the list of every op with the changes of a mixlist applied.
 
     Args:
         path: The JSON file, or the name of a shipped list.
@@ -130,7 +128,7 @@ def _examine(path: Path) -> tuple[dict[str, ListName], list[Finding]]:
     try:
         text = read_text(path)
     except UserError as error:
-        shipped = f"Lists that come with the package: {', '.join(shipped_mixlists())}."
+        shipped = f"Lists shipped with the package: {', '.join(shipped_mixlists())}."
         raise UserError(
             f"the mixlist cannot be read: {error.what}",
             where=str(path),
@@ -143,7 +141,7 @@ def _examine(path: Path) -> tuple[dict[str, ListName], list[Finding]]:
         return lists, [Finding(severity="error", line=error.line, what=error.what, todo=error.todo)]
     for entry in entries:
         entry_findings = _resolve(entry)
-        # For an unknown op it does not matter which lists it is on.
+        # The lists of an unknown op do not matter.
         if all(finding.severity == "warning" for finding in entry_findings):
             findings.extend(_check_combination(entry))
         findings.extend(entry_findings)
@@ -153,15 +151,15 @@ def _examine(path: Path) -> tuple[dict[str, ListName], list[Finding]]:
 
 
 def _entries(leaves: Iterable[Leaf]) -> tuple[list[_Entry], list[Finding]]:
-    """The entries of a file by name, and structural faults."""
+    """Return the entries of a file by name, and structural errors."""
     entries: dict[str, _Entry] = {}
     findings: list[Finding] = []
     for leaf in leaves:
-        wrong = _wrong_form(leaf)
-        if wrong is not None:
+        error = _structural_error(leaf)
+        if error is not None:
             # An unknown key has one leaf per name, but is a single error.
-            if all(wrong.what != finding.what for finding in findings):
-                findings.append(wrong)
+            if all(error.what != finding.what for finding in findings):
+                findings.append(error)
             continue
         if leaf.path[2:] != (ITEM,):
             continue
@@ -172,11 +170,11 @@ def _entries(leaves: Iterable[Leaf]) -> tuple[list[_Entry], list[Finding]]:
     return list(entries.values()), findings
 
 
-def _wrong_form(leaf: Leaf) -> Finding | None:
+def _structural_error(leaf: Leaf) -> Finding | None:
     message = todo = ""
     path = leaf.path
     if path[:1] in ((), (ITEM,)) and leaf.value != {}:
-        message = "the file must hold one object"
+        message = "the file must contain one object"
         todo = 'for instance {"black-list": {"to-add": ["SoftmaxV2"]}}'
     elif path and path[0] not in _LISTS:
         message, todo = _unknown_key(path[0], _LISTS)
@@ -199,7 +197,7 @@ def _unknown_key(key: str, allowed: Iterable[str]) -> tuple[str, str]:
 
 
 def _check_combination(entry: _Entry) -> list[Finding]:
-    """CANN's rule: one addition, one removal, or one of each from different lists."""
+    """Check CANN's rule: one addition, one removal, or one of each for different lists."""
 
     def error(message: str) -> list[Finding]:
         return [Finding(severity="error", line=entry.line, what=message, todo="keep one of them")]
@@ -218,7 +216,7 @@ def _check_combination(entry: _Entry) -> list[Finding]:
 
 
 def _resolve(entry: _Entry) -> list[Finding]:
-    """Find the torch ops of an entry; sets its `ops` and `group`."""
+    """Find the torch ops of an entry, and set its `ops` and `group`."""
     group = groups_by_type().get(entry.name)
     if group is None:
         entry.ops = _aten_ops(entry.name)
@@ -227,9 +225,10 @@ def _resolve(entry: _Entry) -> list[Finding]:
         bare = entry.name.removeprefix("aten::")
         if _is_aten(bare):
             message = (
-                f"'{entry.name}' cannot be on a list: it writes in place, gives a view, or runs "
+                f"'{entry.name}' cannot be on a list: it writes in place, returns a view, or runs "
+                "in the backward pass"
             )
-            return [_warn(entry, message + "in the backward")]
+            return [_warn(entry, message)]
         close = _nearest_names(entry.name)
         todo = f"did you mean {close}?" if close else "see docs/precision.md for the known names"
         message = f"unknown op '{entry.name}'"
@@ -239,8 +238,8 @@ def _resolve(entry: _Entry) -> list[Finding]:
         return [
             _warn(
                 entry,
-                f"'{entry.name}' runs in the backward, which follows the dtypes of the forward: "
-                f"no effect{f'; list {forward} instead' if group.ops else ''}",
+                f"'{entry.name}' has no effect: it runs in the backward pass, in the dtypes of the "
+                f"forward pass{f'; list {forward} instead' if group.ops else ''}",
             )
         ]
     if not group.ops:
@@ -251,7 +250,7 @@ def _resolve(entry: _Entry) -> list[Finding]:
 
 
 def _apply(entries: Sequence[_Entry], lists: dict[str, ListName]) -> list[Finding]:
-    """Change the lists by the entries; the remarks are about what torch cannot tell apart."""
+    """Apply the entries to the lists; warn about op types that torch cannot distinguish."""
     findings: list[Finding] = []
     changes: dict[str, list[tuple[_Entry, ListName]]] = {}
     for entry in entries:
@@ -286,9 +285,7 @@ def _remove(entry: _Entry, changes: dict[str, list[tuple[_Entry, ListName]]]) ->
         changes.setdefault(op, []).append((entry, "gray"))
     if not leaving:
         current = _listed({default_list(op) for op in entry.ops})
-        return [
-            _warn(entry, f"'{entry.name}' is not on the {source} list but {current}: no effect")
-        ]
+        return [_warn(entry, f"'{entry.name}' has no effect: it is {current}, not {source}")]
     return _remarks(entry, "gray")
 
 
@@ -299,8 +296,8 @@ def _remarks(entry: _Entry, target: ListName) -> list[Finding]:
         findings.append(
             _warn(
                 entry,
-                f"torch cannot tell '{entry.name}' from {', '.join(entry.group.shares)}, so those "
-                f"change too{note}",
+                f"torch cannot distinguish '{entry.name}' from {', '.join(entry.group.shares)}, "
+                f"so they change together{note}",
             )
         )
     if target == "white":
@@ -314,23 +311,23 @@ def _remarks(entry: _Entry, target: ListName) -> list[Finding]:
         findings.append(
             _warn(
                 entry,
-                f"'{entry.name}' is made of other ops in torch; a gray one passes to them, and "
-                "they keep their own lists",
+                f"'{entry.name}' consists of other ops in torch, which keep their lists if it is "
+                "gray",
             )
         )
     if target == "gray" and not entry.removed:
         findings.append(
             _warn(
                 entry,
-                f"CANN accepts adding '{entry.name}' to the gray list, which changes nothing "
-                "there; here it becomes gray",
+                f"'{entry.name}' becomes gray, unlike in CANN, which ignores additions to the "
+                "gray list",
             )
         )
     return findings
 
 
 def _shared(op: str, requested: Mapping[int, ListName]) -> ListName:
-    """The list of an op shared by several op types: theirs if they agree, else gray."""
+    """Return the list of an op shared by several op types: theirs if they agree, else gray."""
     owners = [group for group in op_groups() if op in group.ops]
     states: set[ListName] = {requested.get(id(group), default_list(op)) for group in owners}
     return states.pop() if len(states) == 1 else "gray"
@@ -344,7 +341,7 @@ def _contradiction(
     if len(set(groups)) == len(requested):
         safest = next(name for name in _SAFEST if name in {target for _, target in requested})
         message = (
-            f"torch has one {', '.join(ops)} for {requests}: the safer list, {safest}, is used"
+            f"torch has only {', '.join(ops)} for {requests}: the safer list, {safest}, is used"
         )
         return _warn(last, message)
     return Finding(
@@ -356,7 +353,7 @@ def _contradiction(
 
 
 def _aten_ops(name: str) -> tuple[str, ...]:
-    """The aten overloads of `softmax`, `softmax.int` or `aten::softmax.int` that can be listed."""
+    """Return the listable overloads of `softmax`, `softmax.int` or `aten::softmax.int`."""
     bare = name.removeprefix("aten::")
     packet_name, dot, _ = bare.partition(".")
     if not _is_aten(packet_name):
@@ -375,7 +372,7 @@ def _aten_ops(name: str) -> tuple[str, ...]:
 
 def _is_aten(name: str) -> bool:
     bare = name.partition(".")[0]
-    # torch passes the name to C++, which takes no lone surrogates.
+    # torch passes the name to C++, which rejects lone surrogates.
     packet = getattr(torch.ops.aten, bare, None) if bare.isascii() else None
     return isinstance(packet, torch._ops.OpOverloadPacket)
 
@@ -387,14 +384,14 @@ def _is_composite(op: str) -> bool:
 
 
 def _nearest_names(name: str) -> str:
-    """The closest CANN op type and the aten operator that goes with it; empty when none is close.
+    """Return the closest CANN op type and the corresponding aten operator; empty if none is close.
 
-    `nn.Conv2d` may mean either, and CANN only reads op types.
+    Both are returned because `nn.Conv2d` may mean either, and CANN reads only op types.
     """
     types = {_folded(op_name): op_name for op_name in groups_by_type()}
     packets = {_folded(op.partition(".")[0]): op.partition(".")[0] for op in listed_ops()}
     folded = _folded(_NAMESPACES.sub("", name))
-    # Published lists have `matmulv2` for MatMulV2, to which aten's `matmul` is closer by letters.
+    # Published lists contain `matmulv2` for MatMulV2, although its spelling is closer to `matmul`.
     close = (
         folded if folded in types or folded in packets else nearest(folded, {**types, **packets})
     )

@@ -1,7 +1,7 @@
-"""Ascend's precision modes: what each means on Ascend, and what jumar does on each device.
+"""Ascend's precision modes: their meaning on Ascend, and jumar's implementation on each device.
 
-The definitions follow the documents of the TensorFlow adapter and of the graph engine for
-`precision_mode` and `precision_mode_v2`. The texts are the table in docs/precision.md.
+The definitions follow the documentation of the TensorFlow adapter and of the graph engine for
+`precision_mode` and `precision_mode_v2`. The table in docs/precision.md contains the same texts.
 """
 
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ import torch
 from jumar.ground.errors import UserError, unknown_name
 
 Form = Literal["origin", "mixed", "cube", "cube_fp32_out", "all"]
-"""Which ops run in low precision: none; those of the white list; matrix products and
-convolutions with their result raised to fp32; the same, accumulated and returned in fp32;
-every op."""
+"""The ops that run in low precision: none; those on the white list; matrix products and
+convolutions, with the result converted to fp32; matrix products and convolutions, accumulated and
+returned in fp32; all ops."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,21 +25,21 @@ class Mode:
     aliases: tuple[str, ...]
     form: Form
     low: torch.dtype | None
-    """The low precision it asks for, or None if it has none."""
+    """The requested low precision; None if there is none."""
     ascend: str
-    """What it means on Ascend."""
+    """Its meaning on Ascend."""
     npu: str
     cuda: str
     cpu: str
 
     @property
     def uses_lists(self) -> bool:
-        """Whether white, gray and black lists, and so a mixlist, decide the precision of ops."""
+        """Whether the op lists, and therefore a mixlist, determine the precision of ops."""
         return self.form == "mixed"
 
     @property
     def fp16(self) -> bool:
-        """Whether it asks for fp16, whose range makes a loss scale necessary."""
+        """Whether the mode requests fp16, whose range makes a loss scale necessary."""
         return self.low == torch.float16
 
 
@@ -50,7 +50,7 @@ MODES: tuple[Mode, ...] = (
         form="origin",
         low=None,
         ascend="Every op keeps the dtype of the graph. An fp32 op for which the chip has only an "
-        "fp16 kernel runs on the AI CPU, or fails where there is none.",
+        "fp16 kernel runs on the AI CPU, or fails if there is none.",
         npu="fp32 throughout: no autocast, HF32 off for matmul and for convolution.",
         cuda="fp32 throughout: no autocast, TF32 off for matmul and for cuDNN.",
         cpu="fp32 throughout: no autocast, float32 matmul precision `highest`.",
@@ -62,10 +62,10 @@ MODES: tuple[Mode, ...] = (
         low=torch.float16,
         ascend="White-listed ops run in fp16, black-listed ones keep their dtype, gray ones "
         "follow the op that feeds them. Meant to be used with a loss scale.",
-        npu="Autocast in fp16 with the op lists; HF32 off for what stays fp32.",
-        cuda="Autocast in fp16 with the op lists; TF32 off for what stays fp32.",
-        cpu="The same with bf16 in place of fp16, and the run says so; with `emulate_fp16`, fp32 "
-        "arithmetic with inputs and outputs of white ops rounded to fp16.",
+        npu="Autocast in fp16 with the op lists; HF32 off for ops that stay in fp32.",
+        cuda="Autocast in fp16 with the op lists; TF32 off for ops that stay in fp32.",
+        cpu="The same with bf16 in place of fp16, which the run reports; with `emulate_fp16`, "
+        "fp32 arithmetic with inputs and outputs of white ops rounded to fp16.",
     ),
     Mode(
         name="allow_mix_precision_bf16",
@@ -73,8 +73,8 @@ MODES: tuple[Mode, ...] = (
         form="mixed",
         low=torch.bfloat16,
         ascend="As allow_mix_precision with bf16. A2, A3 and 950 products only, not Ascend 910.",
-        npu="Autocast in bf16 with the op lists; HF32 off for what stays fp32.",
-        cuda="Autocast in bf16 with the op lists; TF32 off for what stays fp32.",
+        npu="Autocast in bf16 with the op lists; HF32 off for ops that stay in fp32.",
+        cuda="Autocast in bf16 with the op lists; TF32 off for ops that stay in fp32.",
         cpu="Autocast in bf16 with the op lists.",
     ),
     Mode(
@@ -82,22 +82,23 @@ MODES: tuple[Mode, ...] = (
         aliases=(),
         form="cube",
         low=torch.float16,
-        ascend="Matrix products and convolutions run in fp16 although the graph says fp32; all "
-        "other ops stay fp32 where the chip can. Default for training on Ascend 910.",
-        npu="Autocast in fp16 for matrix products and convolutions alone; each result is raised "
-        "to fp32, so every other op runs in fp32.",
+        ascend="Matrix products and convolutions run in fp16, even if the graph specifies fp32; "
+        "all other ops stay in fp32 if the chip supports it. Default for training on Ascend 910.",
+        npu="Autocast in fp16 only for matrix products and convolutions; their results are "
+        "converted to fp32, so all other ops run in fp32.",
         cuda="As on the NPU.",
-        cpu="The same with bf16 in place of fp16, and the run says so; with `emulate_fp16`, fp32 "
-        "arithmetic with inputs and outputs rounded to fp16.",
+        cpu="The same with bf16 in place of fp16, which the run reports; with `emulate_fp16`, "
+        "fp32 arithmetic with inputs and outputs rounded to fp16.",
     ),
     Mode(
         name="allow_fp32_to_bf16",
         aliases=(),
         form="origin",
         low=None,
-        ascend="fp32 ops stay fp32 where the chip has the kernel, else bf16, else the AI CPU.",
+        ascend="fp32 ops stay in fp32 if the chip has the kernel; otherwise they run in bf16 or "
+        "on the AI CPU.",
         npu="fp32 throughout, as must_keep_origin_dtype: PyTorch has an fp32 kernel for every op, "
-        "so there is nothing to lower.",
+        "so no op needs bf16.",
         cuda="As on the NPU.",
         cpu="As on the NPU.",
     ),
@@ -108,45 +109,46 @@ MODES: tuple[Mode, ...] = (
         low=torch.float16,
         ascend="fp16 for every op that supports it. Meant for inference; the zoo trains with it "
         "too.",
-        npu="Autocast in fp16 for every op that computes, the losses included; parameters stay "
-        "fp32 as master weights, batch norm keeps fp32 statistics, and ops without an fp16 kernel "
+        npu="Autocast in fp16 for every op that computes, including losses; parameters stay fp32 "
+        "as master weights, batch norm keeps fp32 statistics, and ops without an fp16 kernel "
         "(FFT, decompositions, CTC and some others) run in fp32.",
         cuda="As on the NPU.",
-        cpu="The same with bf16 in place of fp16, and the run says so; with `emulate_fp16`, fp32 "
-        "arithmetic with inputs and outputs of every op rounded to fp16.",
+        cpu="The same with bf16 in place of fp16, which the run reports; with `emulate_fp16`, "
+        "fp32 arithmetic with inputs and outputs of every op rounded to fp16.",
     ),
     Mode(
         name="force_fp32",
         aliases=("cube_fp16in_fp32out",),
         form="cube_fp32_out",
         low=torch.float16,
-        ascend="Not everything in fp32: matrix products and convolutions take fp16 and give fp32, "
-        "forward and backward; all other ops run in fp32.",
+        ascend="Not everything in fp32: matrix products and convolutions have fp16 inputs and "
+        "fp32 outputs, forward and backward; all other ops run in fp32.",
         npu="Inputs of matrix products and convolutions, and the gradients that reach them, are "
-        "rounded to fp16 and multiplied in HF32, which holds every fp16 value, with fp32 sums.",
+        "rounded to fp16 and multiplied in HF32, which represents every fp16 value, with fp32 "
+        "sums.",
         cuda="As on the NPU, with TF32 in place of HF32.",
         cpu="As on the NPU, in fp32 arithmetic: exact, and at the speed of fp32.",
     ),
 )
 
 _REFUSED = {
-    "mixed_hif8": "HiFloat8 exists only on the Ascend 950, is documented as not yet supported "
-    "by CANN, and PyTorch has no such dtype",
-    "cube_hif8": "HiFloat8 exists only on the Ascend 950, is documented as not yet supported "
-    "by CANN, and PyTorch has no such dtype",
+    "mixed_hif8": "HiFloat8 exists only on the Ascend 950, is documented as not yet supported by "
+    "CANN, and PyTorch has no such dtype",
+    "cube_hif8": "HiFloat8 exists only on the Ascend 950, is documented as not yet supported by "
+    "CANN, and PyTorch has no such dtype",
 }
 
 
 def mode_names() -> list[str]:
-    """Every accepted name, each alias after its mode."""
+    """Return all accepted names, each mode followed by its aliases."""
     return [name for mode in MODES for name in (mode.name, *mode.aliases)]
 
 
 def find_mode(name: str) -> Mode:
-    """The mode of a name or alias.
+    """Return the mode with a name or alias.
 
     Raises:
-        UserError: An unknown name, or one that CANN knows and jumar cannot offer.
+        UserError: The name is unknown, or a mode of CANN that jumar does not support.
     """
     for mode in MODES:
         if name == mode.name or name in mode.aliases:
@@ -155,13 +157,13 @@ def find_mode(name: str) -> Mode:
         raise UserError(
             f"the precision mode '{name}' is not available: {_REFUSED[name]}",
             where="precision.mode",
-            todo="The nearest is mode=allow_mix_precision_bf16.",
+            todo="The closest mode is allow_mix_precision_bf16.",
         )
     raise unknown_name("precision mode", name, mode_names(), where="precision.mode")
 
 
 def mode_table() -> list[dict[str, str]]:
-    """One row per mode, worded as in docs/precision.md."""
+    """Return one row per mode, with the texts in docs/precision.md."""
     return [
         {
             "mode": mode.name,

@@ -1,9 +1,9 @@
-"""The op lists: one white, gray and black list, the same on every device.
+"""The op lists: a white, a gray and a black list, which are the same on every device.
 
-The default is what torch's autocast does on CUDA, and torch_npu's on the NPU, written down:
-matrix products and convolutions white, and black the losses, softmax, norms, exponentials and
-sums. torch's own list for the CPU differs (softmax and layer norm stay low there), so a run on
-a CPU would not rehearse a run on an NPU.
+The defaults are those of autocast in torch on CUDA and in torch_npu: matrix products and
+convolutions are white; losses, softmax, norms, exponentials and sums are black. Torch's list for
+the CPU differs (softmax and layer norm stay low), so that a run on a CPU would not predict a run on
+an NPU.
 """
 
 from collections.abc import Mapping
@@ -101,7 +101,7 @@ NO_LOW_KERNEL = _names("""
     linalg_tensorinv linalg_tensorsolve lu_solve orgqr ormqr pinverse qr slogdet svd
     triangular_solve histc
 """)
-"""Ops that the CPU, and mostly CUDA, only support in fp32 and above: fp32 in every mode."""
+"""Ops that the CPU, and mostly CUDA, support only in fp32 and above; always run in fp32."""
 
 _RNN = _names("lstm.input gru.input rnn_tanh.input rnn_relu.input")
 _WHITE = _CUDA_LOW | _CPU_LOW | _RNN
@@ -112,27 +112,26 @@ _NATIVE = {
     "cpu": (_CPU_LOW, _CPU_FP32 | NO_LOW_KERNEL, _CPU_WIDEST),
     "cuda": (_CUDA_LOW, _CUDA_FP32, _CUDA_WIDEST),
 }
-"""Torch's own lists, which on CUDA reject `binary_cross_entropy`, so that it is in none of them."""
+"""Torch's lists. `binary_cross_entropy` is on none, because autocast on CUDA rejects it."""
 
 
 @cache
 def listed_ops() -> tuple[str, ...]:
-    """Every aten overload the lists know and this torch has, in alphabetical order."""
+    """Return the aten overloads on the lists that this torch has, in alphabetical order."""
     names = {op for group in op_groups() for op in group.ops}
-    # With those that only the CPU treats by itself: gray like the rest, they must be listed
-    # explicitly.
+    # Gray ops that torch's autocast casts on a CPU must be listed explicitly.
     names |= _WHITE | _BLACK | _WIDEST | _CPU_FP32
     overloads = ((op, find_overload(op)) for op in sorted(names))
     return tuple(op for op, overload in overloads if overload is not None and can_cast(overload))
 
 
 def default_list(op: str) -> ListName:
-    """The list an op is on before any mixlist."""
+    """Return the list of an op without a mixlist."""
     return "white" if op in _WHITE else "black" if op in _BLACK else "gray"
 
 
 def default_lists() -> dict[str, ListName]:
-    """The list of every op in `listed_ops`."""
+    """Return the list of every op in `listed_ops`, without a mixlist."""
     return {op: default_list(op) for op in listed_ops()}
 
 
@@ -143,15 +142,15 @@ def treatments(
     emulated: bool = False,
     multiplies_low: bool = True,
 ) -> dict[str, Treatment]:
-    """The treatment of every op in a mode.
+    """Return the treatment of every op in a mode.
 
     Args:
-        form: Which ops the mode runs in low precision; not `origin`, which has no region.
-        lists: The list of every op: `default_lists()`, or that with a mixlist applied.
+        form: The ops that the mode runs in low precision; not `origin`, which has no region.
+        lists: The list of every op: `default_lists()`, or the result of `load_mixlist`.
         emulated: Round to fp16 in fp32 arithmetic instead of computing in the low precision.
-        multiplies_low: Whether the device has matrix instructions of the low precision. Without
-            them its kernels take up to a hundred times as long as those of fp32, so that products
-            are computed in fp32 and rounded, which gives what such instructions give.
+        multiplies_low: Whether the device has matrix instructions for the low precision. Without
+            them, its kernels take up to a hundred times as long as in fp32, so products are
+            computed in fp32 and rounded, which yields the same results.
     """
     low = Treatment.ROUND if emulated else Treatment.LOW
     cube = {op for group in op_groups() if group.kind == "cube" for op in group.ops}
@@ -176,16 +175,16 @@ def treatments(
 
 
 def native_treatment(device_type: str, op: str) -> Treatment | None:
-    """The treatment of an op by torch (or torch_npu) itself, or None if that is not known.
+    """Return the treatment of an op by torch (or torch_npu) itself; None if it is not known.
 
-    Must be called while no list is installed, since it queries the dispatcher.
+    No list must be installed, because the dispatcher is queried.
     """
     kind = device_kind(device_type)
     key = kind.autocast_key
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     if not has_kernel(f"aten::{op}", key):
-        # cuDNN's own autocast kernel is below these and keeps its weights in one piece of
-        # memory, which casting them one by one up here would break.
+        # cuDNN's autocast kernel for recurrent networks is called by these ops and needs its
+        # weights in one block of memory, which casting them here one by one would split.
         flattens = op in _RNN and has_kernel("aten::_cudnn_rnn", key)
         return Treatment.LOW if flattens else Treatment.FOLLOW
     low, fp32, widest = _NATIVE[kind.native_lists]
@@ -197,7 +196,7 @@ def native_treatment(device_type: str, op: str) -> Treatment | None:
 
 
 def same_effect(op: str, one: Treatment, other: Treatment | None) -> bool:
-    """Whether two treatments of an op give the same dtypes."""
+    """Whether two treatments of an op result in the same dtypes."""
     promoting = {Treatment.FOLLOW, Treatment.WIDEST}
     return one == other or (op in _PROMOTE_BY_THEMSELVES and {one, other} == promoting)
 
@@ -211,10 +210,10 @@ def _by_list(op: str, name: ListName, low: Treatment) -> Treatment:
 
 
 def op_table(form: Form, lists: Mapping[str, ListName]) -> list[dict[str, str]]:
-    """One row per op: its list, what the mode does to it, and the CANN op types it stands for.
+    """Return one row per op: its list, its treatment in the mode, and the equivalent CANN op types.
 
     Args:
-        form: The form of the mode; `origin` gives no rows, since it has no op lists.
+        form: The form of the mode; there are no rows for `origin`, which has no op lists.
         lists: See `treatments`.
     """
     if form == "origin":

@@ -1,9 +1,9 @@
 """CANN op types and the corresponding torch operators.
 
-The table is `op_types.json`: one row per policy group, with the forward op types that share it,
-the op types that run inside autograd, and the aten overloads. Op types are those of the open
-CANN op libraries, of the PyTorch adapter and of published mixlists. It needs no torch, since
-profiles are compared by it.
+The table is `op_types.json`: one row per group, with the equivalent forward op types, the op types
+that run inside autograd, and the aten overloads. Op types are those of the open CANN op libraries,
+of the PyTorch adapter and of published mixlists. This module does not import torch, because
+comparisons of profiles need it.
 """
 
 import json
@@ -29,40 +29,40 @@ Kind = Literal[
 ]
 
 WITHOUT_EFFECT: dict[Kind, str] = {
-    "cast": "in CANN it stops low precision from passing through casts into gray ops; in torch a "
-    "cast is not an op of the list",
+    "cast": "in CANN it keeps low precision from passing through casts into gray ops; in torch, "
+    "casts are not on the lists",
     "view": "in torch it is a view or moves data without computing, and keeps its dtype",
-    "create": "it makes a tensor of the requested dtype",
-    "integer": "it works on whole numbers or gives a truth value",
+    "create": "it creates a tensor of the requested dtype",
+    "integer": "it computes integers or truth values",
     "optimizer": "the update runs outside the forward region, always in fp32",
     "variable": "parameters are always fp32",
     "status": "the overflow check is part of the loss scale",
     "collective": "gradients are exchanged in the dtype of the parameters",
     "plumbing": "it is a node of the graph engine that computes nothing",
-    "missing": "no torch op stands for it",
+    "missing": "there is no equivalent torch op",
 }
-"""Why an entry with an op type of this kind changes nothing."""
+"""Reasons why an entry with an op type of this kind has no effect."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpGroup:
-    """CANN op types that stand for the same torch operators."""
+    """CANN op types that are equivalent to the same torch operators."""
 
     kind: Kind
     types: tuple[str, ...]
     """Forward op types; the first one is shown if there is room for only one."""
     backward: tuple[str, ...] = ()
-    """Op types that run inside autograd and follow the dtypes of the forward."""
+    """Op types that run inside autograd, in the dtypes of the forward pass."""
     ops: tuple[str, ...] = ()
     """aten overloads, for instance `softmax.int`; without `.name` the default overload."""
     shares: tuple[str, ...] = ()
-    """Op types with torch ops of their own among `ops`, which torch cannot tell from these."""
+    """Other op types that use some of `ops`, so that torch cannot distinguish them."""
     note: str = ""
 
 
 @cache
 def op_groups() -> tuple[OpGroup, ...]:
-    """Every group of the table."""
+    """Return all groups of the table."""
     text = resources.files("jumar.precision").joinpath("op_types.json").read_text("utf-8")
     rows: list[dict[str, Any]] = json.loads(text)
     return tuple(
@@ -80,12 +80,12 @@ def op_groups() -> tuple[OpGroup, ...]:
 
 @cache
 def groups_by_type() -> dict[str, OpGroup]:
-    """The group of every CANN op type, forward and backward."""
+    """Return the group of every CANN op type, forward and backward."""
     return {name: group for group in op_groups() for name in (*group.types, *group.backward)}
 
 
 def types_of(op: str) -> tuple[str, ...]:
-    """The forward CANN op types that stand for an aten overload."""
+    """Return the forward CANN op types that are equivalent to an aten overload."""
     return _types_by_op().get(op, ())
 
 

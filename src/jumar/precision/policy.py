@@ -1,8 +1,8 @@
 """The precision policy: the trainer's interface to precision.
 
-The trainer runs the forward in `forward()`, the backward on `scale(loss)`, checks for overflow with
-`unscale_and_check`, lets all ranks agree on the result and passes it to `loss_scale.update`. It
-works for any number of objectives, which share one scale.
+The trainer runs the forward pass in `forward()` and the backward pass on `scale(loss)`, checks for
+overflow with `unscale_and_check`, combines the results of all ranks and passes them to
+`loss_scale.update`. All objectives share one scale.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,22 +20,22 @@ from jumar.precision.float32_layers import keep_in_float32
 from jumar.precision.mixlist import load_mixlist
 from jumar.precision.modes import Mode, find_mode
 from jumar.precision.oplist import ListName, default_lists, treatments
-from jumar.precision.settings import PrecisionSettings, pointless
+from jumar.precision.settings import PrecisionSettings, unneeded_setting_notes
 from jumar.settings import checked
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrecisionDescription:
-    """The types a run computes in, for its first line, its results and the tables made of them."""
+    """The dtypes in which a run computes, for its first line, its results and tables of results."""
 
     mode: str
-    """The requested mode, by its canonical name."""
+    """The canonical name of the requested mode."""
     computed: str
     """`float32`, `float16`, `bfloat16`, `float16 emulated` or `float16 in, float32 out`."""
     substituted: bool
-    """Whether that is not what the mode asks for."""
+    """Whether `computed` differs from the mode's dtype."""
     note: str
-    """What the user should know about it, in one line; usually empty."""
+    """A note for the user, in one line; usually empty."""
 
 
 class PrecisionPolicy:
@@ -43,17 +43,17 @@ class PrecisionPolicy:
 
     Args:
         settings: Mode, op lists, loss scale.
-        device_type: `cpu`, `cuda` or `npu`; state is made on the current device of that type.
+        device_type: `cpu`, `cuda` or `npu`; state is created on the current device of that type.
 
     Attributes:
-        description: The types computed in, and why.
+        description: The dtypes of the computation, with a note.
         loss_scale: The loss scale, or None if the settings have none.
         low_dtype: The dtype of the autocast region; None if there is no region.
-        can_overflow: Whether values of fp16 range occur, so that gradients may become infinite
+        can_overflow: Whether values have the range of fp16, so that gradients may become infinite
             although the loss is finite.
-        full_float32: Whether fp32 ops must compute with all 24 bits. False only for force_fp32,
-            which multiplies fp16 values: TF32 and HF32 represent them exactly. Pass it to
-            `Device.set_full_float32`, which sets the switches.
+        full_float32: Whether fp32 ops must compute with all 24 bits, for
+            `Device.set_full_float32`. False only for force_fp32, which multiplies fp16 values: TF32
+            and HF32 represent them exactly.
 
     Raises:
         UserError: The settings contradict each other, or the mixlist is invalid.
@@ -78,9 +78,9 @@ class PrecisionPolicy:
         self._installed: InstalledLists | None = None
 
     def install(self) -> None:
-        """Install the op lists in place of any other policy's; a process has one set.
+        """Install the op lists, replacing those of any other policy in this process.
 
-        Compiled code that was traced before is dropped.
+        Compiled code that was traced before is discarded.
         """
         treated = (
             {}
@@ -95,14 +95,14 @@ class PrecisionPolicy:
         self._installed = install(self._device_type, treated)
 
     def keep_layers(self, layers: Mapping[str, nn.Module], *, are_all: bool = True) -> None:
-        """Let the layers that the settings name compute in float32.
+        """Make the layers named in the settings compute in float32.
 
         Args:
             layers: The layers by path; changed in place.
-            are_all: Whether a name that fits none of them is a mistake.
+            are_all: Whether these are all layers, so that a name without a match is an error.
 
         Raises:
-            UserError: A name fits no layer, and `are_all` is set.
+            UserError: A name matches no layer, and `are_all` is set.
         """
         if self.low_dtype is not None:
             unmatched = keep_in_float32(layers, self._float32_layers, self._device_type)
@@ -110,16 +110,16 @@ class PrecisionPolicy:
                 raise unknown_name("layer", unmatched[0], layers, where="precision.float32_layers")
 
     def close(self) -> None:
-        """Restore torch's own op lists; does nothing if another policy's are installed."""
+        """Restore torch's op lists; does nothing if another policy's are installed."""
         if self._installed is not None:
             self._installed.close()
             self._installed = None
 
     def forward(self) -> AbstractContextManager[object]:
-        """The region for the forward pass and the loss; a new one for each use.
+        """Return a new context for the forward pass and the loss.
 
         Raises:
-            RuntimeError: The op lists are not installed, so the region would use torch's own.
+            RuntimeError: The op lists are not installed, so the context would use torch's.
         """
         if self._installed is None or self._installed.closed:
             raise RuntimeError("install() this policy before its forward()")
@@ -128,17 +128,17 @@ class PrecisionPolicy:
         return torch.autocast(self._device_type, dtype=self.low_dtype)
 
     def scale(self, loss: Tensor) -> Tensor:
-        """The loss to call backward on: in fp32, multiplied by the loss scale if there is one."""
+        """Return the loss for the backward pass: in fp32, multiplied by the loss scale, if any."""
         return loss if self.loss_scale is None else loss.float() * self.loss_scale.scale
 
     def unscale_and_check(self, parameters: Iterable[Tensor]) -> Tensor:
-        """Divide the gradients by the loss scale and check whether one of them is not finite.
+        """Divide the gradients by the loss scale and check whether any is not finite.
 
         Args:
             parameters: Parameters after the backward pass; those without a gradient are skipped.
 
         Returns:
-            A float32 scalar on the device, 0 or 1. Nothing waits for it.
+            A float32 scalar on the device, 0 or 1, without waiting for the device.
         """
         groups: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
         for parameter in parameters:
@@ -159,8 +159,7 @@ class PrecisionPolicy:
 
 
 def _low_dtype(mode: Mode, kind: type[Device]) -> torch.dtype | None:
-    # Where everything is rounded in fp32 arithmetic the region's
-    # dtype reaches no op, and bf16 only keeps torch from warning.
+    # With emulated rounding, the region's dtype affects no op; bf16 only prevents torch's warning.
     return torch.bfloat16 if mode.low is not None and not kind.computes_fp16 else mode.low
 
 
@@ -174,15 +173,15 @@ def _describe(settings: PrecisionSettings, kind: type[Device]) -> PrecisionDescr
     elif mode.fp16 and not kind.computes_fp16:
         if settings.emulate_fp16:
             dtype = "float16 emulated"
-            notes.append("rounded to fp16 in fp32 arithmetic; says nothing about speed")
+            notes.append("rounded to fp16 in fp32 arithmetic; the speed is not representative")
         else:
             dtype, is_substitute = "bfloat16", True
             notes.append(f"{mode.name} asks for fp16, which many CPU kernels compute slowly")
     elif settings.emulate_fp16 and mode.fp16:
-        notes.append(f"emulate_fp16 has no effect: fp16 is real on {kind.names.kind}")
+        notes.append(f"emulate_fp16 has no effect: {kind.names.kind} computes in fp16")
     if dtype == "bfloat16" and kind.note_on_bf16():
         notes.append(kind.note_on_bf16())
-    notes.extend(pointless(settings))
+    notes.extend(unneeded_setting_notes(settings))
     return PrecisionDescription(
         mode=mode.name, computed=dtype, substituted=is_substitute, note="; ".join(notes)
     )

@@ -11,15 +11,15 @@ from jumar.settings import setting
 
 @dataclass(frozen=True, kw_only=True)
 class PrecisionSettings:
-    """The precision that a run computes in."""
+    """The precision in which a run computes."""
 
     mode: str = setting(
         "must_keep_origin_dtype", f"Ascend's precision mode: {', '.join(mode_names())}"
     )
     modify_mixlist: str | None = setting(
         None,
-        "JSON file that changes the op lists, in CANN's format, or the name of a list that "
-        "comes with the package (nlrn); mixed modes only",
+        "JSON file that changes the op lists, in CANN's format, or the name of a list shipped "
+        "with the package (nlrn); mixed modes only",
     )
     float32_layers: tuple[str, ...] = setting(
         (), "Layers whose ops all stay in float32, by path or pattern (encoder.0.*)"
@@ -29,13 +29,13 @@ class PrecisionSettings:
         "On a CPU, round to the range and mantissa of fp16 to find overflow, instead of "
         "computing fp16 modes in bf16",
     )
-    loss_scale: LossScaleSettings = setting(NoLossScale(), "How the loss scale changes.")
+    loss_scale: LossScaleSettings = setting(NoLossScale(), "The rule of the loss scale.")
 
     def check(self) -> None:
-        """Check the rules across fields; called by `jumar.settings.checked`.
+        """Check rules that span several fields; called by `jumar.settings.checked`.
 
         Raises:
-            UserError: An unknown mode, or an op list with a mode that ignores it.
+            UserError: The mode is unknown, or ignores the op list.
         """
         mode = find_mode(self.mode)
         # A shipped list belongs to the recipe, not to the user, who only changes the mode.
@@ -47,14 +47,16 @@ class PrecisionSettings:
             )
 
 
-def pointless(settings: PrecisionSettings) -> tuple[str, ...]:
-    """Notes on settings that this mode does not need; the run applies them and says so."""
+def unneeded_setting_notes(settings: PrecisionSettings) -> tuple[str, ...]:
+    """Return notes about settings that the mode does not need, for the run's first line."""
     mode = find_mode(settings.mode)
     notes: list[str] = []
     if not isinstance(settings.loss_scale, NoLossScale) and not mode.fp16:
-        notes.append(f"{mode.name} has the range of fp32 and needs no loss scale; it is applied")
+        notes.append(
+            f"{mode.name} has the range of fp32 and needs no loss scale, but the loss is scaled"
+        )
     if settings.float32_layers and mode.low is None:
         notes.append(f"float32_layers has no effect: {mode.name} computes in float32 throughout")
     if settings.emulate_fp16 and not mode.fp16:
-        notes.append(f"emulate_fp16 has no effect: {mode.name} has no fp16")
+        notes.append(f"emulate_fp16 has no effect: {mode.name} does not use fp16")
     return tuple(notes)

@@ -1,6 +1,6 @@
-"""The op lists that come with the package and are named without a path: those of recipes.
+"""The op lists that are shipped with the package for recipes, and named without a path.
 
-A list belongs to its recipe, whatever mode a user asks for; modes without op lists ignore it.
+A list belongs to its recipe, regardless of the user's mode; modes without op lists ignore it.
 """
 
 from pathlib import Path
@@ -9,12 +9,12 @@ _FOLDER = Path(__file__).with_name("mixlists")
 
 
 def shipped_mixlists() -> list[str]:
-    """The names of the shipped op lists."""
+    """Return the names of the shipped op lists."""
     return sorted(path.stem for path in _FOLDER.glob("*.json"))
 
 
 def find_mixlist(name: str | Path) -> Path:
-    """The op list with that name: a shipped one, otherwise the file with that path.
+    """Return the path of a shipped op list if it has that name, otherwise the name as a path.
 
     To use a file of the same name in the current directory, write `./` before it.
     """

@@ -18,7 +18,7 @@ from jumar.precision.comparing.observed import Difference, compare_tensors
 from jumar.precision.comparing.pairing import Pair, pair_calls, pair_values
 from jumar.precision.comparing.unequal import Unequal, first_unequal
 from jumar.precision.dumps.dump import Call, Dump, Value
-from jumar.precision.dumps.ours import place_of, read_dump
+from jumar.precision.dumps.ours import dump_folder, read_dump
 from jumar.precision.recording.recorder import RecordSettings
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.stored import stored_recipe
@@ -328,7 +328,7 @@ def _replayed(
     if earliest is None:
         return report
     _, rank, op = earliest
-    places = [place_of(folder / f"{name}-op", step - 1, rank) for name in NAMES]
+    places = [dump_folder(folder / f"{name}-op", step - 1, rank) for name in NAMES]
     return replace(report, op=op, rank=rank, measured=_measured(op.pair, pairs, places))
 
 
@@ -338,7 +338,7 @@ def _unequal_by_rank(folder: Path, step: int, ranks: int) -> Iterator[tuple[int,
     What one rank computes reaches the others with the gradients, later in the step.
     """
     for rank in range(ranks):
-        before, after = (read_dump(place_of(folder / name, step, rank)) for name in NAMES)
+        before, after = (read_dump(dump_folder(folder / name, step, rank)) for name in NAMES)
         op = first_unequal(before, after, pair_calls(before, after))
         if op is not None:
             position = next(n for n, call in enumerate(before.calls) if call is op.pair.before)

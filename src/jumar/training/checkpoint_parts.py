@@ -67,7 +67,7 @@ def write_part(
     }
     metadata = {_SLICES: json.dumps(rows)} if rows else None
     running = RunningMark()
-    write_tensors(path, _storable(tensors), metadata, see=running.add, flushed=True)
+    write_tensors(path, _storable(tensors), metadata, on_block=running.add, flushed=True)
     return {path.name: running.mark}
 
 

@@ -201,7 +201,7 @@ def test_gradient_that_is_zero_in_theory_is_not_a_finding() -> None:
 
 def test_fault_of_the_reference_is_attributed_to_it() -> None:
     (blamed,) = compare_dumps(network(fault="softmax").dump(), network().dump()).offenders
-    assert "the reference's own output does not fit" in blamed.reason
+    assert "the reference's output does not follow" in blamed.reason
 
 
 @pytest.mark.parametrize("tensors", [True, False])
@@ -292,9 +292,9 @@ def test_level_one_dump_pairs_with_a_layer_dump(shared: Path) -> None:
 def test_unrelated_dumps_are_refused(shared: Path) -> None:
     other = Step(step=3)
     other.call("aten.mm.default", [random(4, 4), random(4, 4)], random(4, 4), "one")
-    with pytest.raises(UserError, match="one is of step 0, the other of step 3"):
+    with pytest.raises(UserError, match="the dumps are of different steps, 0 and 3"):
         compare_dumps(network().dump(), other.dump())
-    with pytest.raises(UserError, match=re.escape("it has no calls")):
+    with pytest.raises(UserError, match=re.escape("contains no calls")):
         compare_dumps(network().dump(), Step().dump())
     real = open_dump(shared / "data/dumps/own/conv_L0")
     with pytest.raises(UserError, match="dumps of different models"):

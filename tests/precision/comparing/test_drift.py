@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from jumar.precision.comparing.compare import compare_dumps
-from jumar.precision.comparing.drift import Drift, around, drift_of
+from jumar.precision.comparing.drift import Drift, drift_of, layer_and_ancestors
 from jumar.precision.dumps.dump import Call, Dump, Role, Statistics, Value
 from tests.precision.comparing.test_compare import Step, random
 
@@ -112,5 +112,5 @@ def test_drift_is_the_number_of_updates_times_the_steps_own() -> None:
 
 
 def test_layer_belongs_to_all_its_ancestors() -> None:
-    assert around("a.b.c") == ["", "a", "a.b", "a.b.c"]
-    assert around("") == [""]
+    assert layer_and_ancestors("a.b.c") == ["", "a", "a.b", "a.b.c"]
+    assert layer_and_ancestors("") == [""]

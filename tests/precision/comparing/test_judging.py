@@ -291,7 +291,7 @@ def test_error_up_to_three_times_the_explained_one_agrees() -> None:
             Judge(), row("input", SAME), row("output", apart(factor * OWN)), row("output", SAME)
         )
         assert result.ratio == pytest.approx(factor, rel=1e-6)
-        assert (result.verdict, result.place, result.name) == (
+        assert (result.verdict, result.position, result.name) == (
             verdict,
             5,
             "net: aten.relu.default forward",
@@ -299,7 +299,7 @@ def test_error_up_to_three_times_the_explained_one_agrees() -> None:
         assert [each.verdict for each in result.rows] == ["agrees", verdict, "agrees"]
         assert [each.ratio for each in result.rows] == [None, pytest.approx(factor), 0.0]
         assert (result.added, result.inherited, result.baseline) == (None, None, None)
-    assert result.reason == "its operands agree and its output does not"
+    assert result.reason == "its operands agree, but its output does not"
 
 
 def test_rounding_is_of_the_coarser_dtype_of_both_sides() -> None:
@@ -313,7 +313,7 @@ def test_first_difference_is_blamed_and_later_ones_inherit() -> None:
     wrong = row("input", apart(1e-3), "x"), row("parameter", apart(2e-3), "w")
     result = judged(judge, *wrong, row("input", SAME, "y"), row("output", apart(2e-3)))
     assert result.verdict == "offender"
-    assert result.reason == "input x, parameter w already differs, although nothing before it does"
+    assert result.reason == "input x, parameter w already differs, but no earlier value does"
     assert [each.verdict for each in result.rows] == ["offender", "offender", "agrees", "inherited"]
     # Gains of 3: an error of 1e-3 explains one of 3e-3, three times of which are accepted.
     for error, ratio in ((8.9e-3, 8.9 / 3), (9.1e-3, 9.1 / 3)):
@@ -381,10 +381,10 @@ def test_replay_takes_precedence_over_estimates() -> None:
     assert (result.verdict, result.ratio, result.reason) == ("inherited", 2.0, "")
     assert (result.added, result.inherited) == (0.1, 0.2)
     blamed = with_replay(Judge(), 4.0, is_blamed=True)
-    assert blamed.reason == "its operands agree and its output does not"
+    assert blamed.reason == "its operands agree, but its output does not"
     of_reference = with_replay(Judge(), 4.0, is_blamed=True, is_reference_blamed=True)
     assert of_reference.reason == (
-        "its operands agree, and the reference's own output does not fit them"
+        "its operands agree, but the reference's output does not follow from them"
     )
     judge = Judge()
     judged(judge, row("input", SAME), row("output", apart(0.5)))
@@ -446,7 +446,7 @@ def test_offender_is_reported_with_argument_remark_or_difference() -> None:
         "its argument dim is 0 and 1; p is 1 and 3"
     )
     assert reason({"q": "2"}, {"q": "2", "r": "4"}, "odd") == "odd"
-    assert reason({"q": "2"}, {"q": "2"}) == "its operands agree and its output does not"
+    assert reason({"q": "2"}, {"q": "2"}) == "its operands agree, but its output does not"
 
 
 def test_layer_has_the_drift_of_its_parameters() -> None:
@@ -614,7 +614,7 @@ def compared_call(
     one = Call(kind=kind, op=op, layer=layer, number=0, phase=phase, values=())
     return Compared(
         pair=Pair(one, one),
-        place=0,
+        position=0,
         rows=(),
         ratio=0.0,
         verdict=verdict,  # type: ignore[arg-type]

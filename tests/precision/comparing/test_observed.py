@@ -130,7 +130,7 @@ def test_non_finite_values_on_only_one_side_are_reported(bad: dict[str, float]) 
     broken = replace(PLAIN, **bad)  # type: ignore[arg-type]
     for one, two, side in ((broken, PLAIN, "first"), (PLAIN, broken, "second")):
         result = as_numbers(seen(one, two))
-        assert result["remark"] == f"NaN or infinity in the {side} only"
+        assert result["remark"] == f"NaN or infinity only in the {side}"
         assert (result["lower"], result["upper"]) == (math.inf, math.inf)
         assert not result["is_exact"]
     both = as_numbers(seen(replace(PLAIN, nan=1), replace(broken, nan=1, max=8.0)))

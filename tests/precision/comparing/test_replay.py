@@ -16,8 +16,8 @@ from jumar.precision.comparing.replay import (
     _distance,
     _explained,
     _literal,
+    _perturbed,
     _relative,
-    _shaken,
     _Side,
     _target,
     _terms,
@@ -324,12 +324,12 @@ def test_only_pure_tensor_functions_are_called() -> None:
 def test_noise_is_uniform_within_a_rounding_step() -> None:
     tensor = random(20_000).double() + 5
     generator = torch.Generator().manual_seed(3)
-    noise = _shaken(tensor, 2.0**-8, generator) / tensor - 1
+    noise = _perturbed(tensor, 2.0**-8, generator) / tensor - 1
     assert noise.abs().max().item() == pytest.approx(2.0**-8, rel=1e-3)
     assert noise.std().item() == pytest.approx(2.0**-8 / math.sqrt(3), rel=0.03)
     assert abs(noise.mean().item()) < 2.0**-8 / 50
     index = torch.arange(3)
-    assert _shaken(index, 0.5, generator) is index
+    assert _perturbed(index, 0.5, generator) is index
 
 
 def test_distances_ignore_infinities_on_both_sides() -> None:

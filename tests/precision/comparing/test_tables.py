@@ -48,7 +48,7 @@ ODD = Difference(lower=math.inf, upper=math.inf, rms=1.0, peak=2.0, remark="NaN 
 def compared() -> list[Compared]:
     first = Compared(
         pair=Pair(call("mul", 2), call("mul", 2)),
-        place=0,
+        position=0,
         rows=[
             Row(value=value("input", "0"), partner=value("input", "0"), difference=FAR),
             Row(
@@ -74,7 +74,7 @@ def compared() -> list[Compared]:
     )
     second = Compared(
         pair=Pair(call("add", 0, ""), call("add", 0, "")),
-        place=1,
+        position=1,
         rows=[
             Row(
                 value=replace(value("output", "0"), statistics=None),

@@ -101,10 +101,10 @@ def test_raw_file_has_inputs_then_outputs_then_ignored_data(tmp_path: Path) -> N
         ("output", "1", []),
     ]
     assert dump.tensors is not None
-    with pytest.raises(UserError, match="the dump has no tensor 'x'"):
+    with pytest.raises(UserError, match="the dump contains no tensor 'x'"):
         dump.tensors.read("x")
     path.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(UserError, match="has 2 bytes, which does not fit its shape"):
+    with pytest.raises(UserError, match="has 2 bytes, which contradicts its shape"):
         dump.tensors.read(f"{path.name}:output.0")
     path.unlink()
     with pytest.raises(UserError):
@@ -124,7 +124,7 @@ def test_dtype_codes_match_ge_data_types(tmp_path: Path, dtype: int) -> None:
     dump = read_raw(tmp_path, [path])
     result = [value.dtype for call in dump.calls for value in call.values]
     assert result == [name for known, name in DTYPES.items() if known == dtype]
-    unknown = f"{path.name}:output.0 has a dtype of an unknown number; left out."
+    unknown = f"{path.name}:output.0 has an unknown dtype; ignored."
     assert dump.notices == ([] if dtype in DTYPES else [unknown])
 
 
@@ -133,7 +133,7 @@ def test_truncated_raw_file_error_names_the_offset(tmp_path: Path) -> None:
     whole = path.read_bytes()
     length = int.from_bytes(whole[:8], "little")
     for content, message in (
-        (whole[:-1], f"it has {len(whole) - 1} bytes of {len(whole)}"),
+        (whole[:-1], f"it has {len(whole) - 1} of {len(whole)} bytes"),
         (whole[:20], f"its message has 12 of {length} bytes"),
         (struct.pack("<Q", 2**26 + 1), "its message would have 67108865 bytes"),
         (struct.pack("<Q", 2**26), "its message has 0 of 67108864 bytes"),
@@ -166,7 +166,7 @@ def test_ops_are_ordered_by_time_and_numbered_and_gradients_are_backward(tmp_pat
     assert [call.values[0].tensor for call in dump.calls] == [
         f"{names[at]}:output.0" for at in (2, 3, 0, 1)
     ]
-    assert dump.notices == ["other: not named like a dump; left out."]
+    assert dump.notices == ["other is not named like a dump; ignored."]
 
 
 def test_long_names_are_looked_up_in_a_table_file(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_decoded_tensors_of_one_op_and_time_are_one_call(tmp_path: Path) -> None
     ]
     dump = read_decoded(tmp_path, [saved(tmp_path, "odd.npy"), *files])
     assert (dump.where, dump.tool, dump.framework) == (tmp_path, "CANN, decoded", "")
-    assert dump.notices == ["1 file with other names left out."]
+    assert dump.notices == ["1 file with other names ignored."]
     first, second = dump.calls
     assert [(call.op, call.layer, call.number, call.cann) for call in dump.calls] == [
         ("MatMulV2", "net", number, "MatMulV2") for number in (0, 1)

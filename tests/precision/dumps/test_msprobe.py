@@ -140,8 +140,8 @@ def test_every_kind_of_entry_becomes_its_call(tmp_path: Path) -> None:
             ),
         ),
         notices=[
-            "2 entries left out, such as odd name.",
-            f"None of its 1 tensor file is in {tmp_path / 'step12' / 'rank3'}.",
+            "2 entries ignored, such as odd name.",
+            f"None of its 1 tensor file exists in {tmp_path / 'step12' / 'rank3'}.",
         ],
     )
 
@@ -212,7 +212,7 @@ def test_tensors_are_searched_only_in_a_sibling_folder_or_next_to_the_file(
     torch.save(torch.ones(2), tmp_path / "b.pt")
     alone = read_msprobe(path)
     assert alone.tensors is None
-    assert alone.notices == [f"None of its 2 tensor files is in {tmp_path / 'own'}."]
+    assert alone.notices == [f"None of its 2 tensor files exists in {tmp_path / 'own'}."]
     torch.save(torch.ones(2), tmp_path / "own" / "a.pt")
     dump = read_msprobe(path)
     assert dump.tensors is not None
@@ -255,9 +255,9 @@ def test_step_and_rank_come_from_the_two_parent_folders(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ([], "is not a dump that msprobe wrote"),
-        ({"other": 1}, "is not a dump that msprobe wrote"),
-        ({"task": 1, "calls": []}, "is not a dump that msprobe wrote"),
+        ([], "is not a dump of msprobe"),
+        ({"other": 1}, "is not a dump of msprobe"),
+        ({"task": 1, "calls": []}, "is not a dump of msprobe"),
         (
             {"data": {"Torch.x.0.forward": {"output": [tensor("x") | {"shape": ["y"]}]}}},
             "is damaged: ValueError invalid literal for int() with base 10: 'y'",
@@ -280,5 +280,5 @@ def test_non_dumps_and_damaged_dumps_are_reported(
 def test_layer_table_in_another_format_is_ignored(tmp_path: Path) -> None:
     data = {"Torch.x.0.forward": {"input_args": [], "output": []}}
     dump = read_msprobe(written(tmp_path, data, construct=[]))
-    assert dump.notices == ["construct.json is not an object and was left out."]
+    assert dump.notices == ["construct.json is not a JSON object and was ignored."]
     assert dump.calls[0].layer == ""

@@ -37,7 +37,10 @@ def test_header_only_dump_is_reported(tmp_path: Path) -> None:
         content = {"task": "statistics", "level": "L1", "data": entries}
         (tmp_path / "dump.json").write_text(json.dumps(content))
         dump = open_dump(tmp_path)
-        assert (list(dump.calls), "It holds a header and no calls." in dump.notices) == ([], True)
+        assert (list(dump.calls), "It contains only a header and no calls." in dump.notices) == (
+            [],
+            True,
+        )
 
 
 def test_our_ops_and_their_layers_round_trip(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_bad_input_errors_are_specific(samples: Path, tmp_path: Path) -> None:
         (tmp_path / "empty", "contains no dump: it is empty"),
         (tmp_path / "text", "none of its 1 file is one\n  Expected: "),
         (tmp_path / "nowhere", "there is no such dump"),
-        (samples / "own/tf_fp32/golden", "it holds 2 dumps"),
+        (samples / "own/tf_fp32/golden", "contains 2 dumps"),
     ):
         with pytest.raises(UserError, match=re.escape(message)):
             open_dump(path)
@@ -153,7 +153,7 @@ def test_missing_and_harmful_tensor_files_are_refused(samples: Path, tmp_path: P
     assert tensors is not None
     path.chmod(0o644)
     torch.save({"x": os.system}, path)
-    with pytest.raises(UserError, match="is damaged, or holds more than a tensor"):
+    with pytest.raises(UserError, match="is damaged, or contains more than a tensor"):
         tensors.read(name)
     path.unlink()
     with pytest.raises(UserError, match="no such tensor file"):
@@ -189,17 +189,17 @@ def test_dumps_are_ordered_and_selected_by_folder_step_and_rank(tmp_path: Path) 
     with pytest.raises(UserError) as error:
         open_dump(tmp_path, step=2)
     assert str(error.value) == (
-        f"{tmp_path}: it holds 2 dumps: {names}\n"
+        f"{tmp_path}: contains 2 dumps: {names}\n"
         "  Choose one by its folder, or by --step and --rank."
     )
     with pytest.raises(UserError) as error:
         open_dump(tmp_path, rank=3)
-    assert error.value.what == f"there is no such step or rank: {names}"
+    assert error.value.what == f"contains no such step or rank, only {names}"
     msprobe_file(tmp_path / "step2" / "x" / "dump.json")
     msprobe_file(tmp_path / "y" / "dump.json")
     with pytest.raises(UserError) as error:
         open_dump(tmp_path)
-    assert error.value.what.startswith(f"it holds 5 dumps: {tmp_path / 'y'}; {tmp_path / 'step10'}")
+    assert error.value.what.startswith(f"contains 5 dumps: {tmp_path / 'y'}; {tmp_path / 'step10'}")
     assert error.value.what.count(";") == 3
 
 
@@ -222,7 +222,7 @@ def test_renamed_dump_files_are_found_and_all_others_counted(
     (tmp_path / "Opdebug.Node_OpDebug.7.12.1767268800001005").touch()
     (dump,) = open_dumps(tmp_path)
     assert len(dump.calls) == 1
-    assert dump.notices == [f"Left out of {tmp_path}: 4 files outside any dump."]
+    assert dump.notices == [f"Ignored in {tmp_path}: 4 files outside any dump."]
     with pytest.raises(UserError) as error:
         open_dumps(tmp_path / "notes.txt")
     assert (error.value.what, error.value.where) == ("is not a dump", str(tmp_path / "notes.txt"))
@@ -238,4 +238,4 @@ def test_ptdbg_list_belongs_to_its_dump_and_other_files_are_left_out(
     assert (dump.tool, dump.notices) == ("ptdbg", [])
     (tmp_path / "notes.txt").touch()
     (dump,) = open_dumps(tmp_path)
-    assert dump.notices == [f"Left out of {tmp_path}: 1 file outside any dump."]
+    assert dump.notices == [f"Ignored in {tmp_path}: 1 file outside any dump."]

@@ -13,7 +13,7 @@ import torch
 
 from jumar.ground.errors import UserError
 from jumar.precision.dumps.dump import Call, Dump, Statistics, Value
-from jumar.precision.dumps.ours import Place, find_dumps, read_dump, write_dump
+from jumar.precision.dumps.ours import DumpFolder, find_dumps, read_dump, write_dump
 from jumar.precision.dumps.shards import View
 
 TENSORS = {
@@ -92,15 +92,15 @@ def test_steps_and_ranks_are_listed_and_a_single_one_need_not_be_named(tmp_path:
         write_dump(tmp_path, a_dump(3, rank))
     assert [(each.step, each.rank) for each in find_dumps(tmp_path)] == [(3, 0), (3, 1), (10, 0)]
     assert read_dump(tmp_path / "step-00000010").step == 10
-    with pytest.raises(UserError, match="it holds 3 dumps"):
+    with pytest.raises(UserError, match="contains 3 dumps"):
         read_dump(tmp_path)
-    with pytest.raises(UserError, match="it holds 2 dumps"):
+    with pytest.raises(UserError, match="contains 2 dumps"):
         read_dump(tmp_path / "step-00000003")
 
 
 def test_dump_is_never_overwritten(tmp_path: Path) -> None:
     write_dump(tmp_path, a_dump())
-    with pytest.raises(UserError, match="there is already a dump of step 3"):
+    with pytest.raises(UserError, match="a dump of step 3 already exists"):
         write_dump(tmp_path, a_dump())
 
 
@@ -130,7 +130,7 @@ def cut_tensors(place: Path) -> None:
     ("damage", "message"),
     [
         (cut_json, "is truncated or damaged"),
-        (without_a_call, "holds 1 call of 2"),
+        (without_a_call, "contains 1 call instead of 2"),
         (cut_tensors, "bytes instead of"),
         (lambda place: (place / "tensors-00001-of-00001.safetensors").unlink(), "no such file"),
         (lambda place: (place / "dump.json").write_text("[]"), "not a dump that jumar wrote"),
@@ -219,7 +219,7 @@ def test_dump_without_step_and_rank_is_stored_as_number_0(tmp_path: Path) -> Non
         None,
         (),
     )
-    with pytest.raises(UserError, match="there is already a dump of step 0"):
+    with pytest.raises(UserError, match="a dump of step 0 already exists"):
         write_dump(tmp_path, dump)
 
 
@@ -233,7 +233,7 @@ def test_only_folders_of_steps_and_ranks_with_a_file_are_dumps(tmp_path: Path) -
     (tmp_path / "step-00000003" / "rank-0").mkdir(parents=True)
     (tmp_path / "step-00000004").touch()
     folder = tmp_path / "step-123456789" / "rank-12"
-    assert find_dumps(tmp_path) == [Place(step=123456789, rank=12, folder=folder)]
+    assert find_dumps(tmp_path) == [DumpFolder(step=123456789, rank=12, folder=folder)]
     with pytest.raises(UserError, match="no such folder"):
         find_dumps(tmp_path / "none")
 
@@ -250,12 +250,18 @@ def test_errors_in_a_file_are_reported(tmp_path: Path) -> None:
     place = write_dump(tmp_path, a_dump())
     content = json.loads((place / "dump.json").read_text())
     call, parameter = content["calls"]
-    assert refused(place, content | {"format": 2}) == "has the format 2; this version reads 1"
-    assert refused(place, content | {"format": 0}) == "has the format 0; this version reads 1"
+    assert (
+        refused(place, content | {"format": 2})
+        == "has the format 2, but this version of jumar reads 1"
+    )
+    assert (
+        refused(place, content | {"format": 0})
+        == "has the format 0, but this version of jumar reads 1"
+    )
     no_number = {name: each for name, each in content.items() if name != "number_of_calls"}
-    assert refused(place, no_number) == "is not a dump that jumar wrote"
-    assert refused(place, content | {"format": None}) == "is not a dump that jumar wrote"
-    assert refused(place, content | {"number_of_calls": 1}) == "holds 2 calls of 1"
+    assert refused(place, no_number) == "is not a dump of jumar"
+    assert refused(place, content | {"format": None}) == "is not a dump of jumar"
+    assert refused(place, content | {"number_of_calls": 1}) == "contains 2 calls instead of 1"
     for field, name, known in (
         ("kind", "layer", "op, module, parameter"),
         ("phase", "sideways", "forward, backward, update"),
@@ -288,8 +294,8 @@ def test_step_of_one_rank_is_found_from_its_own_folder(
     with pytest.raises(UserError) as error:
         read_dump(tmp_path / "empty")
     assert str(error.value) == (
-        f"{tmp_path / 'empty'}: there is no dump.json in it, nor in a step-*/rank-* below\n"
-        "  Write one: jumar precision dump RECIPE --to FOLDER"
+        f"{tmp_path / 'empty'}: contains no dump.json, nor does a step-*/rank-* folder in it\n"
+        "  Write a dump: jumar precision dump RECIPE --to FOLDER"
     )
     with pytest.raises(UserError) as error:
         read_dump(tmp_path)

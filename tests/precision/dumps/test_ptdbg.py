@@ -66,7 +66,7 @@ def test_lines_of_a_call_become_its_values(tmp_path: Path) -> None:
                 **plain,
             ),
         ],
-        notices=["2 lines without statistics left out."],
+        notices=["2 lines without statistics ignored."],
     )
 
 

@@ -46,9 +46,9 @@ def test_view_is_sliced_from_its_base(tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
         shards.read("large")
     assert (error.value.what, error.value.where, error.value.todo) == (
-        "the tensor 'large' in the file is a different one: float32 [6]",
+        "the tensor 'large' in the file is not the dumped one: float32 [6]",
         str(tmp_path / name),
-        "Dump that step again; what else lies in the folder is not affected.",
+        "Dump that step again; other steps in the folder are not affected.",
     )
     with pytest.raises(UserError) as error:
         shards.read("none")
@@ -58,7 +58,7 @@ def test_view_is_sliced_from_its_base(tmp_path: Path) -> None:
 def test_tensor_with_another_dtype_is_distinct(tmp_path: Path) -> None:
     sizes = write_shards(tmp_path, {"a": torch.arange(6), "b": torch.arange(6)}, 100)
     shards = Shards(tmp_path, sizes, {}, call(a="int32"))
-    with pytest.raises(UserError, match=r"'a' in the file is a different one: int64 \[6\]"):
+    with pytest.raises(UserError, match=r"'a' in the file is not the dumped one: int64 \[6\]"):
         shards.read("a")
     assert shards.read("b").tolist() == [0, 1, 2, 3, 4, 5]  # no call says what it is
 

@@ -37,7 +37,7 @@ def test_tensors_of_every_dtype_are_read_back_by_the_library(
 def test_every_byte_is_passed_on_in_blocks(tmp_path: Path) -> None:
     seen: list[bytes] = []
     tensors = {"a": torch.randn(700_001), "b": torch.randn(3)}
-    write_tensors(tmp_path / "file", tensors, see=seen.append, flushed=True)
+    write_tensors(tmp_path / "file", tensors, on_block=seen.append, flushed=True)
     assert b"".join(seen) == (tmp_path / "file").read_bytes()
     assert max(map(len, seen)) <= LONGEST_BLOCK
     assert torch.equal(load_file(tmp_path / "file")["a"], tensors["a"])
@@ -48,7 +48,9 @@ def test_small_pieces_reach_the_disk_before_the_next(tmp_path: Path) -> None:
     sizes: list[int] = []
     tensors = {"a": torch.zeros(3), "b": torch.zeros(5)}
     write_tensors(
-        tmp_path / "file", tensors, see=lambda _: sizes.append((tmp_path / "file").stat().st_size)
+        tmp_path / "file",
+        tensors,
+        on_block=lambda _: sizes.append((tmp_path / "file").stat().st_size),
     )
     whole = (tmp_path / "file").stat().st_size
     assert sizes == [0, whole - 32, whole - 20]

@@ -36,8 +36,8 @@ def test_tensors_are_read_by_name_from_both_file_formats(tmp_path: Path) -> None
     assert (second.requires_grad, second.tolist()) == (False, [0.0, 1.0, 2.0])
     again = "Copy the folder again, with all of its tensor files, or dump that step again."
     for name, what, todo in (
-        ("c.pt", "holds a list, not a tensor", ""),
-        ("d.pt", "is damaged, or holds more than a tensor", again),
+        ("c.pt", "contains a list, not a tensor", ""),
+        ("d.pt", "is damaged, or contains more than a tensor", again),
     ):
         with pytest.raises(UserError) as error:
             files.read(name)
@@ -45,7 +45,7 @@ def test_tensors_are_read_by_name_from_both_file_formats(tmp_path: Path) -> None
         assert error.value.todo == todo
     with pytest.raises(UserError, match="no such tensor file"):
         files.read("e")
-    with pytest.raises(UserError, match="the dump has no tensor 'f'"):
+    with pytest.raises(UserError, match="the dump contains no tensor 'f'"):
         files.read("f")
 
 

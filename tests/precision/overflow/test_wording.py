@@ -44,10 +44,10 @@ def lines(phase: Phase = "forward", cann: str = "MatMul", **fields: Any) -> list
 def test_origin_is_reported_with_inputs_outputs_and_advice() -> None:
     assert lines() == [
         "rank 3, forward: aten.mm.default (MatMul) in net.0, call 2 overflows",
-        "  takes 0: float16 2x3, -1.235 to 7e+04",
-        "  gives 0: float16 2x3, 4 of 6 NaN, 2 of 6 infinite",
+        "  input 0: float16 2x3, -1.235 to 7e+04",
+        "  output 0: float16 2x3, 4 of 6 NaN, 2 of 6 infinite",
         "  try: keep MatMul in float32: black-list it in a file for precision.modify_mixlist "
-        "(`jumar precision lint` checks it), or make its inputs smaller",
+        "(check the file with `jumar precision lint`), or reduce its inputs",
     ]
     assert "keep aten.mm.default in float32" in lines(cann="")[-1]
 
@@ -55,16 +55,16 @@ def test_origin_is_reported_with_inputs_outputs_and_advice() -> None:
 def test_advice_depends_on_the_origin_of_the_value() -> None:
     came_in = lines(is_made=False, bad=[value("input", replace(FINE, inf=1))])
     assert came_in[0].endswith("call 2 receives values that are not finite")
-    assert came_in[2] == "  takes 0: float16 scalar, -1.235 to 7e+04, 1 of 6 infinite"
+    assert came_in[2] == "  input 0: float16 scalar, -1.235 to 7e+04, 1 of 6 infinite"
     assert came_in[-1] == (
-        "  try: look at the batch and the parameters of this layer: no recorded op made the value"
+        "  try: check the batch and the parameters of this layer: no recorded op produced the value"
     )
     assert lines("backward")[-1] == (
         "  try: a smaller loss scale, or keep the op in float32 (modify_mixlist)"
     )
     cast = lines(parameter="net.0.weight")
-    assert cast[1] == "  what it casts is the parameter net.0.weight"
+    assert cast[1] == "  it casts the parameter net.0.weight"
     assert cast[-1] == (
-        "  try: a smaller parameter, or keep the ops that take it in float32 (modify_mixlist)"
+        "  try: a smaller parameter, or keep the ops that use it in float32 (modify_mixlist)"
     )
     assert described(value("input", None, 5)) == "0: float16 5"

@@ -7,7 +7,7 @@ from jumar.ground.errors import UserError
 from jumar.precision.dumps.dump import Call, Statistics, Value
 from jumar.precision.recording.calls import Calls
 from jumar.precision.recording.cann import cann_type
-from jumar.precision.recording.contents import Seen
+from jumar.precision.recording.contents import RecordedValue
 
 
 def test_calls_are_numbered_by_kind_op_layer_and_phase_until_the_step_ends() -> None:
@@ -37,8 +37,8 @@ def test_entry_becomes_a_call_with_its_arguments_as_text() -> None:
     assert entry is not None
     rows = [Statistics(count=1), Statistics(count=2)]
     entry.values += [
-        Seen("input", "0", "float32", (2,), 1, "000001", "sha256:1"),
-        Seen("output", "1", "int64", (), None, None, None),
+        RecordedValue("input", "0", "float32", (2,), 1, "000001", "sha256:1"),
+        RecordedValue("output", "1", "int64", (), None, None, None),
     ]
     entry.arguments = {
         "list": [1, (2.5, "a")],
@@ -98,17 +98,17 @@ def test_glob_without_a_match_is_an_error_listing_the_candidates() -> None:
     calls.entry("op", "aten.add", "", "forward")
     calls.entry("op", "aten.add", "head", "forward")
     error = failed(calls)
-    assert (error.what, error.where) == ("'attn*' matches none of the step", "--layers")
-    assert error.todo == "The step has head."
+    assert (error.what, error.where) == ("'attn*' matches nothing in the step", "--layers")
+    assert error.todo == "The step contains head."
     many = Calls(ops=["softmax"])
     for number in range(20):
         many.entry("op", f"aten.op{number:02d}", "", "forward")
     listed = ", ".join(f"aten.op{number:02d}" for number in range(20))
-    assert failed(many).todo == f"The step has {listed}."
+    assert failed(many).todo == f"The step contains {listed}."
     many.entry("op", "softmaxes", "", "forward")
     error = failed(many)
     assert error.where == "--ops"
-    assert error.todo == f"Did you mean 'softmaxes'? The step has {listed} and 1 more."
+    assert error.todo == f"Did you mean 'softmaxes'? The step contains {listed} and 1 more."
 
 
 @pytest.mark.parametrize(

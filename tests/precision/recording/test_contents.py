@@ -6,7 +6,7 @@ from torch import Tensor
 
 from jumar.precision.dumps.digest import digest_of, digest_of_text, is_comparable
 from jumar.precision.dumps.shards import View
-from jumar.precision.recording.contents import Contents, Seen
+from jumar.precision.recording.contents import Contents, RecordedValue
 from jumar.precision.recording.ops import about_op
 from jumar.precision.recording.statistics import Meter, is_dense
 
@@ -17,17 +17,17 @@ class Host:
     ) -> None:
         self.meter = Meter(counts=True)
         self.contents = Contents(
-            self.meter, keeps_tensors=keeps, sample=sample, room=room, digests=digests
+            self.meter, keeps_tensors=keeps, sample=sample, max_bytes=room, digests=digests
         )
 
-    def see(self, tensor: Tensor, *, is_written: bool = False) -> Seen:
-        return self.contents.see("input", "0", tensor, is_written=is_written)
+    def see(self, tensor: Tensor, *, is_written: bool = False) -> RecordedValue:
+        return self.contents.record("input", "0", tensor, is_written=is_written)
 
 
 def test_tensor_is_measured_once_until_modified() -> None:
     host, tensor = Host(), torch.arange(6.0)
     first = host.see(tensor)
-    assert first == Seen("input", "0", "float32", (6,), 0, None, None)
+    assert first == RecordedValue("input", "0", "float32", (6,), 0, None, None)
     assert host.see(tensor.view(2, 3)).row == host.see(tensor.view(3, 2).t()).row == 0
     assert host.see(tensor[:3]).row == 1
     assert host.see(tensor[3:]).row == 2
@@ -46,7 +46,7 @@ def test_tensor_is_measured_once_until_modified() -> None:
 def test_unmodified_memory_is_not_measured_again() -> None:
     host, tensor = Host(keeps=True, digests=True), torch.ones(3)
     host.contents.blank(tensor)
-    assert host.see(tensor) == Seen("input", "0", "float32", (3,), None, None, None)
+    assert host.see(tensor) == RecordedValue("input", "0", "float32", (3,), None, None, None)
     host.contents.changed(tensor)
     assert host.see(tensor).row == 0
 

@@ -298,7 +298,7 @@ def test_only_glob_matches_are_recorded(tmp_path: Path) -> None:
         ("aten._softmax_backward_data.default", "attention"),
         ("aten.convolution.default", "stem.0"),
     }
-    with pytest.raises(UserError, match="'attn' matches none") as error:
+    with pytest.raises(UserError, match="'attn' matches nothing") as error:
         dump_step(tmp_path / "2", layers=["attn"])
     assert "attention" in error.value.todo
     with pytest.raises(UserError, match="'SoftmaxV1' matches none") as error:
@@ -308,7 +308,7 @@ def test_only_glob_matches_are_recorded(tmp_path: Path) -> None:
 
 
 def test_cap_is_checked_before_a_byte_is_written(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"the tensors of step 0 take \d+ KiB") as error:
+    with pytest.raises(UserError, match=r"the tensors of step 0 need \d+ KiB") as error:
         dump_step(tmp_path, level="tensors", max_gib=1e-5)
     assert error.value.where == "--max-gib"
     assert list(tmp_path.iterdir()) == []
@@ -344,7 +344,7 @@ def test_step_never_reached_is_an_error_and_earlier_ones_are_kept(tmp_path: Path
                 net(torch.ones(2, 3)).sum().backward()
                 optimizer.step()
 
-    with pytest.raises(UserError, match="ended before step 7: it had 3 steps"):
+    with pytest.raises(UserError, match="ended before step 7, after 3 steps"):
         train()
     assert [place.step for place in find_dumps(tmp_path)] == [1]
 
@@ -368,7 +368,7 @@ def test_script_error_propagates_and_its_step_is_not_written(tmp_path: Path) -> 
         ({"steps": []}, "no step"),
         ({"steps": [-1]}, "no step -1"),
         ({"max_gib": 0}, "0 GiB"),
-        ({"sample": -2}, "-2 elements"),
+        ({"sample": -2}, "-2 is not a number of elements"),
         ({"level": "modules", "ops": ["*"]}, "records no ops"),
     ],
 )
@@ -382,7 +382,7 @@ def test_invalid_setting_is_an_error_before_the_folder_is_created(
 
 def test_folder_with_a_dump_or_a_non_folder_is_an_error(tmp_path: Path) -> None:
     dump_step(tmp_path)
-    with pytest.raises(UserError, match="it already holds 1 dump, such as that of step 0"):
+    with pytest.raises(UserError, match="already contains 1 dump, for instance of step 0"):
         jumar.precision.dump(tmp_path, steps=[5])
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="file is not a folder"):

@@ -11,7 +11,7 @@ from jumar.precision.recording.statistics import Meter
 
 def test_keyword_arguments_of_an_op_are_recorded_by_name() -> None:
     calls, meter = Calls(), Meter(counts=True)
-    contents = Contents(meter, keeps_tensors=False, sample=0, room=0, digests=False)
+    contents = Contents(meter, keeps_tensors=False, sample=0, max_bytes=0, digests=False)
     one, two, sums = torch.arange(3.0), torch.ones(3), torch.zeros(3)
     with OpRecorder(calls, contents, Layers({})):
         torch.add(one, two, alpha=2)

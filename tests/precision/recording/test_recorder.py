@@ -116,8 +116,8 @@ def test_ops_are_recorded_in_the_layer_that_runs_them() -> None:
 @pytest.mark.parametrize(
     ("settings", "what", "where", "todo"),
     [
-        ({"max_gib": 0.0}, "0 GiB hold nothing", "--max-gib", ""),
-        ({"sample": -1}, "-1 elements", "--sample", "0 or more"),
+        ({"max_gib": 0.0}, "0 GiB is not above 0", "--max-gib", ""),
+        ({"sample": -1}, "-1 is not a number of elements", "--sample", "Allowed: 0 or more."),
         (
             {"ops": ["x"], "level": "modules"},
             "the level 'modules' records no ops",
@@ -158,7 +158,7 @@ def test_more_tensors_than_allowed_are_an_error_and_nothing_is_written(tmp_path:
     with pytest.raises(UserError) as error:
         dump(101)
     assert (error.value.what, error.value.where) == (
-        "the tensors of step 0 take 808 B, more than the 800 B allowed, so nothing was written",
+        "the tensors of step 0 need 808 B, which exceeds the limit of 800 B; nothing was written",
         "--max-gib",
     )
     assert [path.name for path in tmp_path.iterdir()] == ["100"]
@@ -170,7 +170,7 @@ def test_folder_with_a_dump_of_this_rank_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
         StepRecorder(tmp_path, RecordSettings())
     assert str(error.value) == (
-        f"{tmp_path}: it already holds 1 dump, such as that of step 0\n"
+        f"{tmp_path}: already contains 1 dump, for instance of step 0\n"
         "  Choose another folder, or delete that one."
     )
     StepRecorder(tmp_path, RecordSettings(), rank=1)
@@ -192,16 +192,16 @@ def test_every_dump_is_reported_with_step_and_path(
     with Dumping(tmp_path, steps=[1, 0], settings=RecordSettings(), say=messages.append) as dump:
         train(nn.Linear(3, 2), dump, 3)
     places = [tmp_path / f"step-0000000{step}" / "rank-0" for step in (0, 1)]
-    assert messages == [f"jumar: step {at} is dumped: {place}" for at, place in enumerate(places)]
+    assert messages == [f"jumar: dumped step {at}: {place}" for at, place in enumerate(places)]
     with Dumping(tmp_path / "x", steps=[2], settings=RecordSettings()) as dump:
         train(nn.Linear(3, 2), dump, 3, explicit=True)
     (place,) = find_dumps(tmp_path / "x")
     assert place.step == 2
-    assert capsys.readouterr().err == f"jumar: step 2 is dumped: {place.folder}\n"
+    assert capsys.readouterr().err == f"jumar: dumped step 2: {place.folder}\n"
 
 
 @pytest.mark.parametrize(
-    ("steps", "what"), [([], "no step to dump"), ([3, -2], "there is no step -2")]
+    ("steps", "what"), [([], "there is no step to dump"), ([3, -2], "there is no step -2")]
 )
 def test_nonexistent_steps_are_refused(tmp_path: Path, steps: list[int], what: str) -> None:
     with pytest.raises(UserError) as error:
@@ -216,7 +216,7 @@ def test_steps_never_reached_are_named(tmp_path: Path) -> None:
     with pytest.raises(UserError) as error, dump:
         train(nn.Linear(3, 2), dump, 1)
     assert (error.value.what, error.value.where) == (
-        "the training ended before step 3: it had 1 step",
+        "the training ended before step 3, after 1 step",
         "steps",
     )
     assert not (tmp_path / "x").exists()
@@ -335,7 +335,7 @@ def test_our_training_loop_is_recorded_per_step_without_data_loading(tmp_path: P
         observer.end_step()
     observer.end()
     places = find_dumps(tmp_path / "x")
-    assert messages == [f"step {place.step} is dumped: {place.folder}" for place in places]
+    assert messages == [f"dumped step {place.step}: {place.folder}" for place in places]
     assert [place.step for place in places] == [4, 6]
     for place in places:
         ops = [call.op for call in read_dump(place.folder).calls]
@@ -345,7 +345,7 @@ def test_our_training_loop_is_recorded_per_step_without_data_loading(tmp_path: P
 def test_lists_keywords_and_multiple_outputs_of_an_op_have_positions() -> None:
     calls = Calls()
     meter = Meter(counts=True)
-    contents = Contents(meter, keeps_tensors=False, sample=0, room=0, digests=False)
+    contents = Contents(meter, keeps_tensors=False, sample=0, max_bytes=0, digests=False)
     recorder = OpRecorder(calls, contents, Layers({}))
     with recorder:
         torch.cat([torch.ones(2), torch.ones(3)], dim=0)

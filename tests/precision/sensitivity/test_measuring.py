@@ -181,7 +181,7 @@ def test_non_deterministic_step_is_detected(net: nn.Module) -> None:
 
 
 def test_unmeasurable_steps_are_refused(net: nn.Module) -> None:
-    with pytest.raises(UserError, match="the step has the loss nan"):
+    with pytest.raises(UserError, match="the step has a loss of nan"):
         jumar.precision.noise(net, lambda: step_of(net)() * math.nan)
     with pytest.raises(UserError, match="unknown dtype 'float8'"):
         measured(net, dtype="float8")

@@ -224,10 +224,10 @@ def test_step_without_gradients_is_refused_with_its_numbers() -> None:
     for norm, shown in ((0.0, "0"), (float("inf"), "inf")):
         with pytest.raises(UserError) as error:
             with_norm(norm)
-        assert error.value.what == f"the step has the loss 2 and gradients of norm {shown}"
+        assert error.value.what == f"the step has a loss of 2 and gradients with norm {shown}"
         assert error.value.todo == (
-            "Noise is measured against a finite loss and gradients that are not all 0. "
-            "Look for an overflow: jumar precision overflow"
+            "The measurement needs a finite loss and gradients that are not all 0. "
+            "To find an overflow: jumar precision overflow"
         )
     assert with_norm(1.0).gradient == pytest.approx(2**0.5)
     assert NoiseSettings() == NoiseSettings(dtype="bfloat16", by="group", backward=True, seed=0)

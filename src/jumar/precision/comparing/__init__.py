@@ -1,1 +1,1 @@
-"""Compares two dumps of one step: what rounding explains, and the first op that it does not."""
+"""Compare two dumps of one step: find the first op whose error rounding does not explain."""

@@ -1,6 +1,6 @@
-"""Compare two dumps of one step: pair their calls, measure, judge, and name who is to blame."""
+"""Compare two dumps of one step: pair their calls, measure and judge errors, find offenders."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 import torch
@@ -19,10 +19,10 @@ from jumar.precision.comparing.observed import (
 from jumar.precision.comparing.pairing import Pair, Pairing, pair_calls, pair_values
 from jumar.precision.comparing.replay import replay
 from jumar.precision.comparing.unequal import first_unequal, hashed_values
-from jumar.precision.dumps.dump import Call, Dump, Value
+from jumar.precision.dumps.dump import Dump, Value
 
 _MIN_PAIRED: Final = 0.05
-"""With less than this fraction of calls paired, two dumps are of different models."""
+"""If a smaller fraction of the calls is paired, the dumps are of different models."""
 
 _LAYER_GRADIENTS: Final = ("module", "backward")
 
@@ -33,11 +33,11 @@ def compare_dumps(before: Dump, after: Dump, truth: Dump | None = None) -> Compa
     Args:
         before: The reference.
         after: The candidate.
-        truth: A more precise run of the same step. With it both are measured against the truth, and
-            the reference's own error is tolerated.
+        truth: A more precise run of the same step. If present, both are measured against it, and
+            errors as large as the reference's are tolerated.
 
     Raises:
-        UserError: They are dumps of different models or steps, or are empty.
+        UserError: The dumps are of different models or steps, or empty.
     """
     _check_steps(before, after, *([truth] if truth else []))
     base = truth or before
@@ -78,26 +78,26 @@ def compare_dumps(before: Dump, after: Dump, truth: Dump | None = None) -> Compa
 
 
 def _roundings(dump: Dump) -> Mapping[int, float]:
-    """The coarsest unit roundoff of the casts of a dump, up to each of its calls."""
+    """Return, for each call of a dump, the coarsest unit roundoff of the casts up to it."""
     coarsest = 0.0
-    before: dict[int, float] = {}
+    coarsest_by_call: dict[int, float] = {}
     for call in dump.calls:
         if call.op.startswith("aten._to_copy"):
             units = [roundoff(value.dtype) for value in call.values if value.role == "output"]
             coarsest = max([coarsest, *units])
-        before[id(call)] = coarsest
-    return before
+        coarsest_by_call[id(call)] = coarsest
+    return coarsest_by_call
 
 
 def _check_steps(*dumps: Dump) -> None:
     for dump in dumps:
         if not dump.calls:
-            raise UserError("it has no calls", where=str(dump.where), todo="Dump a step again.")
+            raise UserError("contains no calls", where=str(dump.where), todo="Dump a step again.")
     first = dumps[0]
     for dump in dumps[1:]:
         if None not in (first.step, dump.step) and first.step != dump.step:
             raise UserError(
-                f"one is of step {first.step}, the other of step {dump.step}",
+                f"the dumps are of different steps, {first.step} and {dump.step}",
                 where=f"{first.where} and {dump.where}",
                 todo="Compare dumps of the same step.",
             )
@@ -107,8 +107,8 @@ def _paired(before: Dump, after: Dump) -> Pairing:
     pairing = pair_calls(before, after)
     if len(pairing.pairs) < _MIN_PAIRED * min(len(before.calls), len(after.calls)) + 1e-9:
         raise UserError(
-            f"only {len(pairing.pairs)} of {len(before.calls)} and {len(after.calls)} calls are "
-            "the same, so these are dumps of different models, such as"
+            f"only {len(pairing.pairs)} of {len(before.calls)} and {len(after.calls)} calls match, "
+            "so these are dumps of different models, with calls such as"
             f" {call_name(before.calls[0])} and {call_name(after.calls[0])}",
             where=f"{before.where} and {after.where}",
             todo="Compare dumps of one step of one model.",
@@ -117,9 +117,9 @@ def _paired(before: Dump, after: Dump) -> Pairing:
 
 
 def _errors(truth: Dump, baseline: Dump) -> Mapping[int, Mapping[tuple[str, str], float]]:
-    """The baseline's error against the truth, by call of the truth and value.
+    """Return the baseline's error against the truth, by call of the truth and by value.
 
-    From statistics it is a lower bound, like the candidate's error.
+    If only statistics are available, it is a lower bound, like the candidate's error.
     """
     reader = _Differences(truth, baseline)
     return {
@@ -133,7 +133,7 @@ def _errors(truth: Dump, baseline: Dump) -> Mapping[int, Mapping[tuple[str, str]
 
 
 class _Differences:
-    """Measures pairs of values, with tensors if both dumps have them.
+    """Measures the differences between paired values, from tensors if both dumps have them.
 
     Args:
         before: The reference.
@@ -150,23 +150,23 @@ class _Differences:
 
     @property
     def notices(self) -> list[str]:
-        """What could not be read or compared."""
+        """Notes about values that could not be read or compared."""
         notices: list[str] = []
         if self._is_mixed:
             notices.append(
-                "Gradients of layers' inputs are not compared: jumar's cover every use of the "
-                "input, other tools' only the layer."
+                "Gradients of layers' inputs are not compared: jumar records their sum over all "
+                "uses of the input, other tools only the layer's contribution."
             )
         if self._missing:
             notices.append(
                 f"{counted(len(self._missing), 'tensor')} could not be read, so statistics were"
-                f" compared there: {self._missing[0]}"
+                f" compared instead: {self._missing[0]}"
             )
         return notices
 
     def rows(self, pair: Pair) -> list[Row]:
-        """The values of a call with their differences."""
-        # Other tools record the gradient of an input for this layer only.
+        """Return the values of a call with their differences."""
+        # Other tools record only this layer's contribution to the gradient of an input.
         is_partial = self._is_mixed and (pair.before.kind, pair.before.phase) == _LAYER_GRADIENTS
         is_reordered = pair.before.op != pair.after.op
         return [
@@ -184,7 +184,7 @@ class _Differences:
 
     def _difference(self, value: Value, partner: Value) -> Difference | None:
         names = value.tensor, partner.tensor
-        if names in self._measured:  # most operands are outputs of an earlier call
+        if names in self._measured:  # Most operands are outputs of an earlier call.
             return self._measured[names]
         first = self._tensor(self._before, value)
         second = self._tensor(self._after, partner) if first is not None else None
@@ -219,12 +219,8 @@ def _notices(before: Dump, after: Dump, pairing: Pairing) -> list[str]:
         if calls:
             notices.append(
                 f"{counted(len(calls), 'call')} of {dump.where} without a partner, such as"
-                f" {_named(calls)}."
+                f" {', '.join(map(call_name, calls[:3]))}."
             )
     if None not in (before.rank, after.rank) and before.rank != after.rank:
         notices.append(f"Rank {before.rank} is compared with rank {after.rank}.")
     return notices
-
-
-def _named(calls: Sequence[Call]) -> str:
-    return ", ".join(call_name(call) for call in calls[:3])

@@ -10,20 +10,20 @@ from jumar.precision.comparing.unequal import Unequal
 from jumar.precision.dumps.dump import Call, Dump, Value
 
 Verdict = Literal["agrees", "inherited", "offender"]
-"""`agrees`: rounding explains the error of the output if its operands were right. `inherited`: the
-errors of its operands explain it. `offender`: neither does."""
+"""`agrees`: rounding alone explains the error of the output. `inherited`: the errors of its
+operands explain it. `offender`: neither does."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """A value of a call on both sides.
+    """A value of a call in both dumps.
 
     Attributes:
         value: The value in the first dump.
-        partner: The value in the second one.
+        partner: The value in the second dump.
         difference: The difference; None if neither tensors nor statistics can be compared.
-        ratio: Observed error over what rounding and the operands' errors explain; None for
-            operands.
+        ratio: Ratio of the observed error to the error that rounding and the operands' errors
+            explain; None for operands.
         verdict: The verdict.
     """
 
@@ -36,22 +36,22 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Compared:
-    """A call and its partner with all of their values.
+    """A call and its partner with all their values.
 
     Attributes:
         pair: Both calls.
-        place: Position in the order of execution.
-        rows: Their values.
+        position: Position in the order of execution.
+        rows: The values of both calls.
         ratio: The largest ratio of an output.
         verdict: The worst verdict of an output.
-        reason: Why it is an offender; empty otherwise.
+        reason: The reason why the call is an offender; empty otherwise.
         added: Relative error that the call adds itself, if it was replayed.
         inherited: Relative error that its operands cause, if it was replayed.
         baseline: Relative error of the baseline against the truth, if there is a truth.
     """
 
     pair: Pair
-    place: int
+    position: int
     rows: Sequence[Row]
     ratio: float
     verdict: Verdict
@@ -67,25 +67,25 @@ class Compared:
 
     @property
     def name(self) -> str:
-        """A name for people: the layer, the op, its number and the phase."""
+        """A readable name: the layer, the op, its number and the phase."""
         return call_name(self.call)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Two dumps compared.
+    """The comparison of two dumps.
 
     Attributes:
         before: The reference.
         after: The candidate.
         calls: All pairs, in the order of execution.
-        offenders: The first offenders, in the order of execution: their operands agree and their
-            output does not.
+        offenders: The first offenders, in the order of execution: their operands agree, but not
+            their outputs.
         only_before: Calls of the reference without a partner.
         only_after: Calls of the candidate without a partner.
-        first_difference: The first call whose operands are bit-equal and whose output is not.
-        hashed: How many values have a hash in both dumps.
-        first_unequal: The first call that is not equal by these hashes; None if all are.
+        first_difference: The first call with bit-identical operands and a different output.
+        hashed: Number of values with a hash in both dumps.
+        first_unequal: The first call with different hashes; None if all are equal.
         notices: Notes, one sentence each.
     """
 
@@ -112,7 +112,7 @@ class Comparison:
 
 
 def call_name(call: Call) -> str:
-    """A name for people: the layer, the op, its number and the phase."""
+    """Return a readable name: the layer, the op, its number and the phase."""
     number = f" #{call.number}" if call.number else ""
     layer = f"{call.layer}: " if call.layer else ""
     return f"{layer}{call.op}{number} {call.phase}"

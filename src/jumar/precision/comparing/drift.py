@@ -1,7 +1,7 @@
-"""How far the parameters of two trainings may have diverged before the compared step.
+"""Estimate how far the parameters of two trainings may have diverged before the compared step.
 
 Gradients that differ by rounding make the parameters of a later step differ slightly. That is not a
-fault of the layer, as long as it is less than the updates so far can have changed.
+fault of the layer, as long as the difference is smaller than the updates so far.
 """
 
 import math
@@ -17,11 +17,11 @@ _Parameter = tuple[str, tuple[int, ...]]
 
 @dataclass(frozen=True, kw_only=True)
 class Drift:
-    """What the updates since step 0 can have changed.
+    """The largest possible change by the updates since step 0.
 
     Attributes:
-        parameters: By layer and shape, the change of a parameter (rms).
-        layers: By layer with all that is in it, the change of its parameters, relative to them.
+        parameters: The change (rms) of a parameter, by layer and shape.
+        layers: The relative change of a layer's parameters, including its sublayers, by layer.
     """
 
     parameters: Mapping[_Parameter, float] = field(default_factory=dict[_Parameter, float])
@@ -29,7 +29,7 @@ class Drift:
 
 
 def drift_of(dump: Dump) -> Drift:
-    """The drift up to the step of a dump: one update per step, each like its own."""
+    """Estimate the drift up to the step of a dump, with one update per step, each like its own."""
     steps = dump.step or 0
     parameters: dict[_Parameter, float] = {}
     changes: defaultdict[str, float] = defaultdict(float)
@@ -43,7 +43,7 @@ def drift_of(dump: Dump) -> Drift:
             if value.role == "change":
                 key = (call.layer, value.shape)
                 parameters[key] = max(parameters.get(key, 0.0), rms * steps)
-            for layer in around(call.layer):
+            for layer in layer_and_ancestors(call.layer):
                 if value.role == "change":
                     changes[layer] += squares
                 elif value.role == "parameter":
@@ -56,7 +56,7 @@ def drift_of(dump: Dump) -> Drift:
     return Drift(parameters=parameters, layers=layers)
 
 
-def around(layer: str) -> list[str]:
-    """A layer and all its ancestors."""
+def layer_and_ancestors(layer: str) -> list[str]:
+    """Return a layer and all its ancestors."""
     parts = layer.split(".") if layer else []
     return [".".join(parts[:length]) for length in range(len(parts) + 1)]

@@ -1,10 +1,10 @@
-"""The error that rounding explains, from the op, its shapes and the magnitude of its operands.
+"""Estimate the error that rounding explains, from an op, its shapes and its operands' magnitudes.
 
-An output differs by its operands' errors, times how strongly the op passes them on, and by the op's
-own rounding. Both follow from one number per operand, its gain: the rms error of the output when
-the operand has random relative errors of 1. A sum of n random products, for example, has the gain
-sqrt(n) rms(x) rms(w), however much of it cancels; so a gradient that is zero in theory is expected
-to be noise. If both dumps have tensors, `replay` measures gains instead.
+The error of an output consists of its operands' errors, amplified by the op, and of the op's
+rounding. Both follow from one number per operand, its gain: the rms error of the output if the
+operand has random relative errors of 1. For example, the gain of a sum of n random products is
+sqrt(n) rms(x) rms(w), even if the terms cancel, so that a gradient that is zero in theory is
+expected to be noise. If both dumps have tensors, `replay` measures gains instead.
 """
 
 import math
@@ -17,12 +17,12 @@ from jumar.precision.comparing.pairing import canonical
 from jumar.precision.dumps.dump import Call, Value
 
 _ACCUMULATED: Final = 2.0**-24
-"""Unit roundoff of sums: kernels of every device add low-precision products up in float32."""
+"""Unit roundoff of sums: the kernels of all devices add low-precision products in float32."""
 _BACKWARD: Final = ("_backward", "_backward_data")
 _RECIPROCAL: Final = "2"
-"""The output of an aten norm with the reciprocals of the standard deviations."""
+"""Name of the output of an aten norm with the reciprocals of the standard deviations."""
 _PARTIAL: Final = 2.0
-"""Mean and variance are of a row or channel; statistics are of the whole tensor."""
+"""Allowance for norms of rows or channels, because statistics cover only the whole tensor."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,9 +32,9 @@ class Operand:
     Attributes:
         value: The tensor in the first dump.
         error: Approximate upper bound of its relative error.
-        roundoff: The coarser unit roundoff of both sides.
-        rms: Root of its mean square; 0 where unknown.
-        peak: Its largest absolute value; 0 where unknown.
+        roundoff: The coarser unit roundoff of both dumps.
+        rms: Root of its mean square; 0 if unknown.
+        peak: Its largest absolute value; 0 if unknown.
     """
 
     value: Value
@@ -51,18 +51,18 @@ class Operand:
     @property
     def spread(self) -> float:
         """Standard deviation."""
-        numbers = self.value.statistics
-        mean = numbers.mean if numbers is not None else None
+        statistics = self.value.statistics
+        mean = statistics.mean if statistics is not None else None
         if mean is None or not math.isfinite(mean):
             return self.rms
         return math.sqrt(max(self.rms**2 - mean**2, 0.0))
 
 
 class Gains(NamedTuple):
-    """How an output follows its operands."""
+    """The effect of each operand's error on an output."""
 
-    each: Sequence[float]
-    """By operand: the rms error of the output when the operand's relative error is 1."""
+    by_operand: Sequence[float]
+    """For each operand, the rms error of the output if the operand's relative error is 1."""
     terms: float = 1
     """Number of terms in a sum."""
 
@@ -73,26 +73,25 @@ _Rule = Callable[[Sequence[Operand], Operand], Gains]
 def explained_error(
     call: Call, operands: Sequence[Operand], output: Operand, *, is_gradient: bool
 ) -> float:
-    """The absolute rms error of an output that its operands' errors and rounding explain.
+    """Return the absolute rms error of an output that its operands' errors and rounding explain.
 
     Args:
         call: The call in the first dump.
-        operands: What it depends on; of a gradient op the incoming gradient first.
-        output: The output, its `error` unused.
-        is_gradient: Whether it computes gradients of `call.op`.
+        operands: The operands of the output; for a gradient op, the incoming gradient first.
+        output: The output; its `error` is not used.
+        is_gradient: Whether the call computes gradients of `call.op`.
     """
     gains = _gains(call, operands, output, is_gradient=is_gradient)
     inherited = math.fsum(
         gain * operand.error
-        for gain, operand in zip(gains.each, operands, strict=True)
+        for gain, operand in zip(gains.by_operand, operands, strict=True)
         if operand.error
     )
-    strongest = max(gains.each, default=0.0)
-    # An operand's own dtype does not matter once it is in memory: a sum of bfloat16 numbers in
-    # float32 is a float32 sum. What matters is the coarsest dtype that the op may compute in.
+    largest_gain = max(gains.by_operand, default=0.0)
+    # The op may compute in the coarsest dtype of its tensors, but accumulates at least in float32.
     coarsest = max(tensor.roundoff for tensor in (*operands, output))
-    accumulated = min(coarsest, _ACCUMULATED) * math.sqrt(gains.terms / 2) * strongest
-    return inherited + coarsest * (strongest + output.rms) + accumulated
+    accumulated = min(coarsest, _ACCUMULATED) * math.sqrt(gains.terms / 2) * largest_gain
+    return inherited + coarsest * (largest_gain + output.rms) + accumulated
 
 
 def _gains(call: Call, operands: Sequence[Operand], output: Operand, *, is_gradient: bool) -> Gains:
@@ -121,7 +120,7 @@ def _product(operands: Sequence[Operand], output: Operand) -> Gains:
     if len(matrices) < 2:
         return _plain(operands, output)
     first, second = matrices
-    # linear and conv hold the weights as (out, in, ...), matmul contracts the last axis.
+    # The weights of linear and conv are (out, in, ...); matmul contracts the last axis.
     terms = max(math.prod(second.value.shape[1:]), first.value.shape[-1])
     if len(second.value.shape) == len(first.value.shape) and len(first.value.shape) != 4:
         terms = first.value.shape[-1]
@@ -137,9 +136,10 @@ def _sum(operands: Sequence[Operand], output: Operand) -> Gains:
 
 
 def _mean(operands: Sequence[Operand], output: Operand) -> Gains:
-    terms = max((each.count for each in operands), default=1) / max(output.count, 1)
-    each = [operand.rms / math.sqrt(max(terms, 1)) + output.rms for operand in operands]
-    return Gains(each, terms)
+    terms = max((operand.count for operand in operands), default=1) / max(output.count, 1)
+    return Gains(
+        [operand.rms / math.sqrt(max(terms, 1)) + output.rms for operand in operands], terms
+    )
 
 
 def _added(operands: Sequence[Operand], output: Operand) -> Gains:
@@ -147,7 +147,7 @@ def _added(operands: Sequence[Operand], output: Operand) -> Gains:
 
 
 def _exponential(operands: Sequence[Operand], output: Operand) -> Gains:
-    """An absolute error of the exponent is a relative error of the result."""
+    """Return the gains: an absolute error of the exponent is a relative error of the result."""
     return Gains([output.rms * max(operand.peak, 1.0) for operand in operands])
 
 
@@ -156,15 +156,18 @@ def _logarithmic(operands: Sequence[Operand], output: Operand) -> Gains:
 
 
 def _normalised(operands: Sequence[Operand], output: Operand) -> Gains:
-    """The subtracted mean may be much larger than the remainder."""
+    """Return the gains of a norm: subtracting the mean may amplify relative errors."""
     first, *rest = operands or [output]
     cancellation = first.rms / first.spread if first.spread else first.peak / max(first.rms, 1e-30)
     if output.value.name == _RECIPROCAL and len(operands) > 1:
         # The narrowest row has the largest reciprocal, and errors are relative to its spread.
         cancellation = max(cancellation, first.rms * output.peak)
-    terms = first.count / max(min((each.count for each in rest), default=1), 1)
-    each = [_PARTIAL * output.rms * max(cancellation, 1.0), *(output.rms + one.rms for one in rest)]
-    return Gains(each[: len(operands)], terms)
+    terms = first.count / max(min((operand.count for operand in rest), default=1), 1)
+    gains = [
+        _PARTIAL * output.rms * max(cancellation, 1.0),
+        *(output.rms + operand.rms for operand in rest),
+    ]
+    return Gains(gains[: len(operands)], terms)
 
 
 def _gradient(operands: Sequence[Operand], output: Operand) -> Gains:
@@ -214,13 +217,13 @@ def _softmax_gradient(operands: Sequence[Operand], output: Operand) -> Gains:
 
 
 def _loss_gradient(operands: Sequence[Operand], output: Operand) -> Gains:
-    """For a loss on logits: probabilities minus the target."""
+    """Return the gains of a loss on logits, whose gradient is probabilities minus targets."""
     peak = max((operand.peak for operand in operands[1:]), default=1.0)
     return Gains([output.rms * max(peak, 1.0)] * len(operands))
 
 
 def _parameter_gradient(operands: Sequence[Operand], output: Operand) -> Gains:
-    """A sum over all uses of the parameter."""
+    """Return the gains of a parameter's gradient, a sum over all uses of the parameter."""
     if not operands:
         return Gains([])
     incoming, *rest = operands
@@ -231,15 +234,15 @@ def _parameter_gradient(operands: Sequence[Operand], output: Operand) -> Gains:
 
 
 def _updated(operands: Sequence[Operand], output: Operand) -> Gains:
-    """The effect of a gradient's error on the optimizer.
+    """Return the gains of an optimizer update from the gradient's error.
 
-    Adam divides a gradient by its own size, so an element with a relative error above 1 may even
-    change sign: for random elements the error becomes the root of the gradient's. It also keeps
-    squares, so a gradient that is zero in theory may differ by its square.
+    Adam divides a gradient by its magnitude, so an element with a relative error above 1 may even
+    change sign: for random elements, the error becomes the root of the gradient's error. Adam also
+    stores squares, so a gradient that is zero in theory may differ by its square.
     """
-    errors = [each.error for each in operands]
+    errors = [operand.error for operand in operands]
     changes = [2 / math.sqrt(error) if 0 < error < 1 else 2 + error for error in errors]
-    return Gains([output.rms * (1 + each) for each in changes])
+    return Gains([output.rms * (1 + change) for change in changes])
 
 
 _RULES: Final[dict[str, _Rule]] = {
@@ -260,5 +263,5 @@ _GRADIENTS: Final[dict[str, _Rule]] = {
 
 
 def coarser(first: Value, second: Value) -> float:
-    """The larger unit roundoff of two values."""
+    """Return the larger unit roundoff of two values."""
     return max(roundoff(first.dtype), roundoff(second.dtype))

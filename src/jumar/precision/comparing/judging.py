@@ -1,4 +1,4 @@
-"""Whether rounding explains the error of a call, and which calls are to blame."""
+"""Decide whether rounding explains the error of a call, and which calls are to blame."""
 
 import math
 from collections import defaultdict
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from jumar.precision.comparing.comparison import Compared, Row, Verdict
-from jumar.precision.comparing.drift import Drift, around
+from jumar.precision.comparing.drift import Drift, layer_and_ancestors
 from jumar.precision.comparing.explained import Operand, coarser, explained_error
 from jumar.precision.comparing.observed import Difference, magnitude, roundoff
 from jumar.precision.comparing.pairing import Pair
@@ -15,10 +15,10 @@ from jumar.precision.comparing.replay import Replayed
 from jumar.precision.dumps.dump import Call, Phase
 
 EXPLAINED: Final = 3.0
-"""An error up to this many times the typical one is explained. In runs without a fault (float32 on
-other kernels, bfloat16 against float32) none was more than 1.6 times."""
-_ARRIVED: Final = 10.0
-"""An operand with an error this far above the usual one is wrong itself."""
+"""Errors of up to this many times the typical error are explained. In runs without a fault (float32
+with other kernels, bfloat16 against float32), no error exceeded 1.6 times the typical one."""
+_DISAGREEMENT: Final = 10.0
+"""An operand whose error exceeds this many times the usual error is itself wrong."""
 _INPUTS: Final = ("input", "parameter")
 _OUTPUTS: Final = ("output", "gradient", "state", "change")
 _KeyOfUse = tuple[str, str, int]
@@ -29,8 +29,8 @@ class Judge:
     """Judges pairs of calls in the order of execution, remembering earlier ones.
 
     Attributes:
-        drift: How far parameters may have moved apart before the step.
-        resolved: Layers and phases whose ops were all recorded. They are judged by these ops.
+        drift: How far parameters may have diverged before the step.
+        resolved: Layers and phases whose ops were all recorded; only these ops are judged.
     """
 
     drift: Drift = field(default_factory=Drift)
@@ -44,39 +44,41 @@ class Judge:
     _usual: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     """Explained errors of outputs so far, by phase."""
     _explained: set[tuple[str, str, str]] = field(default_factory=set)
-    """Outputs that agree, by their differences: calls that take one have an agreeing input."""
+    """Identities of the differences of agreeing outputs, to recognise them as later operands."""
     _coarsest: float = 0.0
     _has_disagreement: bool = False
 
     def note_rounding(self, unit: float) -> None:
-        """Note that a tensor was rounded to a dtype with this unit roundoff, and may have been cast
-        back: a CPU without bf16 instructions rounds operands to bfloat16 and multiplies in float32.
+        """Record that a tensor was rounded to a dtype with this unit roundoff.
+
+        The dump may not show it: a CPU without bf16 instructions rounds operands to bfloat16, but
+        multiplies in float32.
         """
         self._coarsest = max(self._coarsest, unit)
 
     def judge(
         self,
-        place: int,
+        position: int,
         pair: Pair,
         rows: Sequence[Row],
         replayed: Replayed | None,
         baseline: Mapping[tuple[str, str], float],
     ) -> Compared:
-        """The verdict on a call.
+        """Judge a call.
 
         Args:
-            place: Its position in the order of execution.
+            position: Position of the call in the order of execution.
             pair: Both calls.
             rows: Their values with differences.
-            replayed: The result of replaying it; None if it was not.
-            baseline: By role and name of an output, the baseline's error against the truth.
+            replayed: The result of replaying the call; None if it was not replayed.
+            baseline: The baseline's error against the truth, by role and name of an output.
         """
         call = pair.before
         for row in rows:
             self._coarsest = max(self._coarsest, coarser(row.value, row.partner))
         context = self._context(call)
         judged_rows = [
-            self._judged(call, row, self._depends(row, rows, context), rows, replayed, baseline)
+            self._judged(call, row, self._operands_of(row, rows, context), rows, replayed, baseline)
             if row.value.role in _OUTPUTS
             else row
             for row in rows
@@ -101,7 +103,7 @@ class Judge:
         worst: Verdict = "inherited" if "inherited" in verdicts else "agrees"
         return Compared(
             pair=pair,
-            place=place,
+            position=position,
             rows=judged_rows,
             ratio=max((row.ratio for row in judged_rows if row.ratio is not None), default=0.0),
             verdict="offender" if reason else worst,
@@ -112,7 +114,7 @@ class Judge:
         )
 
     def _context(self, call: Call) -> list[Row]:
-        """Implicit operands of the call: saved tensors of the forward pass."""
+        """Return the implicit operands of a call: saved tensors of the forward pass."""
         if call.kind == "parameter":
             incoming = sorted(self._incoming[call.layer], key=_strength, reverse=True)
             return [*incoming[:1], *self._data[call.layer]] if incoming else []
@@ -121,8 +123,8 @@ class Judge:
         key = (call.op, call.layer, call.number)
         return list(self._forward.get(key, ()))
 
-    def _depends(self, row: Row, rows: Sequence[Row], context: Sequence[Row]) -> list[Row]:
-        """What an output depends on."""
+    def _operands_of(self, row: Row, rows: Sequence[Row], context: Sequence[Row]) -> list[Row]:
+        """Return the values on which an output depends."""
         if row.value.role in ("state", "change"):
             return [operand for operand in rows if operand.value.role in ("gradient", "parameter")]
         return [*context] if row.value.role == "gradient" else [*_operands(rows), *context]
@@ -140,18 +142,18 @@ class Judge:
         if difference is None or difference.is_exact:
             return replace(row, ratio=0.0)
         if row.value.role == "gradient" and _identity(difference) in self._explained:
-            return replace(row, ratio=0.0)  # the op that computed it was judged
+            return replace(row, ratio=0.0)  # The op that computed it was judged.
         if row.value.role in ("state", "change") and any(map(_is_all_noise, operands)):
-            return replace(row, ratio=0.0)  # what follows from such a gradient is noise too
+            return replace(row, ratio=0.0)  # Updates by such a gradient are noise too.
         observed = difference.lower * difference.rms
         if math.isinf(difference.lower):
-            # The reference is zero, or only one side is not finite.
+            # The reference is zero, or only one of the values is finite.
             largest = difference.largest
             observed = math.inf if difference.remark or largest is None else largest
-        # Errors of operands do not make a tensor zero.
+        # Errors of operands cannot make a tensor zero.
         is_lost = _is_lost(row) and not any(map(_is_lost, operands))
         usual_error = 0.0 if is_lost else self._level(call.phase)
-        if call.kind == "module":  # its parameters are not among its operands
+        if call.kind == "module":  # Its parameters are not among its operands.
             usual_error = max(usual_error, self.drift.layers.get(call.layer, 0.0))
         healthy = [min(self._error(operand, usual_error), usual_error) for operand in operands]
         actual = [0.0 if is_lost else self._error(operand, usual_error) for operand in operands]
@@ -188,7 +190,7 @@ class Judge:
         return replace(row, ratio=ratio, verdict=verdict)
 
     def _error(self, row: Row, usual_error: float) -> float:
-        """An approximate upper bound of an operand's relative error."""
+        """Return an approximate upper bound of an operand's relative error."""
         difference = row.difference
         if difference is None:
             return usual_error
@@ -196,18 +198,18 @@ class Judge:
             return 0.0
         if difference.upper == difference.lower:
             return difference.upper
-        # From statistics an error may look smaller than it is.
+        # Statistics may underestimate an error.
         return max(difference.upper, usual_error)
 
     def _level(self, phase: str) -> float:
-        """The typical error so far."""
+        """Return the typical error so far."""
         errors = sorted(self._usual[phase] or self._usual["forward"])
         return errors[len(errors) * 9 // 10] if errors else 0.0
 
     def _reason(
         self, pair: Pair, rows: Sequence[Row], context: Sequence[Row], replayed: Replayed | None
     ) -> tuple[str, Sequence[Row]]:
-        """Why a call is to blame, empty if it is not; and the operands to blame."""
+        """Return why a call is to blame (empty if it is not), and the operands to blame."""
         operands = [*_operands(rows), *context]
         if self._disagreeing(pair.before.phase, operands):
             differing_inputs = [
@@ -217,21 +219,21 @@ class Judge:
             ]
             if differing_inputs and not self._has_disagreement:
                 names = ", ".join(f"{row.value.role} {row.value.name}" for row in differing_inputs)
-                return f"{names} already differs, although nothing before it does", differing_inputs
+                return f"{names} already differs, but no earlier value does", differing_inputs
             if replayed is None or not replayed.is_blamed:
                 return "", ()
-        bad = [row for row in rows if row.verdict == "offender"]
-        return (_output_reason(pair, bad[0], replayed) if bad else ""), ()
+        offending = [row for row in rows if row.verdict == "offender"]
+        return (_output_reason(pair, offending[0], replayed) if offending else ""), ()
 
     def _has_drifted(self, layer: str, row: Row) -> bool:
-        """Whether an operand may be a parameter that two trainings moved differently."""
+        """Whether an operand may be a parameter that diverged in two trainings."""
         difference = row.difference
         assert difference is not None
-        room = self.drift.parameters.get((layer, row.value.shape), 0.0)
-        return difference.lower * difference.rms <= room
+        max_drift = self.drift.parameters.get((layer, row.value.shape), 0.0)
+        return difference.lower * difference.rms <= max_drift
 
     def _disagreeing(self, phase: str, operands: Sequence[Row]) -> list[Row]:
-        limit = _ARRIVED * max(self._level(phase), self._coarsest)
+        limit = _DISAGREEMENT * max(self._level(phase), self._coarsest)
         return [
             row
             for row in operands
@@ -243,7 +245,7 @@ class Judge:
         ]
 
     def _settled(self, row: Row, reason: str) -> Row:
-        """Only the offender is blamed: unexplained errors after it are inherited."""
+        """Mark an unexplained error as inherited if its call is not to blame."""
         return row if reason or row.verdict != "offender" else replace(row, verdict="inherited")
 
     def _remember(self, call: Call, rows: Sequence[Row]) -> None:
@@ -253,17 +255,15 @@ class Judge:
         if call.phase == "backward" and call.kind != "parameter":
             self._incoming[call.layer] += [row for row in rows if row.value.role == "input"]
         for row in rows:
-            if row.ratio is None or row.difference is None:
-                continue
-            if row.verdict != "agrees":
+            if row.ratio is None or row.difference is None or row.verdict != "agrees":
                 continue
             self._explained.add(_identity(row.difference))
             if roundoff(row.value.dtype) and row.difference.upper < 1:
                 self._usual[call.phase].append(row.difference.upper)
 
 
-def _output_reason(pair: Pair, bad: Row, replayed: Replayed | None) -> str:
-    """The reason text for an unexplained output."""
+def _output_reason(pair: Pair, row: Row, replayed: Replayed | None) -> str:
+    """Return the reason for an unexplained output, in words."""
     changed = [
         f"{name} is {pair.before.arguments.get(name)} and {text}"
         for name, text in pair.after.arguments.items()
@@ -271,29 +271,29 @@ def _output_reason(pair: Pair, bad: Row, replayed: Replayed | None) -> str:
     ]
     if changed and pair.before.op == pair.after.op:
         return f"its argument {'; '.join(changed)}"
-    if bad.difference is not None and bad.difference.remark:
-        return bad.difference.remark
+    if row.difference is not None and row.difference.remark:
+        return row.difference.remark
     if replayed is not None and replayed.is_reference_blamed:
-        return "its operands agree, and the reference's own output does not fit them"
-    return "its operands agree and its output does not"
+        return "its operands agree, but the reference's output does not follow from them"
+    return "its operands agree, but its output does not"
 
 
 def resolved_layers(calls: Iterable[Call]) -> frozenset[tuple[str, Phase]]:
-    """Layers and phases whose ops were all recorded: aten ops are, API calls need not be."""
+    """Return the layers and phases whose ops were all recorded: those that contain aten ops."""
     resolved: set[tuple[str, Phase]] = set()
     for call in calls:
         if call.op.startswith("aten."):
-            resolved.update((layer, call.phase) for layer in around(call.layer))
+            resolved.update((layer, call.phase) for layer in layer_and_ancestors(call.layer))
     return frozenset(resolved)
 
 
 def first_offenders(calls: Sequence[Compared]) -> Iterator[Compared]:
-    """The offenders without the layers that only contain one."""
+    """Yield the offenders, without layers that merely contain another offender."""
     blamed: list[Compared] = []
     offenders = [compared for compared in calls if compared.verdict == "offender"]
     for compared in offenders:
         call = compared.call
-        # The backward of a layer is recorded from its first gradient on, before what is in it.
+        # The backward call of a layer is recorded before those of the ops in it.
         is_container = call.kind in ("module", "parameter") and any(
             _is_inside(offender.call, call)
             for offender in offenders
@@ -319,9 +319,9 @@ def _is_inside(inner: Call, outer: Call) -> bool:
 
 def _is_gradient_of(call: Call, forward: Call) -> bool:
     """Whether a call computes gradients with what a forward call saved."""
-    same = (call.kind, call.op, call.layer, call.number)
+    key = (call.kind, call.op, call.layer, call.number)
     is_later = (forward.phase, call.phase) == ("forward", "backward")
-    return is_later and same == (forward.kind, forward.op, forward.layer, forward.number)
+    return is_later and key == (forward.kind, forward.op, forward.layer, forward.number)
 
 
 def _strength(row: Row) -> float:
@@ -329,7 +329,7 @@ def _strength(row: Row) -> float:
 
 
 def _identity(difference: Difference) -> tuple[str, str, str]:
-    """An identity of a difference, so that its value is recognised again, reshaped or not."""
+    """Return a key by which the value of a difference is recognised again, even if reshaped."""
     return f"{difference.lower:.5g}", f"{difference.rms:.5g}", f"{difference.peak:.5g}"
 
 
@@ -346,22 +346,22 @@ def _as_operand(row: Row, error: float) -> Operand:
 
 
 def _scale(row: Row, rows: Sequence[Row], *, is_gradient: bool) -> float:
-    """The reference for an error of the usual level, apart from the operands.
+    """Return the magnitude to which the usual relative error of an output applies.
 
-    A gradient that is zero in theory is measured by the layer's other gradients.
+    For a gradient, it includes the layer's other gradients, because it may be zero in theory.
     """
-    own_rms = _rms(row.difference)
+    rms = _rms(row.difference)
     if not is_gradient or len(row.value.shape) != 1:
-        return own_rms
+        return rms
     return max(
-        [own_rms, *(_rms(output.difference) for output in rows if output.value.role in _OUTPUTS)]
+        [rms, *(_rms(output.difference) for output in rows if output.value.role in _OUTPUTS)]
     )
 
 
 def _is_all_noise(row: Row) -> bool:
-    """Whether a gradient has no digit in common with its partner, as one that is zero in theory.
+    """Whether a gradient's error is as large as the gradient, as if it were zero in theory.
 
-    If that were wrong, the gradient or the op that computed it is named.
+    If it is not, the gradient or the op that computed it is reported.
     """
     difference = row.difference
     return (
@@ -373,7 +373,7 @@ def _is_all_noise(row: Row) -> bool:
 
 
 def _is_lost(row: Row) -> bool:
-    """Whether all elements are zero in the second dump, and not in the first."""
+    """Whether all elements are zero in the second dump, but not in the first."""
     first, second = row.value.statistics, row.partner.statistics
     return bool(first and second and first.l2 and second.l2 == 0 == second.max)
 

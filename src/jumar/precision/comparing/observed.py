@@ -1,6 +1,6 @@
-"""The difference of two values: exact if both tensors are available, else as bounds.
+"""The difference between two values: exact if both tensors are available, otherwise bounds.
 
-All errors are relative to the root of the mean square (rms) of the first value.
+All errors are relative to the root mean square (rms) of the first value.
 """
 
 import math
@@ -20,31 +20,31 @@ ROUNDOFF: Final = {
     "float8_e5m2": 2.0**-3,
     "hif8": 2.0**-4,
 }
-"""Unit roundoff: the largest relative error of one rounding. That of bfloat16 is 2**-8; half of it
-is used here, as for all faults and healthy pairs in docs/precision-lab.md."""
+"""Unit roundoff: the largest relative error of one rounding. For bfloat16, it would be 2**-8; half
+of it is used, as for all faults and healthy pairs in docs/precision-lab.md."""
 _SUMS: Final = ("mean", "l2")
-_SUMMED: Final = 2.0**-44
-"""Sums of whole numbers that are this close count as equal: beyond 2**53 float64 rounds them, by an
-amount that depends on the number of threads and the memory address."""
+_SUM_TOLERANCE: Final = 2.0**-44
+"""Relative tolerance for sums of integers: beyond 2**53, float64 rounds them by an amount that
+depends on the number of threads and the memory address."""
 _SAMPLES: Final = 256
-"""Random errors of n elements nearly cancel in a mean or a norm, by a factor of sqrt(n). Systematic
-ones do not, so no more than the root of this is assumed."""
+"""Random errors of n elements nearly cancel in a mean or a norm, by a factor of sqrt(n), but
+systematic errors do not. So the assumed factor is limited to the root of this number."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """The difference of two values.
+    """The difference between two values.
 
     Attributes:
         lower: Lower bound of the error.
         upper: Approximate upper bound; equal to `lower` if tensors were compared.
-        rms: Root of the mean square of the first value.
-        peak: Largest absolute value of the first value.
+        rms: Root mean square of the first value.
+        peak: Largest absolute element of the first value.
         is_exact: Whether both are equal, as far as is known.
         cosine: Cosine of the angle between the tensors.
         largest: Largest absolute error: of the tensors, or of min and max.
         relative: Largest relative error of an element that is not tiny.
-        remark: Why a comparison is meaningless, such as different shapes; empty otherwise.
+        remark: Why the values cannot be compared, such as different shapes; empty otherwise.
     """
 
     lower: float
@@ -59,28 +59,28 @@ class Difference:
 
 
 def roundoff(dtype: str) -> float:
-    """Unit roundoff of a dtype; 0 for integers."""
+    """Return the unit roundoff of a dtype; 0 for integers."""
     return ROUNDOFF.get(dtype, 0.0)
 
 
 def magnitude(value: Value) -> tuple[float, float]:
-    """Root of the mean square and largest absolute value; NaN where unknown."""
-    numbers = value.statistics
-    if numbers is None:
+    """Return the root mean square and the largest absolute element; NaN if unknown."""
+    statistics = value.statistics
+    if statistics is None:
         return math.nan, math.nan
-    ends = [abs(end) for end in (numbers.min, numbers.max) if end is not None]
-    peak = max(ends, default=math.nan)
-    if numbers.l2 is None:
+    extremes = [abs(extreme) for extreme in (statistics.min, statistics.max) if extreme is not None]
+    peak = max(extremes, default=math.nan)
+    if statistics.l2 is None:
         return peak, peak
-    return numbers.l2 / math.sqrt(max(numbers.count, 1)), peak
+    return statistics.l2 / math.sqrt(max(statistics.count, 1)), peak
 
 
 def compare_statistics(first: Value, second: Value) -> Difference | None:
-    """Bounds of the error from statistics; None if either has none.
+    """Return bounds of the error from statistics; None if a value has none.
 
-    A norm, a mean and the two ends of the range can differ by no more than the tensors do, so the
-    largest of their differences is a lower bound. Random errors hardly move norm and mean, so the
-    typical error is estimated with the root of the number of elements.
+    The norm, mean, minimum and maximum differ by no more than the tensors, so the largest of their
+    differences is a lower bound. Random errors hardly change norm and mean, so their differences
+    are multiplied by the root of the number of elements to estimate the typical error.
     """
     one, two = first.statistics, second.statistics
     if one is None or two is None:
@@ -98,7 +98,7 @@ def compare_statistics(first: Value, second: Value) -> Difference | None:
     finite = {name: pair for name, pair in pairs.items() if all(map(math.isfinite, pair))}
     if not finite:
         return None
-    tolerance = 0.0 if roundoff(first.dtype) else _SUMMED
+    tolerance = 0.0 if roundoff(first.dtype) else _SUM_TOLERANCE
     distances = {
         name: 0.0
         if name in _SUMS and math.isclose(*pair, rel_tol=tolerance)
@@ -106,12 +106,12 @@ def compare_statistics(first: Value, second: Value) -> Difference | None:
         for name, pair in finite.items()
     }
     if not any(distances.values()):
-        # Equal statistics of tensors with a different digest or order: the distance is unknown.
+        # The statistics are equal, but the digests may show an error of unknown size.
         is_exact = first.digest is None or second.digest is None
         return Difference(lower=0, upper=0, rms=rms, peak=peak, is_exact=is_exact)
     lower, upper = _bounds(distances, rms, peak, one.count)
-    ends = [distances[name] for name in ("min", "max") if name in distances]
-    return Difference(lower=lower, upper=upper, rms=rms, peak=peak, largest=max(ends, default=None))
+    largest = max((distances[name] for name in ("min", "max") if name in distances), default=None)
+    return Difference(lower=lower, upper=upper, rms=rms, peak=peak, largest=largest)
 
 
 def _bounds(
@@ -120,11 +120,11 @@ def _bounds(
     if not rms > 0:
         return math.inf, math.inf
     cancellation = math.sqrt(min(max(count, 1), _SAMPLES))
-    ends = [distances[name] for name in ("min", "max") if name in distances]
-    # Rounding errors are relative to the element, and the ends are the largest elements. Errors
-    # that were inherited are as large at smaller ones.
-    lower = [distance / peak for distance in ends]
-    samples = [distance / rms for distance in ends]
+    extremes = [distances[name] for name in ("min", "max") if name in distances]
+    # Rounding errors are relative to each element, and minimum and maximum are the largest ones.
+    # Inherited errors are as large for smaller elements.
+    lower = [distance / peak for distance in extremes]
+    samples = [distance / rms for distance in extremes]
     if "mean" in distances:
         lower.append(distances["mean"] / rms)
         samples.append(lower[-1] * cancellation)
@@ -135,20 +135,23 @@ def _bounds(
 
 
 def _non_finite(one: Statistics, two: Statistics) -> str:
-    def has_any(numbers: Statistics) -> bool:
-        ends = (numbers.min, numbers.max, numbers.mean, numbers.l2)
-        bad = any(end is not None and not math.isfinite(end) for end in ends)
-        return bad or bool(numbers.nan) or bool(numbers.inf)
+    def has_any(statistics: Statistics) -> bool:
+        values = (statistics.min, statistics.max, statistics.mean, statistics.l2)
+        return (
+            any(value is not None and not math.isfinite(value) for value in values)
+            or bool(statistics.nan)
+            or bool(statistics.inf)
+        )
 
-    sides = has_any(one), has_any(two)
-    if sides[0] == sides[1]:
+    in_first = has_any(one)
+    if in_first == has_any(two):
         return ""
-    return f"NaN or infinity in the {'first' if sides[0] else 'second'} only"
+    return f"NaN or infinity only in the {'first' if in_first else 'second'}"
 
 
 def compare_tensors(first: torch.Tensor, second: torch.Tensor) -> Difference:
-    """The error of one tensor against another of the same number of elements."""
-    if torch.equal(first, second) if first.dtype == second.dtype else False:
+    """Return the error of a tensor against another with the same number of elements."""
+    if first.dtype == second.dtype and torch.equal(first, second):
         wide = first.double().flatten()
         return Difference(
             lower=0, upper=0, rms=_rms(wide), peak=_peak(wide), is_exact=True, cosine=1.0, largest=0
@@ -157,13 +160,7 @@ def compare_tensors(first: torch.Tensor, second: torch.Tensor) -> Difference:
     usable = left.isfinite()
     rms, peak = _rms(left[usable]), _peak(left[usable])
     if remark := unlike(left, right):
-        return Difference(
-            lower=math.inf,
-            upper=math.inf,
-            rms=rms,
-            peak=peak,
-            remark=remark,
-        )
+        return Difference(lower=math.inf, upper=math.inf, rms=rms, peak=peak, remark=remark)
     left, right = left[usable], right[usable]
     distance = (right - left).abs()
     error = _rms(distance)
@@ -186,9 +183,9 @@ def compare_tensors(first: torch.Tensor, second: torch.Tensor) -> Difference:
 
 
 def unlike(left: torch.Tensor, right: torch.Tensor) -> str:
-    """How the non-finite elements differ, in words; empty if they agree.
+    """Return in words how the non-finite elements differ; empty if they agree.
 
-    A mask's -inf that became inf makes NaN of a softmax, and must not pass as equal.
+    If -inf in a mask becomes inf, the softmax is NaN, so the two must not count as equal.
     """
     usable = left.isfinite()
     if not torch.equal(usable, right.isfinite()):

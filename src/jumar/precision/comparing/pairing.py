@@ -1,5 +1,6 @@
-"""Pairs the calls of two dumps."""
+"""Pair the calls of two dumps."""
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
@@ -9,7 +10,7 @@ from typing import Final, NamedTuple
 
 from jumar.precision.dumps.dump import Call, Dump, Value
 
-_SAME: Final = {
+_CANONICAL: Final = {
     "addmm": "linear",
     "mm": "linear",
     "matmul": "bmm",
@@ -42,13 +43,13 @@ _SAME: Final = {
     "flash_attention_score": "flash_attention",
     "truediv": "div",
 }
-"""Common names of computations that different tools name differently."""
-_PLACES: Final = {
+"""Canonical names of computations that different tools name differently."""
+_POSITIONS: Final = {
     "addmm": {"0": "2", "1": "0", "2": "1"},
     "embedding": {"0": "1", "1": "0"},
     "native_batch_norm": {"1": "3", "2": "4", "3": "1", "4": "2"},
 }
-"""Positions of an aten op's operands in the function that computes the same."""
+"""Positions of an aten op's operands in the equivalent function."""
 
 
 class Pair(NamedTuple):
@@ -63,7 +64,7 @@ class Pairing:
     """The pairing of two dumps.
 
     Attributes:
-        pairs: In the order of execution of the second dump.
+        pairs: The pairs in the order of execution of the second dump.
         only_before: Calls of the first dump without a partner.
         only_after: Calls of the second dump without a partner.
     """
@@ -76,16 +77,16 @@ class Pairing:
 def pair_calls(before: Dump, after: Dump) -> Pairing:
     """Pair the calls of two dumps of one step, first by their full identity.
 
-    The rest are paired by the names that different tools give the same computation and by paths
-    without the level that DDP adds; then, if a dump has no layers (msprobe's level L1) or no ops
-    (the TensorFlow adapter's files), by what it has.
+    The rest are paired by canonical names of their computations and by paths without the level that
+    DDP adds; then, if a dump has no layers (msprobe's level L1) or no ops (the TensorFlow adapter's
+    files), by the op or the layer alone.
     """
     positions = {id(call): position for position, call in enumerate(after.calls)}
     left, right = list(before.calls), list(after.calls)
     pairs: list[Pair] = []
     keys: list[Callable[[Call], Hashable]] = [
         lambda call: (call.kind, call.op, call.layer, call.phase),
-        lambda call: (call.kind, _computed(call), _path(call.layer), _part(call)),
+        lambda call: (call.kind, _computed(call), _path(call.layer), _phase(call)),
     ]
     if not (_has_layers(before) and _has_layers(after)):
         keys.append(lambda call: (call.kind, _computed(call), call.phase))
@@ -102,29 +103,30 @@ def pair_calls(before: Dump, after: Dump) -> Pairing:
 
 
 def pair_values(pair: Pair) -> list[tuple[Value, Value]]:
-    """The values of both calls that are the same argument, output or gradient.
+    """Pair the values of both calls: arguments, outputs and gradients.
 
-    By role and name; if tools name them differently, by role and number of elements.
+    They are paired by role and name, or, if the names differ, by role and number of elements.
     """
-    names = {(value.role, _place(pair.before, value)): value for value in pair.before.values}
+    before = pair.before
+    candidates = {(value.role, _position(before, value)): value for value in before.values}
     pairs: list[tuple[Value, Value]] = []
     unmatched: list[Value] = []
     for value in pair.after.values:
-        key = value.role, _place(pair.after, value)
-        partner = names.get(key)
-        if partner is not None and _count(partner) == _count(value):
-            pairs.append((names.pop(key), value))
+        key = value.role, _position(pair.after, value)
+        partner = candidates.get(key)
+        if partner is not None and math.prod(partner.shape) == math.prod(value.shape):
+            pairs.append((candidates.pop(key), value))
         else:
             unmatched.append(value)
     for value in unmatched:
-        alike = [key for key, candidate in names.items() if _is_alike(candidate, value)]
+        alike = [key for key, candidate in candidates.items() if _is_alike(candidate, value)]
         if len(alike) == 1:
-            pairs.append((names.pop(alike[0]), value))
+            pairs.append((candidates.pop(alike[0]), value))
     return pairs
 
 
 def canonical(op: str) -> str:
-    """The name of a computation, regardless of the tool or table it comes from.
+    """Return the canonical name of a computation, regardless of the tool or namespace.
 
     `aten._softmax.default`, `Functional.softmax` and `SoftmaxV2` are `softmax`; `__add__`, `add_`
     and `aten.add.Tensor` are `add`.
@@ -134,7 +136,7 @@ def canonical(op: str) -> str:
     if parts[0] == "Primitive":
         name = parts[-1]
     name = name.strip("_").lower()
-    return _SAME.get(name, name)
+    return _CANONICAL.get(name, name)
 
 
 def _matched(
@@ -147,16 +149,16 @@ def _matched(
     pairs: list[Pair] = []
     for first, second in groups.values():
         if len(first) == len(second):
-            numbers = [sorted(group, key=lambda call: call.number) for group in (first, second)]
-            exact = {call.key for call in first} == {call.key for call in second}
-            pairs += map(Pair, *(numbers if exact else (first, second)))
+            by_number = [sorted(group, key=lambda call: call.number) for group in (first, second)]
+            is_exact = {call.key for call in first} == {call.key for call in second}
+            pairs += map(Pair, *(by_number if is_exact else (first, second)))
         elif first and second:
             pairs += _aligned(first, second)
     return pairs
 
 
 def _aligned(first: Sequence[Call], second: Sequence[Call]) -> list[Pair]:
-    """Calls of the same op where one side has more of them: in order, with equal shapes."""
+    """Pair unequal numbers of calls of the same op in order, if their shapes are equal."""
     matcher = SequenceMatcher(None, [*map(_shapes, first)], [*map(_shapes, second)], autojunk=False)
     return [
         Pair(first[block.a + offset], second[block.b + offset])
@@ -173,16 +175,16 @@ def _computed(call: Call) -> str:
     return call.op.rpartition(".")[2] if call.kind == "parameter" else canonical(call.op)
 
 
-def _place(call: Call, value: Value) -> str:
-    """The name of a value by its position in the function that computes the same."""
+def _position(call: Call, value: Value) -> str:
+    """Return the name of a value; for an aten op, its position in the equivalent function."""
     family, _, overload = call.op.removeprefix("aten.").partition(".")
     if not call.op.startswith("aten.") or value.role != "input" or not overload:
         return value.name
-    return _PLACES.get(family, {}).get(value.name, value.name)
+    return _POSITIONS.get(family, {}).get(value.name, value.name)
 
 
-def _part(call: Call) -> str:
-    """The phase, none of parameters: msprobe has their gradients in backward, we in the update."""
+def _phase(call: Call) -> str:
+    """Return the phase; empty for parameters, whose gradients msprobe assigns to backward."""
     return "" if call.kind == "parameter" else call.phase
 
 
@@ -198,16 +200,12 @@ def _has_ops(dump: Dump) -> bool:
     return any(call.op for call in dump.calls)
 
 
-def _count(value: Value) -> int:
-    count = 1
-    for size in value.shape:
-        count *= size
-    return count
-
-
 def _is_alike(first: Value, second: Value) -> bool:
-    same_kind = first.role == second.role and _count(first) == _count(second)
-    return same_kind and _is_float(first) == _is_float(second)
+    return (
+        first.role == second.role
+        and math.prod(first.shape) == math.prod(second.shape)
+        and _is_float(first) == _is_float(second)
+    )
 
 
 def _is_float(value: Value) -> bool:

@@ -1,8 +1,8 @@
-"""Local replay: an op recomputed in float64 from recorded operands.
+"""Replay of single ops: recompute them in float64 from recorded operands.
 
-The result on the candidate's operands is what the op should have given; the distance to its
-recorded output is the error that it adds itself. What rounding explains of that is measured, not
-estimated: by the same op on randomly rounded operands.
+The result for the candidate's operands is the correct output; its distance to the recorded output
+is the error that the op adds. The part that rounding explains is measured, not estimated, by
+running the same op on randomly rounded operands.
 
 Names of ops come from files, so only tensor functions listed here, and aten ops without side
 effects or randomness, are ever called.
@@ -46,15 +46,14 @@ _NAMES: Final = {
 }
 _FUNCTIONS: Final = {kind: frozenset(names.split()) for kind, names in _NAMES.items()}
 _MAX_ELEMENTS: Final = 1 << 26
-"""Calls with a larger tensor are not replayed: they would need gigabytes."""
+"""Calls with a larger tensor are not replayed, because they would need gigabytes."""
 _ACCUMULATED: Final = 2.0**-24
 _LOW: Final = 2.0**-20
-"""Coarser dtypes than this are low precision."""
-_LONGEST_COHERENT: Final = 4096.0
-"""Kernels add up in blocks, so no partial sum grows over more terms."""
-_DECIDED: Final = 30.0
-"""An output that fits the reference's operands this many times better than the other output is
-right."""
+"""Dtypes with a larger unit roundoff count as low precision."""
+_MAX_COHERENT_TERMS: Final = 4096.0
+"""Kernels add in blocks, so no partial sum grows over more terms."""
+_DECISIVE: Final = 30.0
+"""If the candidate's error ratio is this many times smaller, the reference is to blame."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,11 +61,12 @@ class Replayed:
     """The result of replaying a call.
 
     Attributes:
-        ratios: By name of an output, the error that the call adds over what its rounding explains.
-        added: Relative error that it adds, the largest of its outputs.
-        inherited: Relative error that its operands cause, the largest of its outputs.
-        is_blamed: Whether it adds more than is explained.
-        is_reference_blamed: Whether it is the reference that does.
+        ratios: Ratio of the error that the call adds to the error that its rounding explains, by
+            name of the output.
+        added: Largest relative error that the call adds to an output.
+        inherited: Largest relative error of an output that the operands cause.
+        is_blamed: Whether one of the calls adds more error than is explained.
+        is_reference_blamed: Whether that is the reference's call.
     """
 
     ratios: Mapping[str, float]
@@ -78,38 +78,38 @@ class Replayed:
 
 @dataclass(frozen=True)
 class _Side:
-    """One side of a pair with its tensors."""
+    """One call of a pair with its recorded and replayed outputs, and their explained errors."""
 
     outputs: Mapping[str, torch.Tensor]
     replayed: Mapping[str, torch.Tensor]
-    own: Mapping[str, float]
+    explained: Mapping[str, float]
 
     def ratio(self, name: str) -> float:
-        """The error added over the error explained, of an output."""
+        """Return the ratio of added to explained error of an output."""
         error = _distance(self.outputs[name], self.replayed[name])
         if error == 0:
             return 0.0
-        return error / self.own[name] if self.own[name] > 0 else math.inf
+        return error / self.explained[name] if self.explained[name] > 0 else math.inf
 
     def added(self, name: str) -> float:
-        """The relative error added."""
+        """Return the relative error that the call adds to an output."""
         return _relative(_distance(self.outputs[name], self.replayed[name]), self.outputs[name])
 
 
 def replay(
     pair: Pair, before: Dump, after: Dump, forward: Pair | None, limit: float
 ) -> Replayed | None:
-    """Replay a call on both sides; None if it cannot be replayed faithfully.
+    """Replay a call of both dumps; None if it cannot be replayed faithfully.
 
-    The reference's arguments are used on both sides, so that a changed one is found. If the replay
-    does not even reproduce the reference, it is another function and not used.
+    The reference's arguments are used for both, so that a changed argument is found. If the replay
+    does not even reproduce the reference, the function is another one and the result is not used.
 
     Args:
         pair: The call and its partner.
         before: The reference.
         after: The candidate.
         forward: For gradients of a function, its forward call and partner.
-        limit: How many times the explained error still counts as explained.
+        limit: Largest ratio to the explained error that still counts as explained.
     """
     if before.tensors is None or after.tensors is None:
         return None
@@ -127,7 +127,7 @@ def replay(
         first, second = sides
         return _verdict(first, second, limit) if first and second else None
     except (RuntimeError, TypeError, ValueError, IndexError, KeyError, UserError):
-        # An op without float64, arguments lost in text, a missing file: continue without a replay.
+        # The op does not support float64, an argument cannot be parsed, or a file is missing.
         return None
 
 
@@ -141,7 +141,7 @@ def _verdict(first: _Side, second: _Side, limit: float) -> Replayed | None:
         _relative(_distance(first.replayed[name], second.replayed[name]), first.replayed[name])
         for name in names
     )
-    if reference > limit and candidate > reference / _DECIDED:
+    if reference > limit and candidate > reference / _DECISIVE:
         return None
     is_reference_blamed = reference > limit
     blamed = first if is_reference_blamed else second
@@ -158,7 +158,7 @@ _Function = Callable[[Mapping[tuple[str, str], torch.Tensor]], Mapping[str, torc
 
 
 def _function(call: Call, forward: Pair | None) -> _Function | None:
-    """The call as a function of its tensors, with its outputs by name."""
+    """Return the call as a function of its tensors that returns outputs by name."""
     if call.kind != "op" or call.number < 0:
         return None
     if call.phase == "backward" and not call.op.startswith("aten."):
@@ -175,14 +175,14 @@ def _function(call: Call, forward: Pair | None) -> _Function | None:
 
 
 def _gradient_of(call: Call, forward: Call) -> _Function | None:
-    """The gradients of a function by autograd, where the dump has one for every operand."""
+    """Return a function that computes gradients by autograd, if the dump has them in order."""
     target = _target(forward.op)
     operands = [value for value in forward.values if value.role == "input" and _is_float(value)]
     results = [value for value in call.values if value.role == "output"]
     shapes = [value.shape for value in operands]
     if target is None or [value.shape for value in results] != shapes[: len(results)]:
         return None
-    # msprobe gives gradients in the order of operands; equal shapes may be in any order.
+    # msprobe records gradients in the order of operands, but may omit some of equal shape.
     if len(results) != len(shapes) and len(set(shapes)) != len(shapes):
         return None
 
@@ -217,7 +217,7 @@ def _target(op: str) -> Callable[..., Any] | None:
 
 
 def _aten(name: str) -> Callable[..., Any] | None:
-    """An aten op by packet and overload, if it is a function of tensors alone."""
+    """Return an aten op by packet and overload, if it is a deterministic function of tensors."""
     packet, _, overload = name.partition(".")
     if not packet.isidentifier() or not (overload or "default").isidentifier():
         return None
@@ -225,75 +225,80 @@ def _aten(name: str) -> Callable[..., Any] | None:
     if not isinstance(op, torch._ops.OpOverload):
         return None
     schema = op._schema
-    takes_tensor = bool(schema.arguments) and "Tensor" in str(schema.arguments[0].type)
+    accepts_tensor = bool(schema.arguments) and "Tensor" in str(schema.arguments[0].type)
     is_random = torch.Tag.nondeterministic_seeded in op.tags
-    return op if takes_tensor and not schema.is_mutable and not is_random else None
+    return op if accepts_tensor and not schema.is_mutable and not is_random else None
 
 
-def _replayed(function: _Function, call: Call, dump: Dump, twin: Call | None) -> _Side | None:
+def _replayed(function: _Function, call: Call, dump: Dump, forward: Call | None) -> _Side | None:
     tensors: dict[tuple[str, str], torch.Tensor] = {}
     outputs: dict[str, torch.Tensor] = {}
     coarsest = 0.0
-    for source, each in (("own", call), ("forward", twin)):
-        for value in each.values if each is not None else ():
+    for source in (call, forward):
+        for value in source.values if source is not None else ():
             if value.tensor is None or dump.tensors is None:
                 return None
             if math.prod(value.shape) > _MAX_ELEMENTS:
                 return None
-            if source == "forward" and value.role != "input":
+            if source is forward and value.role != "input":
                 continue
             tensor = dump.tensors.read(value.tensor)
             if tuple(tensor.shape) != value.shape:
-                return None  # a sample of a larger tensor
+                return None  # The dump stores a sample of a larger tensor.
             coarsest = max(coarsest, roundoff(value.dtype))
             if value.role == "output":
                 outputs[value.name] = tensor
             else:
-                role = "forward" if source == "forward" else "input"
+                role = "forward" if source is forward else "input"
                 tensors[role, value.name] = tensor
-    wide = {key: _widened(tensor) for key, tensor in tensors.items()}
+    wide = {
+        key: tensor.double() if tensor.is_floating_point() else tensor
+        for key, tensor in tensors.items()
+    }
     result = function(wide)
     names = [name for name in outputs if name in result]
     if not names or any(result[name].shape != outputs[name].shape for name in names):
         return None
     generator = torch.Generator().manual_seed(0)
-    shaken = function({key: _shaken(each, coarsest, generator) for key, each in wide.items()})
+    perturbed = function(
+        {key: _perturbed(tensor, coarsest, generator) for key, tensor in wide.items()}
+    )
     explained = {
-        name: _explained(_terms(call, wide, result[name]), coarsest, result[name], shaken[name])
+        name: _explained(_terms(call, wide, result[name]), coarsest, result[name], perturbed[name])
         for name in names
     }
     return _Side(
         outputs={name: outputs[name] for name in names},
         replayed={name: result[name] for name in names},
-        own=explained,
+        explained=explained,
     )
 
 
-def _explained(terms: float, unit: float, exact: torch.Tensor, shaken: torch.Tensor) -> float:
-    """The error that rounding explains of an output of an op.
+def _explained(terms: float, unit: float, exact: torch.Tensor, perturbed: torch.Tensor) -> float:
+    """Return the error of an op's output that rounding explains.
 
     Args:
-        terms: How many terms its sums have; negative if partial sums may be far from the result.
+        terms: Number of terms in its sums; negative if partial sums may be far from the result.
         unit: Unit roundoff of the coarsest operand.
         exact: The output.
-        shaken: The output when the operands have errors of that size.
+        perturbed: The output for operands with errors of that size.
     """
-    change = _distance(exact, shaken)
-    # Kernels add up in float32: each sum of n terms has an error of sqrt(n) roundings or, where
-    # the partial sums are far larger than the result (a gradient that is zero in theory), of n.
-    growth = min(-terms, _LONGEST_COHERENT) if terms < 0 else math.sqrt(terms) / 2
+    change = _distance(exact, perturbed)
+    # Kernels add in float32: the error of a sum of n terms is sqrt(n) roundings, or n if partial
+    # sums are far larger than the result (a gradient that is zero in theory).
+    growth = min(-terms, _MAX_COHERENT_TERMS) if terms < 0 else math.sqrt(terms) / 2
     accumulated = change * min(_ACCUMULATED / unit, 1.0) * growth if unit else 0.0
     explained = change + accumulated + unit * _rms(exact) / 2
     if unit > _LOW:
-        explained *= 2  # kernels in low precision round between their parts too
-    # Of a few elements, this is a sample of a few numbers.
+        explained *= 2  # Low-precision kernels also round intermediate results.
+    # With few elements, the measured change is a small sample.
     return explained * (1 + 2 / math.sqrt(max(exact.numel(), 1)))
 
 
 def _terms(
     call: Call, tensors: Mapping[tuple[str, str], torch.Tensor], output: torch.Tensor
 ) -> float:
-    """Number of terms in the sums of an output; negative for sums over a whole gradient."""
+    """Return the number of terms in an output's sums; negative for sums over a whole gradient."""
     family = canonical(call.op)
     floats = [tensor for tensor in tensors.values() if tensor.is_floating_point()]
     largest = max((tensor.numel() for tensor in floats), default=1)
@@ -313,33 +318,32 @@ def _terms(
 def _arguments(
     call: Call, tensors: Mapping[tuple[str, str], torch.Tensor]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Positional arguments and keywords as the dump names them.
+    """Return positional and keyword arguments from the names in the dump.
 
     Raises:
-        ValueError: One is missing, or its text is not a literal.
+        ValueError: An argument is missing, or its text is not a literal.
     """
     contents: dict[str, Any] = {name: tensor for (_, name), tensor in tensors.items()}
-    for name, text in call.arguments.items():
-        contents[name] = _literal(text)
-    tops: dict[str, Any] = {}
+    contents |= {name: _literal(text) for name, text in call.arguments.items()}
+    arguments: dict[str, Any] = {}
     for name, content in contents.items():
-        top, _, index = name.partition(".")
+        argument, _, index = name.partition(".")
         if index:
-            tops.setdefault(top, {})[int(index)] = content
+            arguments.setdefault(argument, {})[int(index)] = content
         else:
-            tops[top] = content
-    tops = {
+            arguments[argument] = content
+    arguments = {
         name: [content[position] for position in range(len(content))]
         if isinstance(content, dict)
         else content
-        for name, content in tops.items()
+        for name, content in arguments.items()
     }
-    positions = sorted(int(name) for name in tops if name.isdigit())
+    positions = sorted(int(name) for name in arguments if name.isdigit())
     if positions != [*range(len(positions))]:
         raise ValueError("an argument is missing")
     return (
-        [tops[str(position)] for position in positions],
-        {name: content for name, content in tops.items() if not name.isdigit()},
+        [arguments[str(position)] for position in positions],
+        {name: content for name, content in arguments.items() if not name.isdigit()},
     )
 
 
@@ -362,12 +366,8 @@ def _named(result: Any) -> Mapping[str, torch.Tensor]:
     return {str(index): part for index, part in enumerate(parts) if isinstance(part, torch.Tensor)}
 
 
-def _widened(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.double() if tensor.is_floating_point() else tensor
-
-
-def _shaken(tensor: torch.Tensor, unit: float, generator: torch.Generator) -> torch.Tensor:
-    """A tensor with random relative errors as roundings leave them."""
+def _perturbed(tensor: torch.Tensor, unit: float, generator: torch.Generator) -> torch.Tensor:
+    """Return a tensor with random relative errors of the size of rounding errors."""
     if not tensor.is_floating_point():
         return tensor
     noise = torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * 2 - 1
@@ -379,7 +379,7 @@ def _is_float(value: Value) -> bool:
 
 
 def _rms(tensor: torch.Tensor) -> float:
-    """Root of the mean square of the finite elements: a mask may fill in infinities."""
+    """Return the root mean square of the finite elements: masks may contain infinities."""
     wide = tensor.double()
     finite = wide.isfinite()
     wide = wide if finite.all() else wide[finite]

@@ -1,4 +1,4 @@
-"""Formats a comparison for a terminal, a CSV file and JSON."""
+"""Format a comparison for a terminal, a CSV file and JSON."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from jumar.precision.dumps.dump import Call, Dump
 
 
 def as_dict(comparison: Comparison) -> dict[str, Any]:
-    """The whole comparison for JSON; infinity and NaN are texts."""
+    """Return the whole comparison for JSON, with infinity and NaN as text."""
     first = comparison.first_difference
     return {
         "before": _dump(comparison.before),
@@ -33,9 +33,9 @@ def as_dict(comparison: Comparison) -> dict[str, Any]:
 
 
 def as_csv(comparison: Comparison) -> str:
-    """One line per value, in the order of execution."""
+    """Return the comparison as CSV, one line per value, in the order of execution."""
     rows = [
-        {**_named(compared.call), "place": compared.place, **_row(row)}
+        {**_named(compared.call), "place": compared.position, **_row(row)}
         for compared in comparison.calls
         for row in compared.rows
     ]
@@ -43,10 +43,10 @@ def as_csv(comparison: Comparison) -> str:
 
 
 def summary(calls: Sequence[Compared]) -> list[dict[str, str]]:
-    """One line per call, as text."""
+    """Return one row of texts per call."""
     return [
         {
-            "place": str(compared.place),
+            "place": str(compared.position),
             "layer": compared.call.layer,
             "op": compared.call.op + (f" #{compared.call.number}" if compared.call.number else ""),
             "phase": compared.call.phase,
@@ -61,7 +61,7 @@ def summary(calls: Sequence[Compared]) -> list[dict[str, str]]:
 
 
 def error_of(compared: Compared) -> float | None:
-    """The largest relative error of a call's outputs."""
+    """Return the largest relative error of a call's outputs."""
     errors = [
         row.difference.lower
         for row in compared.rows
@@ -71,23 +71,23 @@ def error_of(compared: Compared) -> float | None:
 
 
 def shown(number: float | None) -> str:
-    """A number with three digits; empty if unknown."""
+    """Format a number with three digits; empty if unknown."""
     return "" if number is None else f"{number:.3g}"
 
 
 def unequal_text(unequal: Unequal) -> str:
-    """The first unequal call, and its unequal values, in one line."""
+    """Describe the first unequal call and its unequal values in one line."""
     differing = ", ".join(
         f"{value.role} {value.name}"
         + (f" ({value.dtype} and {partner.dtype})" if value.dtype != partner.dtype else "")
         for value, partner in unequal.values[:4]
     )
-    arises = "its inputs are equal" if unequal.inputs_equal else "its inputs already differ"
-    return f"{call_name(unequal.pair.before)}: {arises}; unequal: {differing}"
+    inputs = "its inputs are equal" if unequal.inputs_equal else "its inputs already differ"
+    return f"{call_name(unequal.pair.before)}: {inputs}; unequal: {differing}"
 
 
 def unequal_dict(unequal: Unequal | None) -> Mapping[str, Any] | None:
-    """The first unequal call, for JSON."""
+    """Return the first unequal call for JSON."""
     if unequal is None:
         return None
     return {
@@ -121,7 +121,7 @@ def _named(call: Call) -> dict[str, Any]:
 
 def _call(compared: Compared) -> dict[str, Any]:
     return {
-        "place": compared.place,
+        "place": compared.position,
         "name": compared.name,
         **_named(compared.call),
         "verdict": compared.verdict,

@@ -1,7 +1,7 @@
-"""The first call of two dumps that is not bit-identical, by the hashes of its tensors."""
+"""Find the first call of two dumps that is not bit-identical, by the hashes of its tensors."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jumar.precision.comparing.pairing import Pair, Pairing, pair_values
 from jumar.precision.dumps.digest import is_comparable
@@ -14,10 +14,10 @@ class Unequal:
 
     Attributes:
         pair: The call in both dumps.
-        values: Its tensors that are not equal, in both dumps.
-        inputs_equal: Whether all its inputs are equal, so that the difference arises in it.
-        unpaired: The first call before it that only one of the dumps has, such as a cast; None if
-            there is none.
+        values: The unequal tensors, in both dumps.
+        inputs_equal: Whether all its inputs are equal, so that the difference arises in the call.
+        unpaired: The first call, before this one, that only one of the dumps has, such as a cast;
+            None if there is none.
     """
 
     pair: Pair
@@ -27,7 +27,7 @@ class Unequal:
 
 
 def hashed_values(pairing: Pairing) -> int:
-    """How many values have a hash in both dumps."""
+    """Return the number of values with a hash in both dumps."""
     return sum(
         is_comparable(value.digest, partner.digest)
         for pair in pairing.pairs
@@ -36,7 +36,7 @@ def hashed_values(pairing: Pairing) -> int:
 
 
 def first_unequal(before: Dump, after: Dump, pairing: Pairing) -> Unequal | None:
-    """The first unequal op or parameter, or else the first module; None if all are equal.
+    """Find the first unequal op or parameter, or else the first module; None if all are equal.
 
     A module's call has the inputs and outputs of its ops, so an op is more specific. Values with a
     hash in only one dump are ignored.
@@ -44,19 +44,17 @@ def first_unequal(before: Dump, after: Dump, pairing: Pairing) -> Unequal | None
     Args:
         before: The first dump.
         after: The second dump.
-        pairing: The pairs of their calls.
+        pairing: The pairing of their calls.
     """
     unequal = list(_unequal(pairing.pairs))
     ops = [unequal_call for unequal_call in unequal if unequal_call.pair.after.kind != "module"]
     if not unequal:
         return None
     first = (ops or unequal)[0]
-    return Unequal(
-        pair=first.pair,
-        values=first.values,
-        inputs_equal=first.inputs_equal,
-        unpaired=_only(before, pairing.only_before, first.pair.before)
-        or _only(after, pairing.only_after, first.pair.after),
+    unpaired = _first_unpaired(before, pairing.only_before, first.pair.before)
+    return replace(
+        first,
+        unpaired=unpaired or _first_unpaired(after, pairing.only_after, first.pair.after),
     )
 
 
@@ -78,8 +76,8 @@ def _is_equal(value: Value, partner: Value) -> bool:
     return (value.digest, value.dtype) == (partner.digest, partner.dtype)
 
 
-def _only(dump: Dump, unpaired: Sequence[Call], until: Call) -> Call | None:
-    """The first of some calls, if it comes before another one."""
+def _first_unpaired(dump: Dump, unpaired: Sequence[Call], until: Call) -> Call | None:
+    """Return the first unpaired op of a dump before a call; None if there is none."""
     unpaired_ids = {id(call) for call in unpaired}
     for call in dump.calls:
         if call is until:

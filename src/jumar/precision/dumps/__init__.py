@@ -1,1 +1,1 @@
-"""Inputs and outputs of the ops of a training step: recorded, read and written."""
+"""Read and write dumps, the inputs and outputs of the ops of a training step."""

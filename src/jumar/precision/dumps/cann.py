@@ -1,7 +1,7 @@
-"""Files of CANN, precision_tool and the TensorFlow adapter: one per tensor, or one per op.
+"""Read files of CANN, precision_tool and the TensorFlow adapter: one per tensor, or one per op.
 
-Decoded files are numpy's, and all metadata of a tensor is in the file's name. Raw files have a
-length, a protobuf message (`toolkit.dumpdata.DumpData`) and the tensors back to back.
+Decoded files are numpy's, and all metadata of a tensor is in the file's name. Raw files contain a
+length, a protobuf message (`toolkit.dumpdata.DumpData`) and the tensors without gaps.
 """
 
 import csv
@@ -45,13 +45,14 @@ _DTYPES: Final = {
 }
 _INPUT, _OUTPUT, _BUFFER, _SPACE = 4, 3, 5, 8
 """Fields of a raw file's message."""
-_SIZE: Final = {_INPUT: 5, _OUTPUT: 6, _BUFFER: 2, _SPACE: 2}
-_LONGEST_MESSAGE: Final = 1 << 26
+_SIZE_FIELDS: Final = {_INPUT: 5, _OUTPUT: 6, _BUFFER: 2, _SPACE: 2}
+"""The field with the size in bytes, in each of these fields."""
+_MAX_MESSAGE_BYTES: Final = 1 << 26
 
 
 @dataclass
-class _Gathered:
-    """An op while its files are read."""
+class _PartialOp:
+    """An op whose files are being read."""
 
     op: str
     layer: str
@@ -60,44 +61,44 @@ class _Gathered:
 
 
 def read_decoded(folder: Path, files: Sequence[Path]) -> Dump:
-    """Read decoded tensors of an NPU, or TensorFlow's own.
+    """Read decoded tensors of an NPU, or those of TensorFlow.
 
     Args:
-        folder: Their folder.
+        folder: The folder of the files.
         files: The `.npy` files.
 
     Raises:
-        UserError: One cannot be read.
+        UserError: A file cannot be read.
     """
     mapping = _mapping(folder / "mapping.csv")
-    ops: dict[tuple[str, str, str], _Gathered] = {}
-    left_out = 0
+    ops: dict[tuple[str, str, str], _PartialOp] = {}
+    num_ignored = 0
     framework = "tensorflow"
     for path in files:
         name = mapping.get(path.name, path.name)
         decoded = DECODED.fullmatch(name)
         match = decoded or GOLDEN.fullmatch(name)
         if match is None:
-            left_out += 1
+            num_ignored += 1
             continue
         framework = "" if decoded else framework
         op = match["type"] if decoded else ""
-        # Every output of a TensorFlow op has its own time.
+        # The outputs of a TensorFlow op have different times.
         key = (op, match["name"], match["time"] if decoded else "")
-        gathered_op = ops.setdefault(key, _Gathered(op, match["name"], int(match["time"])))
-        gathered_op.time = min(gathered_op.time, int(match["time"]))
+        partial_op = ops.setdefault(key, _PartialOp(op, match["name"], int(match["time"])))
+        partial_op.time = min(partial_op.time, int(match["time"]))
         role: Role = "input" if decoded and match["role"] == "input" else "output"
         tensor = read_npy(path, header_only=True)
-        gathered_op.values.append(
+        partial_op.values.append(
             Value(
                 role=role,
                 name=str(int(match["place"])),
-                dtype=_named(tensor.dtype),
+                dtype=_dtype_name(tensor.dtype),
                 shape=tuple(tensor.shape),
                 tensor=path.name,
             )
         )
-    notices = [f"{counted(left_out, 'file')} with other names left out."] if left_out else []
+    notices = [f"{counted(num_ignored, 'file')} with other names ignored."] if num_ignored else []
     return Dump(
         where=folder,
         tool="TensorFlow" if framework else "CANN, decoded",
@@ -112,34 +113,34 @@ def read_raw(folder: Path, files: Sequence[Path]) -> Dump:
     """Read raw dumps of an NPU.
 
     Args:
-        folder: Their folder.
+        folder: The folder of the files.
         files: The files, one per op.
 
     Raises:
-        UserError: One is truncated or not a dump.
+        UserError: A file is truncated or not a dump.
     """
     mapping = _mapping(folder / "mapping.csv")
-    ops: dict[tuple[str, str, str], _Gathered] = {}
-    blobs: dict[str, _Place] = {}
+    ops: dict[tuple[str, str, str], _PartialOp] = {}
+    blobs: dict[str, _Blob] = {}
     notices: list[str] = []
     for path in files:
         match = RAW.fullmatch(mapping.get(path.name, path.name))
         if match is None:
-            notices.append(f"{path.name}: not named like a dump; left out.")
+            notices.append(f"{path.name} is not named like a dump; ignored.")
             continue
-        op = _Gathered(match["type"], match["name"], int(match["time"]))
+        op = _PartialOp(match["type"], match["name"], int(match["time"]))
         ops[op.op, op.layer, match["time"]] = op
         for role, blob in _raw_tensors(path):
             name = f"{path.name}:{role}.{blob.number}"
             if blob.dtype is None:
-                notices.append(f"{name} has a dtype of an unknown number; left out.")
+                notices.append(f"{name} has an unknown dtype; ignored.")
                 continue
             blobs[name] = blob
             op.values.append(
                 Value(
                     role=role,
                     name=str(blob.number),
-                    dtype=_named(blob.dtype),
+                    dtype=_dtype_name(blob.dtype),
                     shape=blob.shape,
                     tensor=name,
                 )
@@ -154,8 +155,8 @@ def read_raw(folder: Path, files: Sequence[Path]) -> Dump:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Position of a tensor in a raw file."""
+class _Blob:
+    """A tensor in a raw file: its position, dtype and shape."""
 
     path: Path
     number: int
@@ -169,17 +170,17 @@ class _Blobs:
     """The tensors of raw files.
 
     Args:
-        blobs: Their positions.
+        blobs: The tensors by name.
     """
 
-    def __init__(self, blobs: Mapping[str, _Place]) -> None:
+    def __init__(self, blobs: Mapping[str, _Blob]) -> None:
         self._blobs = blobs
 
     def read(self, name: str) -> torch.Tensor:
         """See `Tensors.read`."""
         blob = self._blobs.get(name)
         if blob is None or blob.dtype is None:
-            raise UserError(f"the dump has no tensor '{name}'")
+            raise UserError(f"the dump contains no tensor '{name}'")
         try:
             with open_to_read(blob.path) as file:
                 file.seek(blob.begin)
@@ -188,7 +189,7 @@ class _Blobs:
             raise unreadable(blob.path, error) from error
         if len(content) != math.prod(blob.shape) * blob.dtype.itemsize:
             raise UserError(
-                f"the tensor {name} has {blob.size} bytes, which does not fit its shape",
+                f"the tensor {name} has {blob.size} bytes, which contradicts its shape",
                 where=str(blob.path),
             )
         if not content:
@@ -196,12 +197,12 @@ class _Blobs:
         return torch.frombuffer(content, dtype=blob.dtype).reshape(blob.shape)
 
 
-def _raw_tensors(path: Path) -> Iterator[tuple[Role, _Place]]:
-    """The tensors of a raw file: inputs, then outputs."""
+def _raw_tensors(path: Path) -> Iterator[tuple[Role, _Blob]]:
+    """Yield the tensors of a raw file: inputs, then outputs."""
     try:
         with open_to_read(path) as file:
             length = int.from_bytes(file.read(8), "little")
-            if length > _LONGEST_MESSAGE:
+            if length > _MAX_MESSAGE_BYTES:
                 raise ValueError(f"its message would have {length} bytes")
             message = file.read(length)
             end = file.seek(0, io.SEEK_END)
@@ -209,20 +210,20 @@ def _raw_tensors(path: Path) -> Iterator[tuple[Role, _Place]]:
             raise ValueError(f"its message has {len(message)} of {length} bytes")
         begin = 8 + length
         parts = [
-            (number, at, to)
-            for number, wire, at, to in fields(message, 0, length)
+            (number, start, stop)
+            for number, wire, start, stop in fields(message, 0, length)
             if wire == DELIMITED
         ]
-        for field_number in (_INPUT, _OUTPUT, _BUFFER, _SPACE):
+        for field_number, size_field in _SIZE_FIELDS.items():
             descriptions = [part for part in parts if part[0] == field_number]
-            for number, (_, at, to) in enumerate(descriptions):
-                dtype, shape, size = _description(message, at, to, _SIZE[field_number])
+            for number, (_, start, stop) in enumerate(descriptions):
+                dtype, shape, size = _description(message, start, stop, size_field)
                 if field_number in (_INPUT, _OUTPUT):
                     role: Role = "input" if field_number == _INPUT else "output"
-                    yield role, _Place(path, number, _DTYPES.get(dtype), shape, begin, size)
+                    yield role, _Blob(path, number, _DTYPES.get(dtype), shape, begin, size)
                 begin += size
         if begin > end:
-            raise ValueError(f"it has {end} bytes of {begin}")
+            raise ValueError(f"it has {end} of {begin} bytes")
     except OSError as error:
         raise unreadable(path, error) from error
     except ValueError as error:
@@ -232,12 +233,12 @@ def _raw_tensors(path: Path) -> Iterator[tuple[Role, _Place]]:
 
 
 def _description(
-    message: bytes, at: int, to: int, size_field: int
+    message: bytes, start: int, stop: int, size_field: int
 ) -> tuple[int, tuple[int, ...], int]:
-    """Number of the dtype, shape and bytes of a tensor."""
+    """Return the number of a tensor's dtype, its shape and its size in bytes."""
     dtype = size = 0
     shape: list[int] = []
-    for number, wire, begin, end in fields(message, at, to):
+    for number, wire, begin, end in fields(message, start, stop):
         if number == 1 and wire != DELIMITED:
             dtype = varint(message, begin, end)[0]
         elif number == size_field and wire != DELIMITED:
@@ -255,10 +256,10 @@ def _description(
     return dtype, tuple(shape), size
 
 
-def _calls(ops: Iterable[_Gathered]) -> list[Call]:
+def _calls(ops: Iterable[_PartialOp]) -> list[Call]:
     calls: list[Call] = []
     numbers: Counter[tuple[str, str]] = Counter()
-    for op in sorted(ops, key=lambda gathered: gathered.time):
+    for op in sorted(ops, key=lambda op: op.time):
         phase: Phase = "backward" if op.layer.startswith("gradients") else "forward"
         values = sorted(op.values, key=lambda value: (value.role, int(value.name)))
         calls.append(
@@ -277,12 +278,12 @@ def _calls(ops: Iterable[_Gathered]) -> list[Call]:
 
 
 def _mapping(path: Path) -> Mapping[str, str]:
-    """The original names of files, where these would have been too long for the file system."""
+    """Return the original names of files whose names were too long for the file system."""
     if not is_file(path):
         return {}
     rows = csv.reader(io.StringIO(read_text(path)))
     return {row[0]: row[1] for row in rows if len(row) > 1}
 
 
-def _named(dtype: torch.dtype) -> str:
+def _dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")

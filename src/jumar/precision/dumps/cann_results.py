@@ -1,12 +1,14 @@
-"""Results of Ascend's own tools: msaccucmp's `result_*.csv`, and decoded overflow records.
+"""Read results of Ascend's tools: msaccucmp's `result_*.csv`, and decoded overflow records.
 
-Columns are found by name, since releases add and drop them. `NaN` means not compared, `nan` a
-compared value that is not a number, as after an overflow; the two must not be confused.
+Columns are found by name, because releases add and drop them. `NaN` means not compared, but `nan` a
+compared value that is not a number, for instance after an overflow.
 """
 
 import csv
+import functools
 import io
 import math
+import operator
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,9 +19,17 @@ from jumar.ground.errors import UserError
 from jumar.ground.paths import read_text
 from jumar.precision.dumps.msprobe import read_json
 
-_NAMED: Final = ("Index", "OpType", "NPUDump", "GroundTruth", "TensorIndex")
+_REQUIRED_COLUMNS: Final = ("Index", "OpType", "NPUDump", "GroundTruth", "TensorIndex")
 _TEXTS: Final = frozenset(
-    {*_NAMED, "OpSequence", "DataType", "Address", "Shape", "OverFlow", "CompareFailReason"}
+    {
+        *_REQUIRED_COLUMNS,
+        "OpSequence",
+        "DataType",
+        "Address",
+        "Shape",
+        "OverFlow",
+        "CompareFailReason",
+    }
 )
 _BITS: Final = {
     0x8: "sign inversion",
@@ -30,21 +40,21 @@ _BITS: Final = {
     0x400: "overflow of an accumulation in a matrix product",
 }
 _RECORD: Final = re.compile(r"Opdebug\.Node_OpDebug\.(?P<task>\d+)(?:\.(?P<stream>\d{1,15}))?\..*")
-"""Older releases name no stream; the time that follows has 16 digits."""
+"""Older releases omit the stream; the time that follows has 16 digits."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AscendResult:
-    """A row of msaccucmp.
+    """A row in a result of msaccucmp.
 
     Attributes:
         op_type: CANN op type.
         npu: Name of the op on the NPU.
-        golden: Name of its partner; empty without one.
+        golden: Name of the op's partner; empty if it has none.
         tensor: `input` or `output`, with the index, as `output:0`; empty if unmatched.
-        overflowed: Whether the NPU's value reached float16's largest number; None if not checked.
-        numbers: The result of each algorithm, including NaN; those not compared are absent.
-        reason: Why it was not compared; empty otherwise.
+        overflowed: Whether the NPU's value reached float16's maximum; None if not checked.
+        numbers: The result of each metric, possibly NaN; without metrics that were not computed.
+        reason: The reason why it was not compared; empty otherwise.
     """
 
     op_type: str
@@ -62,10 +72,10 @@ class Overflow:
 
     Attributes:
         unit: The reporting unit, such as `AIC` or `DHA Atomic Add`.
-        task: Task, by which the op's dump is found; None if unknown.
-        stream: Stream; None if unknown.
+        task: Number of the task, which identifies the op's dump; None if unknown.
+        stream: Number of the stream; None if unknown.
         status: The status bits.
-        meanings: What they mean.
+        meanings: The meanings of the bits that are set.
     """
 
     unit: str
@@ -79,26 +89,26 @@ def read_results(path: Path) -> list[AscendResult]:
     """Read the rows of a `result_*.csv`.
 
     Raises:
-        UserError: It cannot be read, or has other columns.
+        UserError: The file cannot be read, or has other columns.
     """
     try:
-        heads, *rows = [*csv.reader(io.StringIO(read_text(path)))] or [[]]
+        header, *rows = [*csv.reader(io.StringIO(read_text(path)))] or [[]]
     except csv.Error as error:
         raise UserError(f"is not CSV: {error}", where=str(path)) from error
-    if not set(_NAMED) <= set(heads):
+    if not set(_REQUIRED_COLUMNS) <= set(header):
         raise UserError(
             "is not a result of msaccucmp",
             where=str(path),
-            todo=f"Expected: a CSV file with the columns {', '.join(_NAMED)}.",
+            todo=f"Expected: a CSV file with the columns {', '.join(_REQUIRED_COLUMNS)}.",
         )
-    return [_result(heads, row, f"{path}:{number}") for number, row in enumerate(rows, 2) if row]
+    return [_result(header, row, f"{path}:{number}") for number, row in enumerate(rows, 2) if row]
 
 
 def read_overflow(path: Path) -> list[Overflow]:
-    """Read a decoded overflow record; a unit whose status is 0 is left out.
+    """Read a decoded overflow record, without units whose status is 0.
 
     Raises:
-        UserError: It cannot be read, is cut, or is not such a record.
+        UserError: The file cannot be read, is truncated, or is not an overflow record.
     """
     content = read_json(path)
     match = _RECORD.fullmatch(path.name)
@@ -125,10 +135,10 @@ def read_overflow(path: Path) -> list[Overflow]:
         ) from error
 
 
-def _result(heads: Sequence[str], row: Sequence[str], where: str) -> AscendResult:
-    if len(row) != len(heads):
-        raise UserError(f"has {len(row)} cells instead of {len(heads)}", where=where)
-    cells = dict(zip(heads, row, strict=True))
+def _result(header: Sequence[str], row: Sequence[str], where: str) -> AscendResult:
+    if len(row) != len(header):
+        raise UserError(f"has {len(row)} cells instead of {len(header)}", where=where)
+    cells = dict(zip(header, row, strict=True))
     tensor_index = re.fullmatch(r".*:(input|output):(\d+)", cells["TensorIndex"])
     overflowed = {"YES": True, "NO": False}.get(cells.get("OverFlow", ""))
     return AscendResult(
@@ -152,12 +162,12 @@ def _number(text: str) -> float | None:
     try:
         number = float(text)
     except ValueError:
-        return None  # the two pairs of StandardDeviation
+        return None  # StandardDeviation contains two pairs.
     return number + 0.0 if math.isfinite(number) else number
 
 
 def _records(content: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The units in both formats: one record with `acc_list`, or one object per unit."""
+    """Yield the units of either format: one record with `acc_list`, or one object per unit."""
     if isinstance(content, dict) and "acc_list" in content:
         records = content["acc_list"]
         for entry in records if isinstance(records, list) else [records]:
@@ -172,13 +182,10 @@ def _records(content: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 def _status(content: Any) -> int:
     if isinstance(content, list):
-        total = 0
-        for item in content:
-            total |= _status(item)
-        return total
+        return functools.reduce(operator.or_, map(_status, content), 0)
     return int(content, 0) if isinstance(content, str) else int(content)
 
 
-def _number_or(content: Any, otherwise: int | None) -> int | None:
-    """-1 means the value from the file's name."""
-    return otherwise if content is None or int(content) < 0 else int(content)
+def _number_or(content: Any, default: int | None) -> int | None:
+    """Return a number, or the default if it is missing or -1."""
+    return default if content is None or int(content) < 0 else int(content)

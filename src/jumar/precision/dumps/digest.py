@@ -1,4 +1,4 @@
-"""A hash of a tensor's content, to check whether two are bit-identical."""
+"""Hashes of tensors' contents, to check whether two tensors are bit-identical."""
 
 import hashlib
 from typing import Any, Final
@@ -8,11 +8,11 @@ from torch import Tensor
 
 _HASH: Final = "sha256"
 _DIGITS: Final = 16
-"""Hexadecimal digits that are kept: 64 bits."""
+"""Number of hexadecimal digits that are stored: 64 bits."""
 
 
 def digest_of(tensor: Tensor) -> str:
-    """The hash of a tensor's bytes, its elements in row-major order however they lie in memory.
+    """Return the hash of a tensor's bytes, in row-major order regardless of the memory layout.
 
     Waits for the device.
     """
@@ -22,12 +22,12 @@ def digest_of(tensor: Tensor) -> str:
 
 
 def digest_of_text(text: str) -> str:
-    """The hash of a text, in the same form."""
+    """Return the hash of a text, in the same form."""
     return _text(text.encode())
 
 
 def is_comparable(first: str | None, second: str | None) -> bool:
-    """Whether both exist and are of the same kind of hash."""
+    """Whether both digests exist and use the same hash function."""
     return bool(first and second) and str(first).split(":")[0] == str(second).split(":")[0]
 
 

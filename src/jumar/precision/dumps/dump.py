@@ -1,7 +1,7 @@
 """A dump: inputs and outputs of the ops and layers of one training step.
 
-Every reader produces this from its tool's files, and every writer takes it, so that a comparison is
-independent of the tool.
+Every reader creates a `Dump` from its tool's files, and every writer accepts one, so that a
+comparison is independent of the tools.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,32 +12,32 @@ from typing import Literal, Protocol
 import torch
 
 Phase = Literal["forward", "backward", "update"]
-"""`update`: what the optimizer does after the backward pass."""
+"""`update`: the optimizer step after the backward pass."""
 Kind = Literal["op", "module", "parameter"]
-"""`op`: an aten op or an API call; `module`: a layer; `parameter`: a trained tensor of one."""
+"""`op`: an aten op or an API call; `module`: a layer; `parameter`: a trained tensor of a layer."""
 Role = Literal["input", "output", "parameter", "gradient", "state", "change"]
-"""`state`: a slot of the optimizer; `change`: what the update adds to the parameter."""
+"""`state`: a slot of the optimizer; `change`: the update that is added to the parameter."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Statistics:
     """Statistics of a tensor; None for values that the tool did not write.
 
-    Min, max, mean and l2 are of the finite elements where our own recorder wrote them; other tools
-    give NaN as soon as one element is.
+    In jumar's dumps, min, max, mean and l2 cover only the finite elements; other tools write NaN if
+    any element is NaN.
 
     Attributes:
-        count: Elements.
-        min: Smallest.
-        max: Largest.
-        mean: Mean.
+        count: Number of elements.
+        min: Smallest element.
+        max: Largest element.
+        mean: Mean of the elements.
         l2: Square root of the sum of squares.
-        nan: How many are not a number.
-        inf: How many are infinite.
-        zeros: How many are zero.
-        above_fp16: How many finite ones exceed float16's largest number, 65504.
-        below_normal: How many nonzero ones lie below float16's smallest normal number, 2**-14.
-        below_subnormal: How many of those lie below its smallest subnormal number, 2**-24.
+        nan: Number of elements that are NaN.
+        inf: Number of infinite elements.
+        zeros: Number of elements that are zero.
+        above_fp16: Number of finite elements beyond float16's maximum, 65504, in magnitude.
+        below_normal: Number of nonzero elements below float16's smallest normal number, 2**-14.
+        below_subnormal: Number of them below float16's smallest subnormal number, 2**-24.
     """
 
     count: int
@@ -59,11 +59,11 @@ class Value:
 
     Attributes:
         role: Its role in the call.
-        name: Its name in the call: `0`, `1.0` for the first of a list, a keyword, a parameter's own
-            name.
-        dtype: As torch names it, without `torch.`: `float32`, `bfloat16`.
+        name: Its name in the call: a position such as `0`, or `1.0` for the first of a list, a
+            keyword, or a parameter's name.
+        dtype: Torch's name without `torch.`: `float32`, `bfloat16`.
         shape: Its shape.
-        statistics: Its numbers; None if the tool wrote none.
+        statistics: Its statistics; None if the tool wrote none.
         digest: A hash of its bytes, with the name of the hash: `crc32:0a1b2c3d`; None if unknown.
         tensor: Its key in `Dump.tensors`; None if there are only statistics.
     """
@@ -79,21 +79,21 @@ class Value:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Call:
-    """One call of an op or a layer, or one parameter, in the order of execution.
+    """A call of an op or a layer, or a parameter, in the order of execution.
 
     Calls of two dumps are partners if all but `values` and `arguments` are equal.
 
     Attributes:
         kind: Kind of call.
-        op: The aten op with its overload (`aten.addmm.default`), an API as its tool names it
-            (`Functional.softmax`), a layer's class, or a parameter's own name.
-        layer: Path of the innermost layer, as `named_modules` names it; empty for the whole network
-            and where it is unknown.
-        number: How many calls of the same kind, op, layer and phase came before.
+        op: The aten op with its overload (`aten.addmm.default`), the tool's name of an API
+            (`Functional.softmax`), a layer's class, or a parameter's name.
+        layer: Path of the innermost layer, as in `named_modules`; empty for the whole network, or
+            if it is unknown.
+        number: Number of previous calls of the same kind, op, layer and phase.
         phase: The part of the step.
         values: The tensors, inputs first.
         arguments: Non-tensor arguments, as text by name.
-        cann: The CANN op type that does the same; empty if unknown.
+        cann: The equivalent CANN op type; empty if unknown.
     """
 
     kind: Kind
@@ -115,28 +115,28 @@ class Tensors(Protocol):
     """Reads the tensors of a dump, one at a time."""
 
     def read(self, name: str) -> torch.Tensor:
-        """The tensor that `Value.tensor` names, on the CPU.
+        """Read the tensor that `Value.tensor` names, to the CPU.
 
         Raises:
-            UserError: Its file is missing, truncated or has another tensor.
+            UserError: Its file is missing, truncated or contains another tensor.
         """
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dump:
-    """A step of a rank.
+    """The dump of one step on one rank.
 
     Attributes:
         where: The folder or file.
-        tool: What wrote it, with its version if known: `jumar 0.4`, `msprobe`, `CANN`.
+        tool: The tool that wrote it, with its version if known: `jumar 0.4`, `msprobe`, `CANN`.
         framework: `pytorch`, `mindspore`, `tensorflow`, or empty.
         step: Step of the training, counted from 0; None if unknown.
         rank: Rank; None if unknown.
-        facts: Further facts of its header: device, precision mode, seed, versions.
-        calls: In the order of execution.
+        facts: Further facts from the header: device, precision mode, seed, versions.
+        calls: The calls in the order of execution.
         tensors: Reads tensors; None if there are only statistics.
-        notices: What was left out or assumed while reading, one sentence each.
+        notices: Omissions and assumptions while reading, one sentence each.
     """
 
     where: Path

@@ -1,8 +1,7 @@
-"""msprobe's `dump.json`, `construct.json` and tensor files, from release 1.0.4 to 26.2.
+"""Read msprobe's `dump.json`, `construct.json` and tensor files, from release 1.0.4 to 26.2.
 
-Facts: names of calls, elements and headers as those releases write them. The folder that
-`dump_data_dir` names is stale as soon as a dump is moved, so tensors are read from
-`dump_tensor_data` beside `dump.json`, as msprobe's own comparison does.
+The path in `dump_data_dir` is stale as soon as a dump is moved, so tensors are read from
+`dump_tensor_data` beside `dump.json`, as in msprobe's comparison.
 """
 
 import json
@@ -43,13 +42,13 @@ class _Name(NamedTuple):
     kind: Kind
     op: str
     layer: str
-    place: int
+    index: int
     phase: Phase
 
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """A tensor, a scalar or None, with its position among the arguments."""
+    """A tensor, a scalar or None among the arguments, with its name."""
 
     name: str
     content: Any
@@ -59,22 +58,22 @@ def read_msprobe(path: Path) -> Dump:
     """Read the dump of a step and rank.
 
     Args:
-        path: Its `dump.json`.
+        path: The `dump.json`.
 
     Raises:
-        UserError: It cannot be read, is truncated, or is not msprobe's.
+        UserError: The file cannot be read, is truncated, or is not msprobe's.
     """
     content = read_json(path)
     if not isinstance(content, dict) or not HEADER & set(content) or "calls" in content:
         raise UserError(
-            "is not a dump that msprobe wrote",
+            "is not a dump of msprobe",
             where=str(path),
             todo="Expected: an object with 'task' and 'data', as in msprobe's dump.json.",
         )
     entries = content.get("data")
     notices: list[str] = []
     if not isinstance(entries, dict) or not entries:
-        notices.append("It holds a header and no calls.")
+        notices.append("It contains only a header and no calls.")
         entries = {}
     try:
         calls, unknown = _calls(entries, _parents(path.with_name("construct.json"), notices))
@@ -83,13 +82,13 @@ def read_msprobe(path: Path) -> Dump:
             f"is damaged: {type(error).__name__} {error}", where=str(path), todo=_AGAIN
         ) from error
     if unknown:
-        notices.append(f"{counted(len(unknown), 'entry')} left out, such as {unknown[0]}.")
-    # Only names of files in the folder: a dump from elsewhere could contain any path.
+        notices.append(f"{counted(len(unknown), 'entry')} ignored, such as {unknown[0]}.")
+    # Accept only names of files in the folder: a dump from elsewhere could contain any path.
     tensors = [value.tensor for call in calls for value in call.values if value.tensor]
     names = [name for name in tensors if Path(name).name == name]
     folder = path.parent / TENSORS if is_folder(path.parent / TENSORS) else path.parent
     if names and not any(is_file(folder / name) for name in names):
-        notices.append(f"None of its {counted(len(names), 'tensor file')} is in {folder}.")
+        notices.append(f"None of its {counted(len(names), 'tensor file')} exists in {folder}.")
         names = []
     return Dump(
         where=path.parent,
@@ -105,10 +104,10 @@ def read_msprobe(path: Path) -> Dump:
 
 
 def read_json(path: Path) -> Any:
-    """A file's JSON, with the bare `NaN` and `Infinity` that these tools write.
+    """Read a JSON file, which may contain the bare `NaN` and `Infinity` that these tools write.
 
     Raises:
-        UserError: It cannot be read, or is truncated.
+        UserError: The file cannot be read, or is truncated.
     """
     try:
         return parse_json(read_text(path))
@@ -119,12 +118,12 @@ def read_json(path: Path) -> Any:
 
 
 def _parents(path: Path, notices: list[str]) -> Mapping[str, str]:
-    """The layer of every call that `construct.json` knows; empty at level L1."""
+    """Return the layer of every call in `construct.json`; empty at level L1."""
     if not is_file(path):
         return {}
     content = read_json(path)
     if not isinstance(content, dict):
-        notices.append(f"{path.name} is not an object and was left out.")
+        notices.append(f"{path.name} is not a JSON object and was ignored.")
         return {}
     layers: dict[str, str] = {}
     for name, parent in content.items():
@@ -133,16 +132,16 @@ def _parents(path: Path, notices: list[str]) -> Mapping[str, str]:
     return layers
 
 
-def _numbered(path: Path, word: str) -> int | None:
-    """The number in the name of a parent folder, such as `step3` or `rank0`."""
+def _numbered(path: Path, prefix: str) -> int | None:
+    """Return the number in the name of a parent folder, such as `step3` or `rank0`."""
     for folder in path.absolute().parents[:2]:
-        if match := re.fullmatch(rf"{word}(\d+)", folder.name):
+        if match := re.fullmatch(rf"{prefix}(\d+)", folder.name):
             return int(match[1])
     return None
 
 
 def _framework(content: Mapping[str, Any], entries: Mapping[str, Any]) -> str:
-    """The framework, from the types of tensors if the header does not have it."""
+    """Determine the framework from the types of tensors, because the header lacks it."""
     text = str(content.get("type", "")) or json.dumps(entries)
     if "mindspore." in text:
         return "mindspore"
@@ -152,7 +151,7 @@ def _framework(content: Mapping[str, Any], entries: Mapping[str, Any]) -> str:
 def _calls(
     entries: Mapping[str, Any], parents: Mapping[str, str]
 ) -> tuple[tuple[Call, ...], list[str]]:
-    """The calls in the order of execution, and the names of entries that are not calls."""
+    """Return the calls in the order of execution, and the names of entries that are not calls."""
     named_entries: list[tuple[_Name, Mapping[str, Any]]] = []
     unknown: list[str] = []
     for text, entry in entries.items():
@@ -166,7 +165,7 @@ def _calls(
     early: list[Call] = []
     is_forward = True
     for name, entry in named_entries:
-        # Releases before 26 reserve the entry of the gradients during the forward pass.
+        # Releases before 26 create the entry of the gradients during the forward pass.
         is_forward = is_forward and (name.kind == "parameter" or name.phase == "forward")
         part = early if is_forward and name.kind == "parameter" else calls
         part += _calls_of(name, entry, numbers)
@@ -181,7 +180,7 @@ def _parsed(text: str, parents: Mapping[str, str]) -> _Name | None:
         return _Name("parameter", match[2], match[1] or "", int(match[3] or 0), "backward")
     if match := _API.fullmatch(text):
         phase = "forward" if match[3] == "forward" else "backward"
-        # msprobe sometimes names another layer for backward calls: in-place ops confuse it.
+        # msprobe sometimes assigns backward calls to another layer: in-place ops confuse it.
         twin = f"{match[1]}.{match[2]}.forward"
         layer = parents.get(twin) or parents.get(text, "")
         op = f"aten.{match[1][5:]}" if match[1].startswith("Aten.") else match[1]
@@ -190,32 +189,32 @@ def _parsed(text: str, parents: Mapping[str, str]) -> _Name | None:
 
 
 def _numbers(names: Sequence[_Name]) -> Mapping[_Name, int]:
-    """The number of each call within its layer.
+    """Return the number of each call within its layer.
 
-    msprobe counts through the whole step, and a backward call has its forward call's index, so both
-    phases are numbered together.
+    msprobe counts calls over the whole step, and a backward call has its forward call's index, so
+    both phases are numbered together.
     """
     groups: defaultdict[tuple[Kind, str, str], set[int]] = defaultdict(set)
     for name in names:
-        groups[name.kind, name.op, name.layer].add(name.place)
+        groups[name.kind, name.op, name.layer].add(name.index)
     positions = {
         key: {index: position for position, index in enumerate(sorted(indices))}
         for key, indices in groups.items()
     }
-    return {name: positions[name.kind, name.op, name.layer][name.place] for name in names}
+    return {name: positions[name.kind, name.op, name.layer][name.index] for name in names}
 
 
 def _calls_of(
     name: _Name, entry: Mapping[str, Any], numbers: Mapping[_Name, int]
 ) -> Iterator[Call]:
-    """The calls of an entry; an entry of gradients has one per parameter."""
+    """Yield the calls of an entry; an entry of gradients has one per parameter."""
     if name.kind == "parameter":
-        for own_name, elements in entry.items():
+        for parameter, elements in entry.items():
             values = _values("gradient", elements, {})
             if values:
                 yield Call(
                     kind="parameter",
-                    op=f"{name.layer}.{own_name}" if name.layer else own_name,
+                    op=f"{name.layer}.{parameter}" if name.layer else parameter,
                     layer=name.layer,
                     number=numbers[name],
                     phase="backward",
@@ -239,10 +238,10 @@ def _calls_of(
 
 
 def _values(role: Role, content: Any, arguments: dict[str, str]) -> tuple[Value, ...]:
-    """The tensors of a section; its scalars become arguments."""
+    """Return the tensors of a section, adding its scalars to the arguments."""
     values: list[Value] = []
-    top = content.items() if isinstance(content, dict) else enumerate(_listed(content))
-    for key, element in top:
+    listed = content if isinstance(content, list) else [content]
+    for key, element in content.items() if isinstance(content, dict) else enumerate(listed):
         leaves = list(_leaves(str(key), element))
         tensors = [leaf for leaf in leaves if _is_tensor(leaf.content)]
         values += [_value(role, leaf) for leaf in tensors]
@@ -252,10 +251,6 @@ def _values(role: Role, content: Any, arguments: dict[str, str]) -> tuple[Value,
             other_leaves = [leaf for leaf in leaves if not _is_tensor(leaf.content)]
             arguments |= {leaf.name: _text(leaf.content) for leaf in other_leaves}
     return tuple(values)
-
-
-def _listed(content: Any) -> Sequence[Any]:
-    return content if isinstance(content, list) else [content]
 
 
 def _is_tensor(content: Any) -> bool:
@@ -274,7 +269,7 @@ def _leaves(name: str, content: Any) -> Iterator[_Leaf]:
 
 
 def _text(content: Any) -> str:
-    """An argument as Python source."""
+    """Return an argument as Python source."""
     return repr(_plain(content))
 
 

@@ -1,6 +1,6 @@
-"""Writes a dump in msprobe's format, for its comparison and viewers.
+"""Write a dump in msprobe's format, for its comparison and viewers.
 
-Left out, because the format lacks them: optimizer state, updates, and counts of elements.
+The format does not support optimizer state, updates and counts of elements, which are omitted.
 """
 
 import ast
@@ -27,7 +27,7 @@ def write_msprobe(folder: Path, dump: Dump) -> Path:
         The folder of this step and rank.
 
     Raises:
-        UserError: The system refuses.
+        UserError: The files cannot be written.
     """
     names = _names(dump.calls)
     rank_folder = folder / f"step{dump.step or 0}" / f"rank{dump.rank or 0}"
@@ -46,18 +46,18 @@ def write_msprobe(folder: Path, dump: Dump) -> Path:
         "construct.json": _construct(dump.calls, names) if has_modules else {},
         "stack.json": {"0": [list(dict.fromkeys(names)), ["no stack was recorded"]]},
     }
-    with folder_beside(rank_folder, what="the dump cannot be written") as beside:
+    with folder_beside(rank_folder, what="the dump cannot be written") as temporary:
         for name, part in parts.items():
-            (beside / name).write_text(json.dumps(part, indent=1), "utf-8")
+            (temporary / name).write_text(json.dumps(part, indent=1), "utf-8")
     return rank_folder
 
 
 def _names(calls: Sequence[Call]) -> list[str]:
-    """The name of every call; the gradients of one layer's parameters share theirs."""
+    """Return the name of every call; the gradients of a layer's parameters share one name."""
     classes = {call.layer: call.op for call in calls if call.kind == "module"}
     counts: Counter[tuple[str, str]] = Counter()
     forward: dict[_Key, int] = {}
-    # A backward call has its forward call's number, or its own if there is none.
+    # A backward call has its forward call's number, or a new one if there is no forward call.
     for call in calls:
         counts[_api(call.op), "backward"] += call.kind == "op" and call.phase == "forward"
     names: list[str] = []
@@ -121,21 +121,21 @@ def _entry(call: Call) -> dict[str, Any]:
 
 
 def _nested(contents: Mapping[str, Any]) -> dict[str, Any]:
-    """Elements by the position of their argument; those of a list in a list."""
-    tops: dict[str, Any] = {}
+    """Return elements by the name of their argument, with the elements of a list as a list."""
+    arguments: dict[str, Any] = {}
     for name, content in contents.items():
-        top, _, index = name.partition(".")
+        argument, _, index = name.partition(".")
         if index:
-            tops.setdefault(top, {})[index] = content
+            arguments.setdefault(argument, {})[index] = content
         else:
-            tops[top] = content
+            arguments[argument] = content
     return {
-        name: _positional(argument) if _is_listed(argument) else argument
-        for name, argument in tops.items()
+        name: _positional(argument) if _is_list(argument) else argument
+        for name, argument in arguments.items()
     }
 
 
-def _is_listed(content: Any) -> bool:
+def _is_list(content: Any) -> bool:
     return isinstance(content, dict) and bool(content) and all(key.isdigit() for key in content)
 
 
@@ -145,15 +145,15 @@ def _positional(nested: Mapping[str, Any]) -> list[Any]:
 
 
 def _element(value: Value) -> dict[str, Any]:
-    numbers = value.statistics
+    statistics = value.statistics
     element: dict[str, Any] = {
         "type": "torch.Tensor",
         "dtype": f"torch.{value.dtype}",
         "shape": list(value.shape),
-        "Max": numbers.max if numbers else None,
-        "Min": numbers.min if numbers else None,
-        "Mean": numbers.mean if numbers else None,
-        "Norm": numbers.l2 if numbers else None,
+        "Max": statistics.max if statistics else None,
+        "Min": statistics.min if statistics else None,
+        "Mean": statistics.mean if statistics else None,
+        "Norm": statistics.l2 if statistics else None,
         "requires_grad": value.role == "parameter",
     }
     if value.digest and value.digest.startswith("crc32:"):
@@ -178,14 +178,14 @@ def _typed(content: Any) -> Any:
 
 
 def _construct(calls: Sequence[Call], names: Sequence[str]) -> dict[str, str | None]:
-    """The enclosing layer call of each call: the next one of its layer, or of a parent."""
+    """Return the enclosing layer call of each call: the next one of its layer, or of a parent."""
     classes = {call.layer: call.op for call in calls if call.kind == "module"}
     parents: dict[str, str | None] = {}
     module_names: dict[tuple[str, str], str] = {}
     for call, name in zip(reversed(calls), reversed(names), strict=True):
         path = call.layer
         if call.kind == "op" and path:
-            # A layer whose own call is not in the dump still gets a name.
+            # A layer whose call is not in the dump still gets a name.
             unrecorded = f"Module.{path}.{classes.get(path, 'Layer')}.{call.phase}.0"
             parents[name] = module_names.get((path, call.phase), unrecorded)
         elif call.kind != "parameter":

@@ -1,4 +1,4 @@
-"""Opens dumps of any tool, recognised by their files."""
+"""Open dumps of any tool, recognised by their files."""
 
 import os
 from collections import defaultdict
@@ -22,46 +22,46 @@ _EXPECTED: Final = (
 
 
 def open_dumps(path: Path) -> list[Dump]:
-    """The dumps in a folder or file, by path.
+    """Open the dumps in a folder or file, sorted by path.
 
     Args:
         path: A step's folder, a folder of steps and ranks, a `dump.json` or a `.pkl`.
 
     Raises:
-        UserError: The path is empty or has no dump, or one is truncated or damaged.
+        UserError: The path is empty or contains no dump, or a dump is truncated or damaged.
     """
     if is_file(path):
         return [_of_file(path)]
     if not is_folder(path):
         raise missing(path, "dump", more=_EXPECTED)
     dumps: list[Dump] = []
-    num_left_out = 0
+    num_ignored = 0
     for folder, names in _folders(path):
-        found_dumps, left_out = _of_folder(folder, names)
+        found_dumps, ignored = _of_folder(folder, names)
         dumps += found_dumps
-        num_left_out += left_out
+        num_ignored += ignored
     if not dumps:
         reason = (
-            f"none of its {counted(num_left_out, 'file')} is one" if num_left_out else "it is empty"
+            f"none of its {counted(num_ignored, 'file')} is one" if num_ignored else "it is empty"
         )
         raise UserError(f"contains no dump: {reason}", where=str(path), todo=_EXPECTED)
-    if num_left_out:
-        notice = f"Left out of {path}: {counted(num_left_out, 'file')} outside any dump."
+    if num_ignored:
+        notice = f"Ignored in {path}: {counted(num_ignored, 'file')} outside any dump."
         dumps[0] = replace(dumps[0], notices=[*dumps[0].notices, notice])
     dumps.sort(key=lambda dump: (str(dump.where.parent), dump.step or 0, dump.rank or 0))
     return dumps
 
 
 def open_dump(path: Path, *, step: int | None = None, rank: int | None = None) -> Dump:
-    """The one dump in a folder or file.
+    """Open the only dump in a folder or file.
 
     Args:
-        path: As for `open_dumps`.
+        path: See `open_dumps`.
         step: The step; required if there are several.
         rank: The rank; required if there are several.
 
     Raises:
-        UserError: There is none, or more than one.
+        UserError: There is no dump, or more than one.
     """
     dumps = open_dumps(path)
     chosen = [
@@ -73,18 +73,17 @@ def open_dump(path: Path, *, step: int | None = None, rank: int | None = None) -
         return chosen[0]
     names = "; ".join(_described(dump) for dump in dumps[:4])
     if not chosen:
-        raise UserError(f"there is no such step or rank: {names}", where=str(path))
+        raise UserError(f"contains no such step or rank, only {names}", where=str(path))
     raise UserError(
-        f"it holds {counted(len(chosen), 'dump')}: {names}",
+        f"contains {counted(len(chosen), 'dump')}: {names}",
         where=str(path),
         todo="Choose one by its folder, or by --step and --rank.",
     )
 
 
 def _described(dump: Dump) -> str:
-    parts = [
-        f"{word} {at}" for word, at in (("step", dump.step), ("rank", dump.rank)) if at is not None
-    ]
+    numbers = (("step", dump.step), ("rank", dump.rank))
+    parts = [f"{word} {number}" for word, number in numbers if number is not None]
     return f"{dump.where} ({', '.join(parts)})" if parts else str(dump.where)
 
 
@@ -100,7 +99,7 @@ def _folders(path: Path) -> list[tuple[Path, Sequence[str]]]:
 
 
 def _of_folder(folder: Path, names: Sequence[str]) -> tuple[list[Dump], int]:
-    """The dumps in one folder, and the number of files that belong to none."""
+    """Open the dumps in one folder, and count the files that belong to none."""
     dumps: list[Dump] = []
     read_files = {"construct.json", "stack.json", "mapping.csv"}
     read_files |= {name for name in names if name.endswith(".safetensors")}
@@ -127,7 +126,7 @@ def _of_folder(folder: Path, names: Sequence[str]) -> tuple[list[Dump], int]:
 
 
 def _is_renamed(path: Path) -> bool:
-    """Whether a file of another name is a `dump.json` of msprobe."""
+    """Whether a file with another name is a `dump.json` of msprobe."""
     try:
         content = msprobe.read_json(path)
     except UserError:

@@ -1,8 +1,8 @@
-"""Our own dump format: a folder for each step and rank, with one JSON file and its tensors.
+"""Jumar's dump format: a folder for each step and rank, with a JSON file and tensors.
 
-`FOLDER/step-00000003/rank-0/` has `dump.json` with one line per call, and at level `tensors` the
-shards `tensors-00001-of-00002.safetensors`. A folder is written under a temporary name and renamed
-when complete, so existing dumps are whole.
+`FOLDER/step-00000003/rank-0/` contains `dump.json` with one line per call and, at level `tensors`,
+the shards `tensors-00001-of-00002.safetensors`. A folder is written under a temporary name and
+renamed when complete, so existing dumps are complete.
 """
 
 import json
@@ -26,22 +26,22 @@ from jumar.precision.dumps.shards import AGAIN, SHARD_BYTES, Shards, View, write
 FILE: Final = "dump.json"
 TOOL: Final = f"jumar {__version__}"
 SAMPLE: Final = "sample"
-"""The fact that says how many elements of a larger tensor are kept."""
+"""Name of the fact with the maximum number of elements stored per tensor."""
 _FORMAT: Final = 1
 _STEP: Final = re.compile(r"step-(\d{8,})")
 _RANK: Final = re.compile(r"rank-(\d+)")
-_NUMBERS: Final = (
+_STATISTICS: Final = (
     *("count", "min", "max", "mean", "l2", "nan", "inf", "zeros"),
     *("above_fp16", "below_normal", "below_subnormal"),
 )
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
-_PART: Final = "\0"
-"""A separator that no item contains."""
+_SEPARATOR: Final = "\0"
+"""A text that no item contains."""
 _VALUE: Final = ("role", "name", "dtype", "shape", "row", "tensor", "digest")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class DumpFolder:
     """Folder of the dump of a step and rank."""
 
     step: int
@@ -49,13 +49,13 @@ class Place:
     folder: Path
 
 
-def place_of(folder: Path, step: int, rank: int) -> Path:
-    """Destination of the dump of a step and rank."""
+def dump_folder(folder: Path, step: int, rank: int) -> Path:
+    """Return the folder for the dump of a step and rank."""
     return folder / f"step-{step:08d}" / f"rank-{rank}"
 
 
-def find_dumps(folder: Path) -> list[Place]:
-    """The dumps in a folder, by step and rank.
+def find_dumps(folder: Path) -> list[DumpFolder]:
+    """Find the dumps in a folder, sorted by step and rank.
 
     Raises:
         UserError: There is no such folder, or it cannot be read.
@@ -65,7 +65,7 @@ def find_dumps(folder: Path) -> list[Place]:
     try:
         return sorted(
             (
-                Place(step=int(step[1]), rank=int(rank[1]), folder=rank_folder)
+                DumpFolder(step=int(step[1]), rank=int(rank[1]), folder=rank_folder)
                 for step_folder in folder.iterdir()
                 if (step := _STEP.fullmatch(step_folder.name)) and is_folder(step_folder)
                 for rank_folder in step_folder.iterdir()
@@ -91,25 +91,25 @@ def write_dump(
         folder: The folder of all steps and ranks.
         dump: The dump; without a step or rank it is written as number 0.
         tensors: The tensors named by its values.
-        views: Those stored within another one.
-        shard_bytes: Size limit of a file of tensors, unless one tensor is larger.
+        views: The tensors that are stored as views of others.
+        shard_bytes: Maximum size of a file of tensors, unless a single tensor is larger.
 
     Returns:
         The folder of this step and rank.
 
     Raises:
-        UserError: There is a dump of that step and rank already, or the system refuses.
+        UserError: A dump of that step and rank already exists, or the files cannot be written.
     """
-    rank_folder = place_of(folder, dump.step or 0, dump.rank or 0)
+    rank_folder = dump_folder(folder, dump.step or 0, dump.rank or 0)
     if exists(rank_folder):
         raise UserError(
-            f"there is already a dump of step {dump.step or 0}",
+            f"a dump of step {dump.step or 0} already exists",
             where=str(rank_folder),
             todo="Choose another folder, or delete that one.",
         )
-    with folder_beside(rank_folder, what="the dump cannot be written") as beside:
-        shards = write_shards(beside, tensors or {}, shard_bytes)
-        (beside / FILE).write_text(_text(dump, shards, views or {}), "utf-8")
+    with folder_beside(rank_folder, what="the dump cannot be written") as temporary:
+        shards = write_shards(temporary, tensors or {}, shard_bytes)
+        (temporary / FILE).write_text(_text(dump, shards, views or {}), "utf-8")
     return rank_folder
 
 
@@ -117,10 +117,10 @@ def read_dump(folder: Path) -> Dump:
     """Read the dump of a step and rank; its tensors are read on demand.
 
     Args:
-        folder: The folder of a step and rank, or one above it that holds a single dump.
+        folder: The folder of a step and rank, or a parent folder with a single dump.
 
     Raises:
-        UserError: There is no dump, there are several, or it is truncated or of another tool.
+        UserError: There is no dump or more than one, or it is truncated or of another tool.
     """
     folder = _only_dump(folder)
     path = folder / FILE
@@ -128,12 +128,12 @@ def read_dump(folder: Path) -> Dump:
         content = parse_json(read_text(path))
     except ValueError as error:
         raise UserError(f"is truncated or damaged: {error}", where=str(path), todo=AGAIN) from error
-    form = content.get("format") if isinstance(content, dict) else None
-    if form is None or "number_of_calls" not in content:
-        raise UserError("is not a dump that jumar wrote", where=str(path))
-    if form != _FORMAT:
+    version = content.get("format") if isinstance(content, dict) else None
+    if version is None or "number_of_calls" not in content:
+        raise UserError("is not a dump of jumar", where=str(path))
+    if version != _FORMAT:
         raise UserError(
-            f"has the format {form}; this version reads {_FORMAT}",
+            f"has the format {version}, but this version of jumar reads {_FORMAT}",
             where=str(path),
             todo="Read it with the version of jumar that wrote it, or a later one.",
         )
@@ -162,7 +162,7 @@ def read_dump(folder: Path) -> Dump:
         ) from error
     if len(calls) != content["number_of_calls"]:
         raise UserError(
-            f"holds {counted(len(calls), 'call')} of {content['number_of_calls']}",
+            f"contains {counted(len(calls), 'call')} instead of {content['number_of_calls']}",
             where=str(path),
             todo=AGAIN,
         )
@@ -170,7 +170,7 @@ def read_dump(folder: Path) -> Dump:
 
 
 def _text(dump: Dump, shards: Mapping[str, int], views: Mapping[str, View]) -> str:
-    """The content of the JSON file: a header, then one line per row of statistics and per call."""
+    """Return the JSON file's content: a header, then a line per row of statistics and per call."""
     rows: dict[int, int] = {}
     table: list[Statistics] = []
     for call in dump.calls:
@@ -187,48 +187,46 @@ def _text(dump: Dump, shards: Mapping[str, int], views: Mapping[str, View]) -> s
         "facts": dict(dump.facts),
         "notices": list(dump.notices),
         "shards": shards,
-        "views": {name: [each.base, each.shape, each.stride] for name, each in views.items()},
+        "views": {name: [view.base, view.shape, view.stride] for name, view in views.items()},
         "number_of_calls": len(dump.calls),
         "value": _VALUE,
-        "row": _NUMBERS,
+        "row": _STATISTICS,
     }
-    statistics = _lines(_row_to_json(each) for each in table)
+    statistics = _lines(map(_row_to_json, table))
     lines = _lines(_call_to_json(call, rows) for call in dump.calls)
     return f'{_ENCODE(header)[:-1]},\n"rows":[\n{statistics}],\n"calls":[\n{lines}\n]}}\n'
 
 
 def _lines(items: Iterable[Any]) -> str:
-    """Items as JSON, one per line, with a single call of the encoder, which is slow to start."""
-    separated = [part for item in items for part in (item, _PART)]
-    return _ENCODE(separated[:-1])[1:-1].replace(f",{_ENCODE(_PART)},", ",\n")
+    """Encode items as JSON, one per line, by a single call of the encoder, which starts slowly."""
+    separated = [part for item in items for part in (item, _SEPARATOR)]
+    return _ENCODE(separated[:-1])[1:-1].replace(f",{_ENCODE(_SEPARATOR)},", ",\n")
 
 
 def _only_dump(folder: Path) -> Path:
-    """The folder of the one step and rank that a folder holds.
+    """Return the folder of the only step and rank in a folder.
 
     Raises:
-        UserError: It has none, or several.
+        UserError: The folder contains no dump, or more than one.
     """
     if is_file(folder / FILE):
         return folder
-    places = find_dumps(folder)
-    if not places and _STEP.fullmatch(folder.absolute().name):
+    dumps = find_dumps(folder)
+    if not dumps and _STEP.fullmatch(folder.absolute().name):
         siblings = find_dumps(folder.absolute().parent)
-        places = [
-            candidate for candidate in siblings if candidate.folder.parent == folder.absolute()
-        ]
-    if len(places) == 1:
-        return places[0].folder
-    if not places:
+        dumps = [dump for dump in siblings if dump.folder.parent == folder.absolute()]
+    if len(dumps) == 1:
+        return dumps[0].folder
+    if not dumps:
         raise UserError(
-            f"there is no {FILE} in it, nor in a step-*/rank-* below",
+            f"contains no {FILE}, nor does a step-*/rank-* folder in it",
             where=str(folder),
-            todo="Write one: jumar precision dump RECIPE --to FOLDER",
+            todo="Write a dump: jumar precision dump RECIPE --to FOLDER",
         )
     raise UserError(
-        f"it holds {counted(len(places), 'dump')}",
+        f"contains {counted(len(dumps), 'dump')}",
         where=str(folder),
-        todo=f"Choose one of them, such as {places[0].folder}.",
+        todo=f"Choose one of them, such as {dumps[0].folder}.",
     )
 
 
@@ -257,17 +255,14 @@ def _value_to_json(value: Value, rows: Mapping[int, int]) -> list[Any]:
 
 
 def _row_to_json(row: Statistics) -> list[Any]:
-    numbers = [
-        *(row.count, row.min, row.max, row.mean, row.l2, row.nan, row.inf, row.zeros),
-        *(row.above_fp16, row.below_normal, row.below_subnormal),
-    ]
+    numbers: list[float | None] = [getattr(row, name) for name in _STATISTICS]
     while numbers[-1] is None:
         numbers.pop()
     return [_number_to_json(number) for number in numbers]
 
 
 def _number_to_json(number: float | None) -> float | str | None:
-    """JSON has no NaN and no infinity."""
+    """Convert NaN and infinity to text, because JSON lacks them."""
     return number if number is None or number - number == 0 else str(number)
 
 

@@ -1,4 +1,4 @@
-"""ptdbg's dumps of 2023: a file named `.pkl` with one JSON list per line; it is never unpickled."""
+"""Read ptdbg's dumps of 2023: `.pkl` files with a JSON list per line, which are not unpickled."""
 
 import math
 import re
@@ -22,16 +22,16 @@ def read_ptdbg(path: Path) -> Dump:
         path: The `.pkl` file.
 
     Raises:
-        UserError: It cannot be read, or its lines are not those of ptdbg.
+        UserError: The file cannot be read, or its lines are not ptdbg's.
     """
     groups: dict[tuple[str, int, Phase], list[Value]] = {}
-    left_out = 0
+    num_ignored = 0
     for number, line in enumerate(read_text(path).splitlines(), 1):
         try:
             content = parse_json(line)
             match = _NAME.fullmatch(content[0])
             if match is None or len(content) < 6:
-                left_out += 1
+                num_ignored += 1
                 continue
             phase: Phase = "forward" if match[4] == "forward" else "backward"
             key = f"{match[1]}.{match[2]}", int(match[3]), phase
@@ -47,7 +47,7 @@ def read_ptdbg(path: Path) -> Dump:
         Call(kind="op", op=op, layer="", number=index, phase=phase, values=tuple(values))
         for (op, index, phase), values in groups.items()
     ]
-    notices = [f"{counted(left_out, 'line')} without statistics left out."] if left_out else []
+    notices = [f"{counted(num_ignored, 'line')} without statistics ignored."] if num_ignored else []
     return Dump(where=path, tool="ptdbg", framework="pytorch", calls=calls, notices=notices)
 
 
@@ -56,6 +56,6 @@ def _value(role: Role, name: str, content: Sequence[Any]) -> Value:
     largest, smallest, mean = (
         None if number is None else float(number) for number in content[5][:3]
     )
-    numbers = Statistics(count=math.prod(shape), min=smallest, max=largest, mean=mean)
+    statistics = Statistics(count=math.prod(shape), min=smallest, max=largest, mean=mean)
     dtype = str(content[3]).removeprefix("torch.")
-    return Value(role=role, name=name, dtype=dtype, shape=shape, statistics=numbers)
+    return Value(role=role, name=name, dtype=dtype, shape=shape, statistics=statistics)

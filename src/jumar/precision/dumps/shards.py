@@ -15,12 +15,12 @@ from jumar.precision.dumps.dump import Call
 from jumar.precision.dumps.tensor_file import write_tensors
 
 SHARD_BYTES: Final = 1 << 30
-AGAIN: Final = "Dump that step again; what else lies in the folder is not affected."
+AGAIN: Final = "Dump that step again; other steps in the folder are not affected."
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A tensor whose elements are part of another stored one."""
+    """A tensor that is stored as a view of another one."""
 
     base: str
     shape: tuple[int, ...]
@@ -33,8 +33,8 @@ class Shards:
     Args:
         folder: The folder of the step and rank.
         sizes: The size of each file in bytes.
-        views: Tensors that are stored within others.
-        calls: The calls that the tensors belong to.
+        views: Tensors that are stored as views of others.
+        calls: The calls with these tensors.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Shards:
         if path is None:
             raise UserError(f"the tensor '{name}' is missing", where=str(self._folder), todo=AGAIN)
         try:
-            # Opening reads the names of all tensors, so only once per file.
+            # Open each file only once, because that reads the names of all its tensors.
             if path not in self._open:
                 self._open[path] = safe_open(path, framework="pt")
             tensor: torch.Tensor = self._open[path].get_tensor(stored_name)
@@ -68,23 +68,23 @@ class Shards:
             if view is not None:
                 tensor = tensor.as_strided(view.shape, view.stride)
         except RuntimeError as error:
-            raise self._another(name, tensor, path) from error
+            raise self._wrong_tensor(name, tensor, path) from error
         value = self._values.get(name)
         if value is not None and str(tensor.dtype).removeprefix("torch.") != value.dtype:
-            raise self._another(name, tensor, path)
+            raise self._wrong_tensor(name, tensor, path)
         return tensor
 
-    def _another(self, name: str, tensor: torch.Tensor, path: Path) -> UserError:
+    def _wrong_tensor(self, name: str, tensor: torch.Tensor, path: Path) -> UserError:
         dtype, shape = str(tensor.dtype).removeprefix("torch."), list(tensor.shape)
         return UserError(
-            f"the tensor '{name}' in the file is a different one: {dtype} {shape}",
+            f"the tensor '{name}' in the file is not the dumped one: {dtype} {shape}",
             where=str(path),
             todo=AGAIN,
         )
 
     @cached_property
     def _files(self) -> dict[str, Path]:
-        """The file of every tensor."""
+        """Return the file of every tensor, by name."""
         files: dict[str, Path] = {}
         for name, size in self._sizes.items():
             path = self._folder / name
@@ -107,15 +107,15 @@ class Shards:
 def write_shards(
     folder: Path, tensors: Mapping[str, torch.Tensor], shard_bytes: int
 ) -> dict[str, int]:
-    """Write the tensors; returns the files with their bytes."""
+    """Write tensors to files of limited size; return the size of each file in bytes."""
     parts: list[dict[str, torch.Tensor]] = []
-    room = 0
+    bytes_left = 0
     for name, tensor in tensors.items():
-        if not parts or tensor.nbytes > room:
+        if not parts or tensor.nbytes > bytes_left:
             parts.append({})
-            room = shard_bytes
+            bytes_left = shard_bytes
         parts[-1][name] = tensor
-        room -= tensor.nbytes
+        bytes_left -= tensor.nbytes
     sizes: dict[str, int] = {}
     for number, part in enumerate(parts, 1):
         path = folder / f"tensors-{number:05d}-of-{len(parts):05d}.safetensors"

@@ -1,7 +1,7 @@
-"""Writes tensors as safetensors without copying them.
+"""Write tensors as safetensors without copying them.
 
-The library's own writer copies them first, and holds the interpreter lock meanwhile: it takes 0.8 s
-for 400 MB and blocks other threads for 0.3 s of that.
+The library's writer copies them first while holding the interpreter lock: for 400 MB, it takes
+0.8 s and blocks other threads for 0.3 s.
 """
 
 import json
@@ -27,7 +27,7 @@ STORABLE: Final = {
     torch.uint8: "U8",
     torch.bool: "BOOL",
 }
-"""The dtypes that a file can contain, with the format's names for them."""
+"""The dtypes that a file can contain, with their names in the format."""
 _BLOCK = 1 << 20
 _ALIGNMENT = 8
 
@@ -37,26 +37,26 @@ def write_tensors(
     tensors: Mapping[str, torch.Tensor],
     metadata: Mapping[str, str] | None = None,
     *,
-    see: Callable[[bytes], None] | None = None,
+    on_block: Callable[[bytes], None] | None = None,
     flushed: bool = False,
 ) -> None:
     """Write a safetensors file.
 
     Args:
         path: The file.
-        tensors: By name, on the CPU, of dtypes in `STORABLE`.
-        metadata: Texts for its header.
-        see: Receives the content while writing, in blocks of at most a megabyte, for example for a
-            checksum.
-        flushed: Whether the file must survive a power cut from then on.
+        tensors: The tensors by name, on the CPU, with dtypes in `STORABLE`.
+        metadata: Texts for the header.
+        on_block: Receives the content during writing, in blocks of up to a megabyte, for
+            instance for a checksum.
+        flushed: Whether to flush the file to disk, so that it survives a power failure.
 
     Raises:
-        OSError: The disk is full or cannot be written.
+        OSError: The disk is full, or the file cannot be written.
     """
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     contents: list[torch.Tensor] = []
     end = 0
-    # Larger elements first, so that all are aligned.
+    # Tensors with larger elements come first, so that all are aligned.
     for name, tensor in sorted(tensors.items(), key=lambda item: -item[1].element_size()):
         start, end = end, end + tensor.nbytes
         kind = STORABLE[tensor.dtype]
@@ -64,23 +64,25 @@ def write_tensors(
         contents.append(tensor.detach().contiguous())
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % _ALIGNMENT)
-    # Tensors may be memory-mapped from this very file, so it is unlinked instead of overwritten.
+    # Tensors may be memory-mapped from the existing file, so unlink it instead of overwriting it.
     path.unlink(missing_ok=True)
     with path.open("xb", buffering=0) as file:
-        _write_all(file, memoryview(struct.pack("<Q", len(text)) + text), see)
+        _write_all(file, memoryview(struct.pack("<Q", len(text)) + text), on_block)
         for tensor in contents:
             if tensor.numel():
                 content: Any = tensor.view(-1).view(torch.uint8).numpy()
-                _write_all(file, memoryview(content), see)
+                _write_all(file, memoryview(content), on_block)
         if flushed:
             os.fsync(file.fileno())
 
 
-def _write_all(file: BinaryIO, content: memoryview, see: Callable[[bytes], None] | None) -> None:
-    """Write everything; the system may write only a part, as on an almost full disk."""
-    if see is not None:
+def _write_all(
+    file: BinaryIO, content: memoryview, on_block: Callable[[bytes], None] | None
+) -> None:
+    """Write all content, even if a single call writes only a part, as on an almost full disk."""
+    if on_block is not None:
         for start in range(0, len(content), _BLOCK):
-            see(bytes(content[start : start + _BLOCK]))
+            on_block(bytes(content[start : start + _BLOCK]))
             _write_all(file, content[start : start + _BLOCK], None)
         return
     while content:

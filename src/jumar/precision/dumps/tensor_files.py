@@ -1,4 +1,4 @@
-"""Tensors of other tools, one file each: torch's zip format and numpy's; nothing is executed."""
+"""Read tensors of other tools in torch's or numpy's format, one per file, executing no code."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ _AGAIN: Final = "Copy the folder again, with all of its tensor files, or dump th
 
 
 class TensorFiles:
-    """The tensors of a dump with a file each.
+    """The tensors of a dump with one file per tensor.
 
     Args:
         paths: The file of every tensor, by `Value.tensor`.
@@ -28,21 +28,21 @@ class TensorFiles:
         """See `Tensors.read`."""
         path = self._paths.get(name)
         if path is None:
-            raise UserError(f"the dump has no tensor '{name}'")
+            raise UserError(f"the dump contains no tensor '{name}'")
         if not is_file(path):
             raise missing(path, "tensor file", more=_AGAIN)
         return read_npy(path) if path.suffix == ".npy" else _read_torch(path)
 
 
 def read_npy(path: Path, *, header_only: bool = False) -> torch.Tensor:
-    """A tensor of numpy's format; pickled objects are refused.
+    """Read a tensor in numpy's format; pickled objects are refused.
 
     Args:
         path: The file.
-        header_only: Whether dtype and shape are enough: the elements are not read then.
+        header_only: Whether to read only dtype and shape, not the elements.
 
     Raises:
-        UserError: The file cannot be read, is truncated, or has something other than numbers.
+        UserError: The file cannot be read, is truncated, or contains elements other than numbers.
     """
     try:
         with open_to_read(path) as file:
@@ -61,7 +61,7 @@ def read_npy(path: Path, *, header_only: bool = False) -> torch.Tensor:
         TokenError,
         OverflowError,
     ) as error:
-        # numpy reads the header with Python's parser, lets its errors through, and tries any size.
+        # numpy parses the header as Python, without handling errors or checking sizes.
         raise unreadable(path, error, more=_AGAIN) from error
 
 
@@ -75,11 +75,11 @@ def _read_torch(path: Path) -> torch.Tensor:
     except OSError as error:
         raise unreadable(path, error, more=_AGAIN) from error
     except Exception as error:
-        # torch raises a different class for each way a file can be damaged, and some of its
-        # messages suggest loading the file in a way that runs code from it.
+        # torch raises many kinds of errors for damaged files, and some of its messages suggest
+        # loading the file in a way that executes code in it.
         raise UserError(
-            "is damaged, or holds more than a tensor", where=str(path), todo=_AGAIN
+            "is damaged, or contains more than a tensor", where=str(path), todo=_AGAIN
         ) from error
     if not isinstance(tensor, torch.Tensor):
-        raise UserError(f"holds a {type(tensor).__name__}, not a tensor", where=str(path))
+        raise UserError(f"contains a {type(tensor).__name__}, not a tensor", where=str(path))
     return tensor.detach()

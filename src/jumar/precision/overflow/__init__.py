@@ -1,1 +1,1 @@
-"""Non-finite values: their origin, and how close other values are to overflowing."""
+"""Find the origin of non-finite values, and values that are close to overflowing."""

@@ -1,14 +1,14 @@
-"""How far the values of a step are from float16's limits, at either end."""
+"""Measure how far the values of a step are from overflow and underflow in float16."""
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from jumar.precision.dumps.dump import Call, Dump, Phase, Value
 
 LARGEST = 65504.0
-"""The largest number of float16."""
+"""The largest finite number of float16."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,12 +17,12 @@ class HeadRoom:
 
     Attributes:
         op: The op.
-        cann: The CANN op type that does the same; empty if unknown.
+        cann: The equivalent CANN op type; empty if unknown.
         layer: Path of the layer.
         phase: Forward or backward.
-        largest: The largest magnitude of its finite outputs.
-        above: How many outputs exceed float16's largest number.
-        dtype: Of the output with the largest magnitude.
+        largest: The largest magnitude of the finite output elements.
+        above: Number of output elements that exceed float16's largest number.
+        dtype: The dtype of the output with the largest magnitude.
     """
 
     op: str
@@ -35,7 +35,7 @@ class HeadRoom:
 
     @property
     def doublings(self) -> float:
-        """How often the largest output can double before it overflows; below 0 it already does."""
+        """Number of doublings until the largest output overflows; negative if it already does."""
         return math.log2(LARGEST / self.largest)
 
 
@@ -45,9 +45,9 @@ class Vanishing:
 
     Attributes:
         layer: Path of the layer.
-        elements: Nonzero elements of the gradients that its ops compute in the backward pass.
-        lost: How many of them are below 2**-24 and would become 0.
-        coarse: How many of the others are below 2**-14, where precision is lost bit by bit.
+        elements: Number of nonzero gradient elements that its ops compute in the backward pass.
+        lost: Number of these that are below 2**-24 and would become 0.
+        coarse: Number of the others that are below 2**-14, where precision decreases.
     """
 
     layer: str
@@ -57,17 +57,17 @@ class Vanishing:
 
     @property
     def share_lost(self) -> float:
-        """The fraction that would become 0."""
+        """The fraction of the elements that would become 0."""
         return self.lost / self.elements
 
 
 def head_room(dump: Dump) -> list[HeadRoom]:
-    """The head room of each op in each layer, the least first.
+    """Return the head room of each op in each layer, smallest first.
 
     Args:
         dump: The step, with statistics of its ops.
     """
-    tightest: dict[tuple[str, str, Phase], HeadRoom] = {}
+    smallest: dict[tuple[str, str, Phase], HeadRoom] = {}
     num_above: Counter[tuple[str, str, Phase]] = Counter()
     for call in dump.calls:
         if call.kind != "op":
@@ -76,9 +76,9 @@ def head_room(dump: Dump) -> list[HeadRoom]:
             largest, exceeding = _largest(value)
             key = (call.op, call.layer, call.phase)
             num_above[key] += exceeding
-            before = tightest.get(key)
-            if largest and (before is None or largest > before.largest):
-                tightest[key] = HeadRoom(
+            previous = smallest.get(key)
+            if largest and (previous is None or largest > previous.largest):
+                smallest[key] = HeadRoom(
                     op=call.op,
                     cann=call.cann,
                     layer=call.layer,
@@ -87,12 +87,12 @@ def head_room(dump: Dump) -> list[HeadRoom]:
                     above=0,
                     dtype=value.dtype,
                 )
-    rows = [replace(row, above=num_above[key]) for key, row in tightest.items()]
+    rows = [replace(row, above=num_above[key]) for key, row in smallest.items()]
     return sorted(rows, key=lambda row: (row.doublings, row.layer, row.op))
 
 
 def vanishing(dump: Dump) -> list[Vanishing]:
-    """Layers whose gradients, at the loss scale of the dump, float16 rounds to 0; the worst first.
+    """Return layers with gradients that float16 rounds to 0 at the dump's loss scale, worst first.
 
     Args:
         dump: The step, with counts of its ops' elements.
@@ -101,14 +101,14 @@ def vanishing(dump: Dump) -> list[Vanishing]:
     for call in dump.calls:
         if call.kind == "op" and call.phase == "backward":
             for value in _floats(call):
-                numbers = value.statistics
-                assert numbers is not None
-                if numbers.below_subnormal is None or numbers.below_normal is None:
+                statistics = value.statistics
+                assert statistics is not None
+                if statistics.below_subnormal is None or statistics.below_normal is None:
                     continue
                 row = sums.setdefault(call.layer, [0, 0, 0])
-                row[0] += numbers.count - (numbers.zeros or 0)
-                row[1] += numbers.below_subnormal
-                row[2] += numbers.below_normal - numbers.below_subnormal
+                row[0] += statistics.count - (statistics.zeros or 0)
+                row[1] += statistics.below_subnormal
+                row[2] += statistics.below_normal - statistics.below_subnormal
     rows = [
         Vanishing(layer=layer, elements=elements, lost=num_lost, coarse=coarse)
         for layer, (elements, num_lost, coarse) in sums.items()
@@ -126,10 +126,12 @@ def _floats(call: Call) -> Iterable[Value]:
 
 
 def _largest(value: Value) -> tuple[float, int]:
-    """The largest finite magnitude, and how many elements exceed float16's."""
-    numbers = value.statistics
-    assert numbers is not None
-    ends: Sequence[float] = [
-        abs(end) for end in (numbers.min, numbers.max) if end is not None and math.isfinite(end)
+    """Return the largest finite magnitude, and the number of elements beyond float16's range."""
+    statistics = value.statistics
+    assert statistics is not None
+    magnitudes = [
+        abs(extreme)
+        for extreme in (statistics.min, statistics.max)
+        if extreme is not None and math.isfinite(extreme)
     ]
-    return max(ends, default=0.0), numbers.above_fp16 or 0
+    return max(magnitudes, default=0.0), statistics.above_fp16 or 0

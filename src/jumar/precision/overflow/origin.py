@@ -1,4 +1,4 @@
-"""Which op produced the first non-finite value of a step."""
+"""Find the op that produced the first non-finite value of a step."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from jumar.precision.dumps.dump import Call, Dump, Value
 
 CASTS = ("aten._to_copy", "aten.to", "aten.copy_", "aten.clone")
-"""Ops that only change the dtype, so that an overflow in them comes from their input."""
+"""Ops that only change the dtype, so that their input causes an overflow in them."""
 FILLS = ("aten.masked_fill", "aten.full", "aten.fill", "aten.scalar_tensor", "aten.where")
 """Ops that write infinities on purpose."""
 
@@ -16,12 +16,12 @@ class Origin:
     """The first non-finite value of a step.
 
     Attributes:
-        call: The op that produced it, or the first that consumed it.
+        call: The op that produced it, or the first op that used it.
         bad: The call's values that are not finite.
-        producer: The op that computed what a cast made infinite; None if the call is not a cast.
-        parameter: The parameter that a cast made infinite, by its path; empty if it is not one.
-        is_made: Whether the call produced it from finite inputs. Otherwise it came from the batch,
-            a parameter or something that was not recorded.
+        producer: The op that computed a cast's input; None if the call is not a cast.
+        parameter: Path of the parameter that is a cast's input; empty if it is not a parameter.
+        is_made: Whether the call produced the value from finite inputs. Otherwise, it came from the
+            batch, a parameter or an op that was not recorded.
     """
 
     call: Call
@@ -42,10 +42,10 @@ class Origin:
 
 
 def origin_of(dump: Dump) -> Origin | None:
-    """The origin of a step's non-finite values; None if all are finite.
+    """Return the origin of a step's non-finite values; None if all values are finite.
 
-    An infinity that an op fills in on purpose or that comes from outside, such as an attention
-    mask, is not reported until it becomes NaN or reaches the backward pass.
+    An infinity that an op writes on purpose, or one from outside, such as an attention mask, is
+    reported only when it becomes NaN or reaches the backward pass.
 
     Args:
         dump: The step, with statistics of its ops.
@@ -86,9 +86,9 @@ def _of_parameters(dump: Dump) -> Origin | None:
 
 
 def is_bad(value: Value) -> bool:
-    """Whether a tensor holds NaN or an infinity."""
-    numbers = value.statistics
-    return numbers is not None and bool(numbers.nan or numbers.inf)
+    """Whether a tensor contains NaN or an infinity."""
+    statistics = value.statistics
+    return statistics is not None and bool(statistics.nan or statistics.inf)
 
 
 def _has_nan(value: Value) -> bool:
@@ -100,7 +100,7 @@ def _of_role(call: Call, role: str) -> Iterator[Value]:
 
 
 def _producer(before: Sequence[Call], cast: Call) -> Call | None:
-    """The last op before a cast whose output is the cast's input."""
+    """Return the last op before a cast whose output is the cast's input."""
     operand = next(_of_role(cast, "input"), None)
     if operand is None or operand.statistics is None:
         return None
@@ -114,7 +114,7 @@ def _producer(before: Sequence[Call], cast: Call) -> Call | None:
 
 
 def _parameter(dump: Dump, cast: Call) -> str:
-    """The parameter that is a cast's input, by its path."""
+    """Return the path of the parameter that is a cast's input; empty if none is."""
     operand = next(_of_role(cast, "input"), None)
     for call in dump.calls:
         for value in _of_role(call, "parameter") if call.kind == "parameter" else ():

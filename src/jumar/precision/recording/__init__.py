@@ -1,1 +1,1 @@
-"""Records inputs and outputs of the ops and layers of a training step, on any device."""
+"""Record inputs and outputs of the ops and layers of a training step, on any device."""

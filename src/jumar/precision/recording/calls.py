@@ -1,4 +1,4 @@
-"""The calls of a step during recording, filtered by globs."""
+"""Collect the calls of a step during recording, filtered by globs."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,14 +10,14 @@ import torch
 
 from jumar.ground.errors import UserError, nearest
 from jumar.precision.dumps.dump import Call, Kind, Phase, Statistics
-from jumar.precision.recording.contents import Seen
+from jumar.precision.recording.contents import RecordedValue
 
 _PLAIN: Final = (bool, int, float, str, torch.dtype, torch.device, torch.layout, type(None))
 
 
 @dataclass(slots=True)
 class Entry:
-    """A call whose values are still being gathered; see `Call`."""
+    """A call whose values are still being collected; see `Call`."""
 
     kind: Kind
     op: str
@@ -25,11 +25,11 @@ class Entry:
     phase: Phase
     number: int
     cann: str = ""
-    values: list[Seen] = field(default_factory=list)
+    values: list[RecordedValue] = field(default_factory=list)
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def call(self, rows: list[Statistics]) -> Call:
-        """The call, given the statistics of every row."""
+        """Return the call, given the statistics of all rows."""
         return Call(
             kind=self.kind,
             op=self.op,
@@ -46,8 +46,8 @@ class Calls:
     """The calls of a step, in the order of execution.
 
     Args:
-        ops: Globs of the ops to record; none for all.
-        layers: Globs of the layers to record; none for all.
+        ops: Globs of the ops to record; empty for all.
+        layers: Globs of the layers to record; empty for all.
 
     Attributes:
         entries: The recorded calls.
@@ -56,8 +56,8 @@ class Calls:
     def __init__(self, ops: Sequence[str] = (), layers: Sequence[str] = ()) -> None:
         self._ops, self._layers = tuple(ops), tuple(layers)
         self._numbers: Counter[tuple[str, str, str, str]] = Counter()
-        self._met_ops: set[str] = set()
-        self._met_layers: set[str] = set()
+        self._seen_ops: set[str] = set()
+        self._seen_layers: set[str] = set()
         self.entries: list[Entry] = []
 
     def clear(self) -> None:
@@ -78,11 +78,11 @@ class Calls:
             names: Other names of an op that a glob may match, its CANN type first.
         """
         if self._layers:
-            self._met_layers.add(layer)
+            self._seen_layers.add(layer)
             if not _matches((layer,), self._layers):
                 return None
         if self._ops and kind == "op":
-            self._met_ops.update((op, *names))
+            self._seen_ops.update((op, *names))
             if not _matches((op, *names), self._ops):
                 return None
         key = (kind, op, layer, phase)
@@ -95,11 +95,11 @@ class Calls:
         """Check that every glob matched something in the step.
 
         Raises:
-            UserError: One matched nothing.
+            UserError: A glob matched nothing.
         """
         for option, globs, names in (
-            ("--ops", self._ops, self._met_ops),
-            ("--layers", self._layers, self._met_layers),
+            ("--ops", self._ops, self._seen_ops),
+            ("--layers", self._layers, self._seen_layers),
         ):
             for glob in globs:
                 if not any(fnmatchcase(name, glob) for name in names):
@@ -109,9 +109,9 @@ class Calls:
                     more = f" and {len(known) - 20} more" if len(known) > 20 else ""
                     examples = f"{', '.join(known[:20])}{more}"
                     raise UserError(
-                        f"'{glob}' matches none of the step",
+                        f"'{glob}' matches nothing in the step",
                         where=option,
-                        todo=f"{hint}The step has {examples}.",
+                        todo=f"{hint}The step contains {examples}.",
                     )
 
 
@@ -120,7 +120,7 @@ def _matches(names: Sequence[str], globs: Sequence[str]) -> bool:
 
 
 def _text(argument: object) -> str:
-    """An argument that is not a tensor, without addresses in memory."""
+    """Return an argument that is not a tensor as text, without memory addresses."""
     if isinstance(argument, (list, tuple)):
         return f"[{', '.join(map(_text, _items(argument)))}]"
     return str(argument) if isinstance(argument, _PLAIN) else type(argument).__name__

@@ -18,12 +18,12 @@ _KNOWN: Final = {
     "sum": "ReduceSum",
     "threshold_backward": "ReluGrad",
 }
-"""Ops for which the table of op lists has a different CANN type first, or none."""
+"""Ops for which the first CANN type in the table of op lists is another one, or missing."""
 
 
 @cache
 def cann_type(op: str) -> str:
-    """The CANN op type that corresponds to an aten overload; empty if unknown.
+    """Return the CANN op type that corresponds to an aten overload; empty if unknown.
 
     Args:
         op: As in op lists: `addmm`, `softmax.int`, `relu_`, `_softmax_backward_data`.

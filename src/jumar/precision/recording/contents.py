@@ -1,10 +1,12 @@
-"""Statistics of tensors, measured once however many ops take them.
+"""Measure statistics of tensors, once for all ops that use them.
 
 Most inputs of an op are outputs of an earlier one. Statistics are cached by storage, position in it
-and version counter, and dropped as soon as an op writes into the storage. A storage is identified
-by its address, which a weak reference keeps from being used again.
+and version counter, and discarded as soon as an op writes to the storage. A storage is identified
+by its address, which a weak reference keeps from being reused.
 """
 
+import functools
+import operator
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -25,27 +27,23 @@ _KEYS: Final = (
 )
 
 
-def _without_autograd() -> Any:
-    """Dispatch keys excluded while measuring: autograd, autocast and the recorder itself."""
-    keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, _KEYS[0]))
-    for name in _KEYS[1:]:
-        keys = keys | torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name))
-    return keys
-
-
-_PASSED_BY: Final = _without_autograd()
+_EXCLUDED: Final[Any] = functools.reduce(
+    operator.or_,
+    (torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name)) for name in _KEYS),
+)
+"""Dispatch keys excluded while measuring: autograd, autocast and the recorder itself."""
 
 
 def unrecorded() -> Any:
-    """The context in which ops are neither recorded nor differentiated nor cast."""
-    return torch._C._ExcludeDispatchKeyGuard(_PASSED_BY)
+    """Return a context in which ops are neither recorded nor differentiated nor cast."""
+    return torch._C._ExcludeDispatchKeyGuard(_EXCLUDED)
 
 
-class Seen(NamedTuple):
-    """A tensor of a call, whose numbers may still be on the device.
+class RecordedValue(NamedTuple):
+    """A tensor of a call, whose statistics may still be on the device.
 
     Attributes:
-        row: The number of its statistics; None if it has none.
+        row: The number of the row with its statistics; None if it has none.
         tensor: The key of its copy; None if there is none.
         digest: See `Value.digest`.
     """
@@ -59,7 +57,7 @@ class Seen(NamedTuple):
     digest: str | None
 
     def value(self, rows: list[Statistics]) -> Value:
-        """The value, given the statistics of every row."""
+        """Return the value, given the statistics of all rows."""
         return Value(
             role=self.role,
             name=self.name,
@@ -72,16 +70,16 @@ class Seen(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Known:
+class _Facts:
     """Cached facts about a storage.
 
     Attributes:
-        reference: Keeps its address from being used again.
-        is_blank: Whether nothing has been written to it.
-        rows: Statistics by the key of tensors with the same elements.
+        reference: Keeps the storage's address from being reused.
+        is_blank: Whether nothing has been written to the storage.
+        rows: Numbers of rows of statistics by `_elements`.
         copies: Names of copies by position, shape and strides.
-        bases: Names of the copies of which all of the same elements are views.
-        digests: Hashes of tensors of the same elements in the same order.
+        bases: Names of the copies that store the elements of views, by `_elements`.
+        digests: Hashes by `_elements` and the order of the elements.
     """
 
     reference: StorageWeakRef
@@ -98,35 +96,37 @@ class Contents:
     Args:
         meter: Measures statistics.
         keeps_tensors: Whether tensors are copied.
-        sample: How many elements of a larger tensor are copied, evenly spaced; 0 for all.
-        room: Bytes that may be copied; further tensors are counted but not copied, so that the
-            total size is known.
-        digests: Whether tensors are hashed, each as soon as it is seen.
+        sample: Maximum number of elements copied per tensor, evenly spaced; 0 for all.
+        max_bytes: Maximum size of the copies; further tensors are counted but not copied, so that
+            the total size is known.
+        digests: Whether tensors are hashed, each as soon as it is used.
 
     Attributes:
         tensors: The copies by name.
-        views: Tensors whose elements another copy has, in another shape or order.
-        size: Bytes of all copies, including those that did not fit.
+        views: Tensors whose elements are in another copy, in another shape or order.
+        size: Size of all copies in bytes, including those that exceeded the limit.
     """
 
     def __init__(
-        self, meter: Meter, *, keeps_tensors: bool, sample: int, room: float, digests: bool
+        self, meter: Meter, *, keeps_tensors: bool, sample: int, max_bytes: float, digests: bool
     ) -> None:
         self._meter, self._digests = meter, digests
-        self._keeps_tensors, self._sample, self._room = keeps_tensors, sample, room
-        self._facts: dict[int, _Known] = {}
+        self._keeps_tensors, self._sample, self._max_bytes = keeps_tensors, sample, max_bytes
+        self._facts: dict[int, _Facts] = {}
         self.tensors: dict[str, Tensor] = {}
         self.views: dict[str, View] = {}
         self.size = 0
 
-    def see(self, role: Role, name: str, tensor: Tensor, *, is_written: bool = False) -> Seen:
-        """Measure a tensor as it is now, unless already done.
+    def record(
+        self, role: Role, name: str, tensor: Tensor, *, is_written: bool = False
+    ) -> RecordedValue:
+        """Measure a tensor in its current state, unless already done.
 
         Args:
             role: Its role in the call.
             name: Its name in the call.
             tensor: The tensor.
-            is_written: Whether the call has written to it; autograd raises its version afterwards.
+            is_written: Whether the call has written to it, so that autograd will raise its version.
         """
         row: int | None = None
         copy: str | None = None
@@ -139,15 +139,15 @@ class Contents:
                 copy = self._copy(tensor, facts, version) if self._keeps_tensors else None
                 digest = self._digest(tensor, facts, version) if self._digests else None
         dtype, shape = _dtype_name(tensor.dtype), tuple(tensor.shape)
-        return Seen(role, name, dtype, shape, row, copy, digest)
+        return RecordedValue(role, name, dtype, shape, row, copy, digest)
 
     def copied(self, source: Tensor, target: Tensor, *, is_written: bool) -> None:
-        """Note that a tensor has the content of another, unless it is cast or only partly filled.
+        """Record that an op has copied a tensor, unless it was cast or changed its shape.
 
         Args:
             source: Source of the elements; already measured.
             target: The copy.
-            is_written: As in `see`.
+            is_written: As in `record`.
         """
         if (
             source.dtype == target.dtype
@@ -162,17 +162,17 @@ class Contents:
                 self._facts_of(target).rows[key] = row
 
     def changed(self, tensor: Tensor) -> None:
-        """Drop the cache of a tensor, because an op has written into it."""
+        """Discard the cache of a tensor, because an op has written to it."""
         if _is_plain(tensor):
             self._facts.pop(tensor.untyped_storage()._cdata, None)
 
     def blank(self, tensor: Tensor) -> None:
-        """Note that a tensor is uninitialised."""
+        """Record that a tensor is uninitialised."""
         if _is_plain(tensor):
             self._facts_of(tensor).is_blank = True
 
     def forget(self) -> None:
-        """Drop all caches, because something else may have changed the tensors."""
+        """Discard all caches, because something else may have changed the tensors."""
         self._facts.clear()
 
     def clear(self) -> None:
@@ -180,14 +180,14 @@ class Contents:
         self._facts.clear()
         self.tensors, self.views, self.size = {}, {}, 0
 
-    def _facts_of(self, tensor: Tensor) -> _Known:
+    def _facts_of(self, tensor: Tensor) -> _Facts:
         storage = tensor.untyped_storage()
         facts = self._facts.get(storage._cdata)
         if facts is None:
-            facts = self._facts[storage._cdata] = _Known(StorageWeakRef(storage))
+            facts = self._facts[storage._cdata] = _Facts(StorageWeakRef(storage))
         return facts
 
-    def _row(self, tensor: Tensor, facts: _Known, version: int) -> int:
+    def _row(self, tensor: Tensor, facts: _Facts, version: int) -> int:
         key = _elements(tensor, version)
         row = facts.rows.get(key)
         if row is None:
@@ -195,7 +195,7 @@ class Contents:
                 row = facts.rows[key] = self._meter.measure(tensor)
         return row
 
-    def _digest(self, tensor: Tensor, facts: _Known, version: int) -> str:
+    def _digest(self, tensor: Tensor, facts: _Facts, version: int) -> str:
         key = _elements(tensor, version)
         if not tensor.is_contiguous():
             key = (*key, tuple(tensor.shape), tensor.stride())
@@ -205,7 +205,7 @@ class Contents:
                 digest = facts.digests[key] = digest_of(tensor)
         return digest
 
-    def _copy(self, tensor: Tensor, facts: _Known, version: int) -> str | None:
+    def _copy(self, tensor: Tensor, facts: _Facts, version: int) -> str | None:
         shape, stride = tuple(tensor.shape), tensor.stride()
         key = (tensor.storage_offset(), tensor.dtype, version, shape, stride)
         name = facts.copies.get(key)
@@ -221,13 +221,13 @@ class Contents:
         number = self._sample if is_sampled else tensor.numel()
         self.size += number * tensor.element_size()
         with unrecorded():
-            if self.size > self._room:
+            if self.size > self._max_bytes:
                 tensor = tensor.new_empty(0)
             elif is_sampled:
                 indices = torch.arange(number, device=tensor.device) * tensor.numel() // number
                 tensor = tensor.reshape(-1)[indices]
             elif len(elements) == _DENSE and not tensor.is_contiguous():
-                # In memory order, so that others can be views of it.
+                # Store the elements in memory order, so that other tensors can be views of them.
                 self.views[name] = View(f"{name}.flat", shape, stride)
                 facts.bases[elements] = name = f"{name}.flat"
                 tensor = tensor.as_strided((number,), (1,))
@@ -236,18 +236,18 @@ class Contents:
 
 
 _DENSE: Final = 4
-"""Length of the key of dense elements."""
+"""Length of the `_elements` key of a dense tensor."""
 
 
 def _elements(tensor: Tensor, version: int) -> tuple[Any, ...]:
-    """A key shared by tensors with the same elements, whatever their shapes."""
+    """Return a key that tensors with the same elements share, regardless of their shapes."""
     if tensor.is_contiguous() or is_dense(tensor):
         return tensor.storage_offset(), tensor.dtype, version, tensor.numel()
     return tensor.storage_offset(), tensor.dtype, version, tensor.shape, tensor.stride()
 
 
 def _is_plain(tensor: Tensor) -> bool:
-    """Whether its elements are in a storage: not sparse, quantized, nested or meta."""
+    """Whether a tensor's elements are in a storage: not sparse, quantized, nested or meta."""
     return (
         type(tensor) in _PLAIN
         and tensor.layout is torch.strided
@@ -258,7 +258,7 @@ def _is_plain(tensor: Tensor) -> bool:
 
 
 def _version(tensor: Tensor) -> int:
-    """Version counter, which every write known to autograd changes; inference tensors have none."""
+    """Return the version counter, which autograd raises on each write; -1 for inference tensors."""
     return -1 if tensor.is_inference() else tensor._version
 
 

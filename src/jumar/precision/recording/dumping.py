@@ -1,4 +1,4 @@
-"""Dumps steps of any training loop: a context around it."""
+"""Dump steps of any training loop by a context around it."""
 
 import os
 import sys
@@ -21,15 +21,15 @@ from jumar.precision.recording.updates import on_update
 class Dumping:
     """The context in which the steps of a training loop are dumped.
 
-    A step ends when `step` is called, otherwise with each optimizer step; with several optimizers,
-    that of the first.
+    A step ends when `step` is called. If that is never called, it ends with each step of the
+    optimizer, or of the first optimizer if there are several.
 
     Args:
-        folder: Where dumps go, one folder per step and rank.
-        steps: The steps, counted from 0.
+        folder: Folder for the dumps, with a subfolder per step and rank.
+        steps: The steps to dump, counted from 0.
         settings: What to record.
-        model: Its modules are named by their path in it; None to name them by their path in the
-            outermost module that is called.
+        model: The module relative to which layers are named; None for the outermost module that is
+            called.
         optimizer: The optimizer whose step ends a step; None for the first one that steps.
         say: Prints a line for every dump.
     """
@@ -49,7 +49,7 @@ class Dumping:
         negative = [step for step in self._missing if step < 0]
         if negative or not self._missing:
             raise UserError(
-                f"there is no step {negative[0]}" if negative else "no step to dump",
+                f"there is no step {negative[0]}" if negative else "there is no step to dump",
                 where="steps",
                 todo="Steps are counted from 0.",
             )
@@ -68,7 +68,7 @@ class Dumping:
 
     def __enter__(self) -> "Dumping":
         self._recorder.open()
-        # After the recorder's own hooks, so that a step includes what these record.
+        # Register this hook after the recorder's, so that a step includes what those record.
         self._handle = on_update(self._updated)
         self._begin()
         return self
@@ -88,15 +88,15 @@ class Dumping:
             self._recorder.close()
         if kind is None and self._missing:
             raise UserError(
-                f"the training ended before step {min(self._missing)}: it had "
+                f"the training ended before step {min(self._missing)}, after "
                 f"{counted(self._index, 'step')}",
                 where="steps",
-                todo="Steps are counted from 0 and end with the optimizer's step, or where the "
+                todo="Steps are counted from 0 and end with the optimizer's step, or when the "
                 "script calls step().",
             )
 
     def step(self) -> None:
-        """End the current step; to be called at the end of each iteration, if at all.
+        """End the current step; if used, it must be called at the end of each iteration.
 
         Raises:
             UserError: The dump cannot be written, or the first step was written too early.
@@ -104,8 +104,7 @@ class Dumping:
         if not self._is_explicit:
             self._is_explicit = True
             if self._index:
-                # So far an optimizer ended steps; from now on this method does. The first step is
-                # over.
+                # An optimizer has ended the first step; this method ends all further ones.
                 self._restart()
                 return
         self._end()
@@ -114,9 +113,9 @@ class Dumping:
     def _restart(self) -> None:
         if self._has_others and self._has_first:
             raise UserError(
-                "step 0 was written when the first of several optimizers made its step",
+                "step 0 was written too early, after the update of the first of several optimizers",
                 where="optimizer",
-                todo="Give the one that ends a step: dump(..., optimizer=...).",
+                todo="Pass the optimizer that ends a step: dump(..., optimizer=...).",
             )
         self._recorder.stop()
         self._index = 1
@@ -140,7 +139,7 @@ class Dumping:
         if self._recorder.is_recording:
             path = self._recorder.end()
             self._missing.discard(self._index)
-            self._say(f"jumar: step {self._index} is dumped: {path}")
+            self._say(f"jumar: dumped step {self._index}: {path}")
             if self._recorder.is_compiled:
                 self._say(f"jumar: {COMPILED}")
         self._index += 1
@@ -151,7 +150,7 @@ def _say(line: str) -> None:
 
 
 def _rank() -> int:
-    """The rank of this process, with any launcher."""
+    """Return the rank of this process, with any launcher."""
     distributed: Any = torch.distributed
     if distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank()

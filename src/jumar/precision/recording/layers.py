@@ -1,10 +1,10 @@
-"""The running layer: forward by hooks around the modules, backward by sequence number.
+"""Determine the running layer: by hooks in the forward pass, by sequence numbers in the backward.
 
-Autograd gives the node of an op the current sequence number before the op runs, so the op's layer
-is that of the node with the number before. What runs within a node of the backward pass belongs to
-the layer of the op that created it; the sum of gradients of a tensor with several users, which no
-node computes, to the layer that came before; and adding up a parameter's gradient to the layer that
-holds the parameter.
+Autograd assigns the current sequence number to the node of an op before the op runs, so the op's
+layer is that of the node with the previous number. An op in the backward pass belongs to the layer
+of the forward op that created its node. The sum of gradients of a tensor with several users, which
+no node computes, belongs to the previous layer, and the accumulation of a parameter's gradient to
+the layer of the parameter.
 """
 
 from collections.abc import Generator, Mapping
@@ -20,19 +20,19 @@ from torch.nn.modules.module import (
 
 from jumar.precision.dumps.dump import Phase
 
-_C: Any = torch._C  # its stubs lack what is used here
+_C: Any = torch._C  # Its stubs lack the functions used here.
 _WRAPPERS: Final = ("DistributedDataParallel", "DataParallel", "OptimizedModule")
 
 
 class Layers:
-    """The path of every module, and the one that is running.
+    """The paths of all modules, and the module that is running.
 
     Args:
         modules: The modules by path; None to name them by their path in the outermost module that
             is called.
 
     Attributes:
-        stack: The paths of the modules that are running, the innermost last.
+        stack: The paths of the running modules, innermost last.
         is_compiled: Whether a compiled module was called.
     """
 
@@ -57,25 +57,25 @@ class Layers:
         self._has_differentiated = False
 
     def path_of(self, module: nn.Module) -> str | None:
-        """The path of a module that starts to run; None if it is not recorded."""
+        """Return the path of a module that starts to run; None if it is not recorded."""
         name = type(module).__name__
         if name == "OptimizedModule":
             self.is_compiled = True
         if not self.stack and self._discovers and id(module) not in self._paths:
-            if name in _WRAPPERS:  # the module inside is the outermost one
+            if name in _WRAPPERS:  # The wrapped module counts as the outermost one.
                 return None
             self._discover(module)
         return self._paths.get(id(module))
 
     def enter(self, path: str) -> None:
-        """A module starts to run."""
+        """Record that a module starts to run."""
         self.stack.append(path)
         if _C._current_graph_task_id() == -1:
             self._has_differentiated = False
 
     @contextmanager
     def followed(self) -> Generator[None]:
-        """Context in which hooks maintain `stack`, if modules are not recorded."""
+        """Return a context in which hooks update `stack`, for use without a `ModuleRecorder`."""
         running: list[str | None] = []
 
         def before(module: nn.Module, arguments: Any) -> None:
@@ -99,17 +99,17 @@ class Layers:
                 handle.remove()
 
     def parameter_of(self, parameter: torch.Tensor) -> tuple[str, str] | None:
-        """The path of a parameter's layer, and its full name; None if no known module holds it."""
+        """Return the path of a parameter's layer and its full name; None if it is unknown."""
         return self._parameters.get(id(parameter))
 
     def current(self) -> tuple[Phase, str]:
-        """The part of the step and the layer to which the op that runs now belongs."""
+        """Return the phase and the layer of the op that runs now."""
         if _C._current_graph_task_id() == -1:
             layer = self.stack[-1] if self.stack else ""
             self._nodes.setdefault(_C._autograd._get_sequence_nr() - 1, layer)
             return "update" if self._has_differentiated else "forward", layer
         self._has_differentiated = True
-        if self.stack:  # recomputed activations
+        if self.stack:  # Activations are being recomputed.
             self._nodes.setdefault(_C._autograd._get_sequence_nr() - 1, self.stack[-1])
             return "backward", self.stack[-1]
         node = _C._current_autograd_node()
@@ -122,7 +122,7 @@ class Layers:
         return "backward", self._backward
 
     def _discover(self, root: nn.Module) -> None:
-        """Name the modules within one that no other module calls."""
+        """Name the modules within an outermost module."""
         new_paths = {
             ".".join(part for part in path.split(".") if part != "_orig_mod"): module
             for path, module in root.named_modules()
@@ -137,5 +137,5 @@ class Layers:
     def _add(self, path: str, module: nn.Module) -> None:
         self._paths[id(module)] = path
         for name, parameter in module.named_parameters(recurse=False):
-            full = f"{path}.{name}" if path else name
-            self._parameters.setdefault(id(parameter), (path, full))
+            full_name = f"{path}.{name}" if path else name
+            self._parameters.setdefault(id(parameter), (path, full_name))

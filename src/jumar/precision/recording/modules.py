@@ -1,11 +1,11 @@
-"""Records every module of a step: inputs and outputs of its forward, and their gradients.
+"""Record the modules of a step: inputs and outputs of the forward pass, and their gradients.
 
-Gradients come from hooks on the tensors themselves. A backward hook of a module would put a node of
-its own into the graph, which changes the order in which gradients are added up and so their bits.
-The price: the gradient of an input with several users is the sum over all of them.
+Gradients are recorded by hooks on tensors. A backward hook of a module would insert a node into the
+graph, which changes the order in which gradients are added, and thus their bits. As a consequence,
+the gradient of an input with several users is the sum over all of them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from torch.utils.hooks import RemovableHandle
 
 from jumar.precision.dumps.dump import Role
 from jumar.precision.recording.calls import Calls, Entry
-from jumar.precision.recording.contents import Contents, Seen
+from jumar.precision.recording.contents import Contents, RecordedValue
 from jumar.precision.recording.layers import Layers
 
 
@@ -29,13 +29,13 @@ class _Running:
 
     Attributes:
         path: The module's path; None if it is not recorded.
-        taken: Its recorded inputs.
-        backward: The call's backward, once a gradient has come.
+        inputs: The recorded inputs.
+        backward: The backward call, once a gradient has been computed.
     """
 
     path: str | None
     op: str
-    taken: list[Seen]
+    inputs: list[RecordedValue]
     backward: Entry | None = None
 
 
@@ -45,7 +45,7 @@ class ModuleRecorder:
     Args:
         calls: Receives the recorded calls.
         contents: Measures tensors.
-        layers: Names modules, and tracks which one runs.
+        layers: Names modules, and tracks the running one.
     """
 
     def __init__(self, calls: Calls, contents: Contents, layers: Layers) -> None:
@@ -62,7 +62,7 @@ class ModuleRecorder:
         ]
 
     def remove(self) -> None:
-        """Remove the hooks of modules; those of tensors remain, without effect."""
+        """Remove the hooks on modules; hooks on tensors remain, but have no effect."""
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
@@ -77,13 +77,13 @@ class ModuleRecorder:
             return
         self._layers.enter(path)
         for name, tensor in tensors_in(arguments):
-            running.taken.append(self._contents.see("input", name, tensor))
+            running.inputs.append(self._contents.record("input", name, tensor))
             self._await(running, "output", name, tensor)
 
     def _after(self, module: nn.Module, arguments: Any, *keywords_and_result: Any) -> None:
-        """Called with keywords and result; with the result alone if the forward raised."""
+        """Record outputs; called with keywords and result, or the result alone after an error."""
         del module, arguments
-        if not self._running:  # a forward that began before the step
+        if not self._running:  # The forward pass started before the step.
             return
         running = self._running.pop()
         if running.path is None:
@@ -95,15 +95,15 @@ class ModuleRecorder:
         entry = self._calls.entry("module", running.op, running.path, "forward")
         if entry is None:
             return
-        entry.values += running.taken
-        see = self._contents.see
-        entry.values += [see("input", name, tensor) for name, tensor in tensors_in(keywords)]
+        entry.values += running.inputs
+        record = self._contents.record
+        entry.values += [record("input", name, tensor) for name, tensor in tensors_in(keywords)]
         for name, tensor in tensors_in(result):
-            entry.values.append(see("output", name, tensor))
+            entry.values.append(record("output", name, tensor))
             self._await(running, "input", name, tensor)
 
     def _await(self, running: _Running, role: Role, name: str, tensor: Tensor) -> None:
-        """Record the gradient of a tensor when it arrives: once, however many modules it passes."""
+        """Record the gradient of a tensor when it is computed, by one hook for all its modules."""
         node = tensor.grad_fn
         if node is None:
             return
@@ -119,34 +119,33 @@ class ModuleRecorder:
         key: tuple[int, int],
         gradient: Tensor,
     ) -> None:
-        if awaited is not self._awaited:  # the step is over
+        if awaited is not self._awaited:  # The step has ended.
             return
-        # Of the modules that a tensor leaves at once, the outermost comes first in the backward.
+        # If a tensor is an output of several modules, the outermost is first in the backward pass.
         for running, role, name in reversed(awaited[key]):
             if running.backward is None:
                 assert running.path is not None
                 running.backward = self._calls.entry("module", running.op, running.path, "backward")
             if running.backward is not None:
-                recorded = self._contents.see(role, name, gradient)
+                recorded = self._contents.record(role, name, gradient)
                 position = len(running.backward.values) if role == "output" else 0
                 running.backward.values.insert(position, recorded)
 
 
 def tensors_in(value: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
-    """The tensors in a module's inputs or outputs, each with its position."""
+    """Yield the tensors in a module's inputs or outputs, each with its position."""
     if isinstance(value, Tensor):
         yield name or "0", value
         return
-    inside = _inside(value)
-    for index, item in inside or ():
+    for index, item in _items(value):
         yield from tensors_in(item, f"{name}.{index}" if name else str(index))
 
 
-def _inside(value: Any) -> Iterator[tuple[object, Any]] | None:
+def _items(value: Any) -> Iterable[tuple[object, Any]]:
     if isinstance(value, (list, tuple)):
-        return iter(enumerate(value))
+        return enumerate(value)
     if isinstance(value, Mapping):
-        return iter(value.items())
+        return value.items()
     if is_dataclass(value) and not isinstance(value, type):
-        return iter((field.name, getattr(value, field.name)) for field in fields(value))
-    return None
+        return [(field.name, getattr(value, field.name)) for field in fields(value)]
+    return ()

@@ -1,4 +1,4 @@
-"""Dumps steps of our own training loop, as one of its observers."""
+"""Dump steps of jumar's training loop, as one of its observers."""
 
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
@@ -46,7 +46,7 @@ class DumpObserver(Observer):
     def end_step(self) -> None:
         """See `Observer.end_step`."""
         if self._recorder.is_recording:
-            self._say(f"step {self._step} is dumped: {self._recorder.end()}")
+            self._say(f"dumped step {self._step}: {self._recorder.end()}")
 
     def phase(self, name: str, detail: str = "") -> AbstractContextManager[object] | None:
         """See `Observer.phase`: data preparation is not part of the step."""

@@ -1,9 +1,9 @@
-"""Records every aten op of a step, forward and backward, below autograd and autocast.
+"""Record the aten ops of a step, forward and backward, below autograd and autocast.
 
-Views and other ops that move no data (`view`, `t`, `expand`, `detach`, `alias`) are left out: their
-outputs have the content of their inputs. So are ops that leave memory uninitialised (`empty`);
-their tensors have no statistics before something is written to them. What an optimizer computes in
-its step is recorded as parameters, not as ops.
+Views and other ops that move no data (`view`, `t`, `expand`, `detach`, `alias`) are omitted: their
+outputs have the content of their inputs. Ops that leave memory uninitialised (`empty`) are omitted,
+too, and their tensors have no statistics until something is written to them. Optimizer steps are
+recorded as parameters, not as ops.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,25 +21,25 @@ from jumar.precision.recording.contents import Contents
 from jumar.precision.recording.layers import Layers
 
 _MOVES_NOTHING: Final = frozenset({"_unsafe_view", "lift_fresh", "lift", "_reshape_copy"})
-_SILENT: Final = {
+_UNDECLARED_WRITES: Final = {
     name: {3: "running_mean", 4: "running_var"}
     for name in ("native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm")
 }
-"""Arguments that an op writes to although its schema does not say so."""
+"""Arguments that an op writes to, although its schema does not declare it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AboutOp:
-    """Facts from an op's schema.
+    """Facts about an op, from its schema.
 
     Attributes:
-        name: With namespace and overload.
-        names: Its CANN type, then how op lists name it.
+        name: Its name with namespace and overload.
+        names: Its CANN type and its names in op lists.
         arguments: Names of its arguments.
-        written: Arguments that it writes to, by position.
+        written: Names of the arguments that it writes to, by position.
         is_recorded: Whether it computes something.
         is_blank: Whether its outputs are uninitialised.
-        is_copy: Whether its output has the content of its last tensor, if the dtype is the same.
+        is_copy: Whether its output is a copy of its last tensor, if the dtype is the same.
     """
 
     name: str
@@ -67,7 +67,7 @@ class OpRecorder(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Whether torch wraps every call for its compiler, which is off while we record."""
+        """Tell torch not to wrap calls for its compiler, which is off during recording."""
         return False
 
     def __init__(self, calls: Calls, contents: Contents, layers: Layers) -> None:
@@ -82,7 +82,7 @@ class OpRecorder(TorchDispatchMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Run an op; record its inputs and outputs."""
+        """Run an op and record its inputs and outputs."""
         del types
         options = kwargs or {}
         if self.is_paused or not isinstance(func, torch._ops.OpOverload):
@@ -95,7 +95,7 @@ class OpRecorder(TorchDispatchMode):
             else None
         )
         if entry is not None:
-            self._take(entry, about, args, options)
+            self._record_inputs(entry, about, args, options)
         result = func(*args, **options)
         written = _written(about, args, options)
         for _, tensor in written:
@@ -104,50 +104,52 @@ class OpRecorder(TorchDispatchMode):
             if about.is_copy:
                 source = args[1] if about.written and len(args) > 1 else args[0]
                 self._contents.copied(source, result, is_written=bool(written))
-            self._give(entry, result, written)
+            self._record_outputs(entry, result, written)
         elif about.is_blank:
             for _, tensor in _tensors(result):
                 self._contents.blank(tensor)
         return result
 
-    def _take(
+    def _record_inputs(
         self, entry: Entry, about: AboutOp, args: Sequence[Any], options: Mapping[str, Any]
     ) -> None:
-        see, plain = self._contents.see, dict[str, Any]()
+        record, plain = self._contents.record, dict[str, Any]()
         for position, value in enumerate(args):
             if isinstance(value, Tensor):
-                entry.values.append(see("input", str(position), value))
-            elif not _add_list(entry, see, str(position), value):
+                entry.values.append(record("input", str(position), value))
+            elif not _add_list(entry, record, str(position), value):
                 plain[about.arguments[position]] = value
         for name, value in options.items():
             if isinstance(value, Tensor):
-                entry.values.append(see("input", name, value))
-            elif value is not None and not _add_list(entry, see, name, value):
+                entry.values.append(record("input", name, value))
+            elif value is not None and not _add_list(entry, record, name, value):
                 plain[name] = value
         entry.arguments = plain
 
-    def _give(self, entry: Entry, result: Any, written: Sequence[tuple[str, Tensor]]) -> None:
-        see = self._contents.see
+    def _record_outputs(
+        self, entry: Entry, result: Any, written: Sequence[tuple[str, Tensor]]
+    ) -> None:
+        record = self._contents.record
         outputs = list(_tensors(result))
         written_ids = {id(tensor) for _, tensor in written}
         entry.values += [
-            see("output", name, tensor, is_written=id(tensor) in written_ids)
+            record("output", name, tensor, is_written=id(tensor) in written_ids)
             for name, tensor in outputs
         ]
         output_ids = {id(tensor) for _, tensor in outputs}
         entry.values += [
-            see("output", name, tensor, is_written=True)
+            record("output", name, tensor, is_written=True)
             for name, tensor in written
             if id(tensor) not in output_ids
         ]
 
 
-def _add_list(entry: Entry, see: Callable[..., Any], name: str, value: Any) -> bool:
-    """Record a list of tensors; returns False if it is something else."""
+def _add_list(entry: Entry, record: Callable[..., Any], name: str, value: Any) -> bool:
+    """Record the tensors of a list; return False if the value is not a list with tensors."""
     if not isinstance(value, (list, tuple)) or not any(isinstance(e, Tensor) for e in value):
         return False
     entry.values += [
-        see("input", f"{name}.{index}", item)
+        record("input", f"{name}.{index}", item)
         for index, item in enumerate(value)
         if isinstance(item, Tensor)
     ]
@@ -155,7 +157,7 @@ def _add_list(entry: Entry, see: Callable[..., Any], name: str, value: Any) -> b
 
 
 def _tensors(result: Any) -> Iterator[tuple[str, Tensor]]:
-    """The tensors that an op returned."""
+    """Yield the tensors that an op returned, with their names."""
     if isinstance(result, Tensor):
         yield "0", result
     elif isinstance(result, (list, tuple)):
@@ -167,7 +169,7 @@ def _tensors(result: Any) -> Iterator[tuple[str, Tensor]]:
 def _written(
     about: AboutOp, args: Sequence[Any], options: Mapping[str, Any]
 ) -> list[tuple[str, Tensor]]:
-    """The tensors that an op has written to."""
+    """Return the tensors that an op has written to."""
     if not about.written:
         return []
     tensors: list[tuple[str, Tensor]] = []
@@ -182,17 +184,17 @@ def _written(
 
 @cache
 def about_op(func: Any) -> AboutOp:
-    """What the schema of an op says."""
+    """Return facts about an op from its schema."""
     schema: Any = func._schema
     packet = schema.name.partition("::")[2]
     written = {
         position: argument.name
         for position, argument in enumerate(schema.arguments)
         if argument.alias_info is not None and argument.alias_info.is_write
-    } | _SILENT.get(packet, {})
-    gives = [returned for returned in schema.returns if "Tensor" in str(returned.type)]
-    is_view = bool(gives) and all(
-        returned.alias_info is not None and not returned.alias_info.is_write for returned in gives
+    } | _UNDECLARED_WRITES.get(packet, {})
+    outputs = [output for output in schema.returns if "Tensor" in str(output.type)]
+    is_view = bool(outputs) and all(
+        output.alias_info is not None and not output.alias_info.is_write for output in outputs
     )
     is_blank = packet.startswith(("empty", "new_empty"))
     op = packet if not schema.overload_name else f"{packet}.{schema.overload_name}"
@@ -202,7 +204,7 @@ def about_op(func: Any) -> AboutOp:
         names=(cann_type(op), op, packet),
         arguments=tuple(argument.name for argument in schema.arguments),
         written=written,
-        is_recorded=(bool(gives) or bool(written)) and not moves_nothing,
+        is_recorded=(bool(outputs) or bool(written)) and not moves_nothing,
         is_blank=is_blank,
         is_copy=packet in ("clone", "copy_"),
     )

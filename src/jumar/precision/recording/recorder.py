@@ -1,4 +1,4 @@
-"""Records a training step and writes its dump."""
+"""Record training steps and write their dumps."""
 
 import sys
 import warnings
@@ -27,22 +27,22 @@ from jumar.precision.recording.statistics import Meter
 from jumar.precision.recording.updates import UpdateRecorder
 
 Level = Literal["modules", "statistics", "tensors"]
-COMPILED: Final = "torch.compile is off while a step is dumped: modules run op by op"
+COMPILED: Final = "torch.compile is off during a dump: modules run op by op"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordSettings:
-    """What to record of a step.
+    """The parts of a step to record.
 
     Attributes:
-        level: `modules`: statistics of modules; `statistics`: of every op too; `tensors`: the
-            tensors as well.
-        counts: Whether zeros, NaN, infinities and elements out of float16's range are counted.
+        level: `modules` for statistics of modules only, `statistics` for those of ops too, or
+            `tensors` for tensors as well.
+        counts: Whether zeros, NaN, infinities and elements outside float16's range are counted.
         parameters: Whether parameters, gradients, the optimizer's state and updates are recorded.
-        ops: Globs of ops, by aten name or CANN type; none for all.
-        layers: Globs of layers' paths; none for all.
-        max_gib: Largest size of a step's tensors.
-        sample: How many elements of a larger tensor are kept, evenly spaced; 0 for all.
+        ops: Globs of ops, by aten name or CANN type; empty for all.
+        layers: Globs of layers' paths; empty for all.
+        max_gib: Maximum size of a step's tensors.
+        sample: Maximum number of elements stored per tensor, evenly spaced; 0 for all.
         digests: Whether a hash of every tensor is recorded.
     """
 
@@ -59,14 +59,18 @@ class RecordSettings:
         """Check the settings.
 
         Raises:
-            UserError: One is not allowed.
+            UserError: A setting is not allowed.
         """
         if self.level not in get_args(Level):
             raise unknown_name("level", self.level, get_args(Level), where="--level")
         if self.max_gib <= 0:
-            raise UserError(f"{self.max_gib:g} GiB hold nothing", where="--max-gib")
+            raise UserError(f"{self.max_gib:g} GiB is not above 0", where="--max-gib")
         if self.sample < 0:
-            raise UserError(f"{self.sample} elements", where="--sample", todo="0 or more")
+            raise UserError(
+                f"{self.sample} is not a number of elements",
+                where="--sample",
+                todo="Allowed: 0 or more.",
+            )
         if self.ops and self.level == "modules":
             raise UserError(
                 "the level 'modules' records no ops",
@@ -82,12 +86,12 @@ class StepRecorder:
         folder: The folder of all steps and ranks; None for dumps that `take` returns.
         settings: What to record.
         rank: This process's rank.
-        modules: The modules by path; None to name them by their path in the outermost module
-            called.
+        modules: The modules by path; None to name them by their path in the outermost module that
+            is called.
         facts: Further facts for the dump.
 
     Raises:
-        UserError: The settings are not allowed, or the folder holds a dump of this rank.
+        UserError: The settings are not allowed, or the folder contains a dump of this rank.
     """
 
     def __init__(
@@ -111,23 +115,23 @@ class StepRecorder:
             self._meter,
             keeps_tensors=settings.level == "tensors",
             sample=settings.sample,
-            room=settings.max_gib * 2**30,
+            max_bytes=settings.max_gib * 2**30,
             digests=settings.digests,
         )
         self._ops = OpRecorder(self._calls, self._contents, self._layers)
         self._modules = ModuleRecorder(self._calls, self._contents, self._layers)
         self._updates = UpdateRecorder(
             *(self._calls, self._contents, self._layers, self._ops),
-            is_wanted=settings.parameters,
+            is_enabled=settings.parameters,
         )
         self._stance: Any = None
         self._step: int | None = None
         self._is_entered = False
-        self._makes_folder = False
+        self._is_new_folder = False
 
     @property
     def is_recording(self) -> bool:
-        """Whether a step has begun."""
+        """Whether a step is being recorded."""
         return self._step is not None
 
     @property
@@ -146,7 +150,7 @@ class StepRecorder:
         Raises:
             UserError: The folder cannot be written to.
         """
-        self._makes_folder = not exists(self._folder)
+        self._is_new_folder = not exists(self._folder)
         make_writable(self._folder)
         self._updates.install()
 
@@ -154,18 +158,18 @@ class StepRecorder:
         """Undo `open`."""
         self.stop()
         self._updates.remove()
-        if self._makes_folder:
-            with suppress(OSError):  # it holds dumps
+        if self._is_new_folder:
+            with suppress(OSError):  # The folder is not empty if a dump was written.
                 self._folder.rmdir()
 
     @contextmanager
     def paused(self) -> Generator[None]:
-        """Context in which recording is paused."""
-        before, self._ops.is_paused = self._ops.is_paused, True
+        """Return a context in which recording is paused."""
+        was_paused, self._ops.is_paused = self._ops.is_paused, True
         try:
             yield
         finally:
-            self._ops.is_paused = before
+            self._ops.is_paused = was_paused
 
     def begin(self, step: int) -> None:
         """Start recording a step."""
@@ -175,7 +179,7 @@ class StepRecorder:
         self._modules.install()
         self._updates.begin()
         if "torch._dynamo" in sys.modules:
-            # It would warn that our hooks see a compiled module twice, which is handled.
+            # torch warns that hooks run twice for a compiled module, which is handled here.
             warnings.filterwarnings("ignore", r"Using `torch\.compile\(module\)` when there are")
             self._stance = torch.compiler.set_stance("force_eager")
             self._stance.__enter__()
@@ -185,7 +189,7 @@ class StepRecorder:
             self._is_entered = True
 
     def stop(self) -> None:
-        """Stop recording; what was recorded is dropped."""
+        """Stop recording and discard the step."""
         self._step = None
         self._modules.remove()
         self._updates.stop()
@@ -193,7 +197,8 @@ class StepRecorder:
             self._stance.__exit__(None, None, None)
             self._stance = None
         self._ops.is_paused = True
-        # A mode that the script entered meanwhile must be left first; until then ours does nothing.
+        # Modes that the script has entered since must be exited first; until then, this one is
+        # paused.
         if self._is_entered and _get_current_dispatch_mode() is self._ops:
             self._ops.__exit__(None, None, None)
             self._is_entered = False
@@ -203,15 +208,16 @@ class StepRecorder:
         """Write the dump of the step.
 
         Returns:
-            Its path.
+            The folder of the dump.
 
         Raises:
-            UserError: Nothing matched, the size limit is exceeded, or the system refuses.
+            UserError: A glob matched nothing, the size limit is exceeded, or the dump cannot be
+                written.
         """
         try:
             self._calls.check_globs()
             self._check_size()
-            # Reading from a device runs ops too.
+            # Reading from a device runs ops, which must not be recorded.
             with self.paused():
                 dump = self._dump()
                 return write_dump(self._folder, dump, self._contents.tensors, self._contents.views)
@@ -219,13 +225,13 @@ class StepRecorder:
             self.stop()
 
     def take(self, optimizer: Optimizer) -> Dump:
-        """End a step that no update followed, without writing anything.
+        """End a step without an update, and return its dump without writing it.
 
         Args:
-            optimizer: Its parameters are recorded, with their gradients.
+            optimizer: The optimizer whose parameters and gradients are recorded.
         """
         try:
-            self._updates.note(optimizer)
+            self._updates.record_parameters(optimizer)
             with self.paused():
                 return self._dump()
         finally:
@@ -248,10 +254,11 @@ class StepRecorder:
         size, limit = self._contents.size, self._settings.max_gib * 2**30
         if size > limit:
             raise UserError(
-                f"the tensors of step {self._step} take {size_text(size)}, more than the "
-                f"{size_text(limit)} allowed, so nothing was written",
+                f"the tensors of step {self._step} need {size_text(size)}, which exceeds the limit "
+                f"of {size_text(limit)}; nothing was written",
                 where="--max-gib",
-                todo="Allow more, choose --ops or --layers, or keep --sample N elements of each.",
+                todo="Raise the limit, restrict --ops or --layers, or store only --sample N "
+                "elements per tensor.",
             )
 
     def _own_facts(self) -> dict[str, str]:
@@ -271,15 +278,15 @@ class StepRecorder:
 
 
 def _check_folder(folder: Path, rank: int) -> None:
-    """Check that a folder has no dump of this rank.
+    """Check that a folder contains no dump of this rank.
 
     Raises:
-        UserError: It has one.
+        UserError: The folder contains a dump of this rank.
     """
     dumps = [dump for dump in find_dumps(folder) if dump.rank == rank] if is_folder(folder) else ()
     if dumps:
         raise UserError(
-            f"it already holds {counted(len(dumps), 'dump')}, such as that of step {dumps[0].step}",
+            f"already contains {counted(len(dumps), 'dump')}, for instance of step {dumps[0].step}",
             where=str(folder),
             todo="Choose another folder, or delete that one.",
         )

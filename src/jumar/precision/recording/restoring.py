@@ -1,4 +1,4 @@
-"""Restores random state and buffers, so that passes can be repeated without side effects."""
+"""Restore random state and buffers, so that passes can be repeated without side effects."""
 
 import random
 from collections.abc import Callable, Generator, Sequence
@@ -12,21 +12,21 @@ from torch import Tensor
 
 @contextmanager
 def restored(buffers: Sequence[Tensor]) -> Generator[Callable[[], None]]:
-    """A function that restores buffers and random state; called once more at the end."""
-    copies = [item.detach().clone() for item in buffers]
-    plain = random.getstate()
-    arrays: Any = numpy.random.get_state()
-    devices = _accelerators(buffers)
-    states = [torch.get_rng_state(), *(item.get_rng_state() for item in devices)]
+    """Yield a function that restores buffers and random state, and call it again at the end."""
+    copies = [buffer.detach().clone() for buffer in buffers]
+    python_state = random.getstate()
+    numpy_state: Any = numpy.random.get_state()
+    torch_state = torch.get_rng_state()
+    device_states = [(device, device.get_rng_state()) for device in _accelerators(buffers)]
 
     def restore() -> None:
         with torch.no_grad():
-            for buffer, before in zip(buffers, copies, strict=True):
-                buffer.copy_(before)
-        random.setstate(plain)
-        numpy.random.set_state(arrays)
-        torch.set_rng_state(states[0])
-        for device, state in zip(devices, states[1:], strict=True):
+            for buffer, copy in zip(buffers, copies, strict=True):
+                buffer.copy_(copy)
+        random.setstate(python_state)
+        numpy.random.set_state(numpy_state)
+        torch.set_rng_state(torch_state)
+        for device, state in device_states:
             device.set_rng_state(state)
 
     try:
@@ -36,7 +36,7 @@ def restored(buffers: Sequence[Tensor]) -> Generator[Callable[[], None]]:
 
 
 def _accelerators(buffers: Sequence[Tensor]) -> list[Any]:
-    """The modules of torch for the accelerators that are in use."""
+    """Return torch's modules for the accelerators in use, such as `torch.cuda`."""
     kinds = {buffer.device.type for buffer in buffers} | {
         kind for kind in ("cuda", "npu") if getattr(getattr(torch, kind, None), "_initialized", 0)
     }

@@ -1,9 +1,9 @@
-"""Statistics of tensors, in as few passes over their elements as torch allows.
+"""Measure statistics of tensors, in as few passes over their elements as possible.
 
-On the host a result can be read at once, so later passes depend on earlier ones: a tensor whose
-largest magnitude is below float16's largest number is not searched for larger ones. NumPy finds
-ends and counts in two thirds of torch's time; torch adds up faster. Elsewhere nothing is read
-before `Meter.read`, which waits for the device once.
+On the host, results can be read at once, so later passes depend on earlier ones: if the largest
+magnitude is below float16's largest number, larger elements are not counted. NumPy computes
+extremes and counts in two thirds of torch's time, but torch computes sums faster. On other devices,
+nothing is read before `Meter.read`, which waits for the device once.
 """
 
 import math
@@ -20,13 +20,13 @@ LARGEST: Final = 65504.0
 NORMAL: Final = 2.0**-14
 SUBNORMAL: Final = 2.0**-24
 _BLOCK: Final = 1 << 17
-"""Elements per block, so that a block stays in the cache for all passes."""
+"""Number of elements per block, so that a block stays in the cache for all passes."""
 _ROW: Final = 256
-"""Elements whose squares are added one by one, in several lanes."""
+"""Number of elements whose squares are added one by one, in several lanes."""
 _DOT_ROWS: Final = getattr(np, "vecdot", None)
-"""In NumPy since 2.0; torch's products, which are added in pairs, are half as fast."""
-_LEAST_SQUARES: Final = 1e-30
-"""Below it squares may have underflowed in float32."""
+"""Available since NumPy 2.0; torch's pairwise sum of products is half as fast."""
+_MIN_SQUARES: Final = 1e-30
+"""Smaller sums of squares may have underflowed in float32."""
 _EXACT: Final = (torch.float32, torch.float64)
 
 
@@ -34,22 +34,21 @@ class Meter:
     """Measures tensors on their device.
 
     Args:
-        counts: Whether elements are counted too, which doubles the passes: zeros, NaN, infinities
-            and those out of float16's range. NaN and infinities are kept out of the other numbers
-            in either case.
+        counts: Whether zeros and elements outside float16's range are counted too, which doubles
+            the number of passes. NaN and infinities are always excluded from the other statistics.
     """
 
     def __init__(self, *, counts: bool) -> None:
         self._counts = counts
         self._rows: list[Statistics | _Pending] = []
-        # Memory reused by every block.
+        # Memory that all blocks reuse.
         self._float32 = torch.empty(_BLOCK)
         self._squares = torch.empty(_BLOCK)
         self._magnitudes: dict[Any, _Array] = {}
         self._mask = np.empty(_BLOCK, np.bool_)
 
     def measure(self, tensor: Tensor) -> int:
-        """Measure a tensor as it is now; returns the number of its row."""
+        """Measure a tensor in its current state and return the number of its row."""
         if tensor.is_complex():
             tensor = torch.view_as_real(tensor)
         if tensor.numel() == 0:
@@ -61,11 +60,11 @@ class Meter:
         return len(self._rows) - 1
 
     def read(self) -> list[Statistics]:
-        """The statistics of every row; the only place that waits for a device."""
+        """Return the statistics of all rows; only this method waits for a device."""
         pending = [row for row in self._rows if isinstance(row, _Pending)]
-        numbers = _read_together(pending)
+        results = _read_together(pending)
         return [
-            row.statistics(*next(numbers)) if isinstance(row, _Pending) else row
+            row.statistics(*next(results)) if isinstance(row, _Pending) else row
             for row in self._rows
         ]
 
@@ -81,9 +80,9 @@ class Meter:
         for block in flat.split(_BLOCK) if flat.numel() > _BLOCK else (flat,):
             numbers = self._exact(block)
             array = numbers.numpy()
-            least, most = float(np.minimum.reduce(array)), float(np.maximum.reduce(array))
-            if math.isfinite(least) and math.isfinite(most):
-                self._add(numbers, array, least, most, total)
+            low, high = float(np.minimum.reduce(array)), float(np.maximum.reduce(array))
+            if math.isfinite(low) and math.isfinite(high):
+                self._add(numbers, array, low, high, total)
                 continue
             finite = numbers[torch.isfinite(numbers)]
             missing = numbers.numel() - finite.numel()
@@ -91,12 +90,12 @@ class Meter:
             total.nan += nan
             total.inf += missing - nan
             if finite.numel():
-                least, most = finite.amin().item(), finite.amax().item()
-                self._add(finite, finite.numpy(), least, most, total)
+                low, high = finite.amin().item(), finite.amax().item()
+                self._add(finite, finite.numpy(), low, high, total)
         return total.statistics(tensor.numel(), counts=self._counts)
 
     def _exact(self, block: Tensor) -> Tensor:
-        """The same numbers in a dtype that torch computes fast and without further rounding."""
+        """Convert a block to a dtype in which torch computes fast, without rounding."""
         if block.dtype in _EXACT:
             return block
         if not block.is_floating_point():
@@ -104,41 +103,40 @@ class Meter:
         return self._float32[: block.numel()].copy_(block)
 
     def _add(
-        self, numbers: Tensor, array: "_Array", least: float, most: float, total: "_Total"
+        self, numbers: Tensor, array: "_Array", low: float, high: float, total: "_Total"
     ) -> None:
-        total.min, total.max = min(total.min, least), max(total.max, most)
-        largest = max(-least, most)
-        sum_of_all, squares = numbers.sum().item(), self._sum_of_squares(numbers, array)
-        if not math.isfinite(sum_of_all):
-            sum_of_all = numbers.sum(dtype=torch.float64).item()
-        if largest and not _LEAST_SQUARES < squares < math.inf:
+        total.min, total.max = min(total.min, low), max(total.max, high)
+        largest = max(-low, high)
+        block_sum, squares = numbers.sum().item(), self._sum_of_squares(numbers, array)
+        if not math.isfinite(block_sum):
+            block_sum = numbers.sum(dtype=torch.float64).item()
+        if largest and not _MIN_SQUARES < squares < math.inf:
             scaled = numbers.double().div_(largest)
             squares = torch.dot(scaled, scaled).item() * largest * largest
-        total.sum += sum_of_all
+        total.sum += block_sum
         total.squares += squares
         if self._counts:
-            self._count(array, least, largest, total)
+            self._count(array, low, largest, total)
 
     def _sum_of_squares(self, numbers: Tensor, array: "_Array") -> float:
-        """The sum of squares, of rows first, so that few float32 numbers are added one by one.
+        """Return the sum of squares, adding up rows first, so that float32 sums are short.
 
-        A dot product of all in float32 is off by 3e-5 of itself for the equal elements that a
-        dropout leaves, by an amount that depends on the number of threads, so dumps of the same
-        numbers would differ.
+        For equal elements, as after a dropout, a single dot product in float32 has a relative error
+        of 3e-5 that depends on the number of threads, so dumps of the same values would differ.
         """
         if numbers.dtype != torch.float32:
             return torch.dot(numbers, numbers).item()
         if _DOT_ROWS is None:
             return torch.mul(numbers, numbers, out=self._squares[: numbers.numel()]).sum().item()
-        in_rows = array.size - array.size % _ROW
-        rows, rest = array[:in_rows].reshape(-1, _ROW), array[in_rows:]
-        with np.errstate(over="ignore", under="ignore"):  # such sums are made in float64 again
+        end_of_rows = array.size - array.size % _ROW
+        rows, rest = array[:end_of_rows].reshape(-1, _ROW), array[end_of_rows:]
+        with np.errstate(over="ignore", under="ignore"):  # Such sums are repeated in float64.
             return float(_DOT_ROWS(rows, rows).sum(dtype=np.float64)) + float(_DOT_ROWS(rest, rest))
 
-    def _count(self, array: "_Array", least: float, largest: float, total: "_Total") -> None:
+    def _count(self, array: "_Array", low: float, largest: float, total: "_Total") -> None:
         size = array.size
         magnitudes = array
-        if least < 0:
+        if low < 0:
             if array.dtype not in self._magnitudes:
                 self._magnitudes[array.dtype] = np.empty(_BLOCK, array.dtype)
             magnitudes = np.abs(array, out=self._magnitudes[array.dtype][:size])
@@ -154,7 +152,7 @@ class Meter:
             total.below_subnormal += self._number(np.less, magnitudes, SUBNORMAL) - zeros
 
     def _number(self, relation: np.ufunc, magnitudes: "_Array", limit: float) -> int:
-        """Number of magnitudes that satisfy a comparison with a limit."""
+        """Count the magnitudes that satisfy a comparison with a limit."""
         mask = self._mask[: magnitudes.size]
         return int(np.count_nonzero(relation(magnitudes, limit, out=mask)))
 
@@ -163,7 +161,7 @@ _Array = np.ndarray[Any, Any]
 
 
 class _Total:
-    """The numbers of the blocks so far."""
+    """The statistics of the blocks so far."""
 
     def __init__(self) -> None:
         self.min, self.max = math.inf, -math.inf
@@ -178,7 +176,7 @@ class _Total:
                 count=count,
                 nan=self.nan,
                 inf=self.inf,
-                **dict.fromkeys(_COUNTED, 0) if counts else {},
+                **dict.fromkeys(_COUNTS, 0) if counts else {},
             )
         return Statistics(
             count=count,
@@ -195,14 +193,14 @@ class _Total:
         )
 
 
-_COUNTED: Final = ("zeros", "above_fp16", "below_normal", "below_subnormal")
+_COUNTS: Final = ("zeros", "above_fp16", "below_normal", "below_subnormal")
 
 
 class _Pending:
-    """Numbers of a tensor that still are on its device.
+    """Statistics of a tensor that are still on its device.
 
-    Sums are those of the elements divided by the largest magnitude, so that neither they nor the
-    squares leave the range.
+    Elements are divided by the largest magnitude before summation, so that sums and squares do not
+    overflow or underflow.
     """
 
     def __init__(self, tensor: Tensor, counts: bool) -> None:
@@ -210,29 +208,29 @@ class _Pending:
         numbers = tensor if tensor.dtype in _EXACT else tensor.float()
         finite = torch.isfinite(numbers)
         clean = torch.where(finite, numbers, 0)
-        least = torch.where(finite, numbers, math.inf).amin()
-        most = torch.where(finite, numbers, -math.inf).amax()
-        self.largest = torch.maximum(-least, most).clamp_min(torch.finfo(clean.dtype).tiny)
-        scaled = clean / self.largest
-        self.floats = [least, most, self.largest, scaled.sum(), torch.linalg.vector_norm(scaled)]
+        low = torch.where(finite, numbers, math.inf).amin()
+        high = torch.where(finite, numbers, -math.inf).amax()
+        largest = torch.maximum(-low, high).clamp_min(torch.finfo(clean.dtype).tiny)
+        scaled = clean / largest
+        self.floats = [low, high, largest, scaled.sum(), torch.linalg.vector_norm(scaled)]
         self.counts = [finite.sum(), torch.isnan(numbers).sum()]
         if counts:
-            sizes = clean.abs()
+            magnitudes = clean.abs()
             self.counts += [
                 (numbers == 0).sum(),
-                (sizes > LARGEST).sum(),
-                (finite & (sizes < NORMAL)).sum(),
-                (finite & (sizes < SUBNORMAL)).sum(),
+                (magnitudes > LARGEST).sum(),
+                (finite & (magnitudes < NORMAL)).sum(),
+                (finite & (magnitudes < SUBNORMAL)).sum(),
             ]
 
     def statistics(self, floats: list[float], counts: list[int]) -> Statistics:
-        """The statistics, given the numbers that were read."""
-        least, most, largest, total, norm = floats
+        """Return the statistics, given the values that were read from the device."""
+        low, high, largest, total, norm = floats
         finite, nan, *rest = counts
         row = _Total()
         row.nan, row.inf = nan, self.count - finite - nan
         if finite:
-            row.min, row.max = least, most
+            row.min, row.max = low, high
             row.sum, row.squares = total * largest, (norm * largest) ** 2
         if rest:
             row.zeros, row.above, normal, subnormal = rest
@@ -241,23 +239,23 @@ class _Pending:
 
 
 def _read_together(pending: list[_Pending]) -> Iterator[tuple[list[float], list[int]]]:
-    """Floats and counts of all rows, with one copy to the host per device and dtype."""
-    read: dict[int, float] = {}
+    """Yield floats and counts of all rows, with one copy to the host per device and dtype."""
+    values: dict[int, float] = {}
     groups: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
     for row in pending:
         for tensor in (*row.floats, *row.counts):
             groups.setdefault((tensor.device, tensor.dtype), []).append(tensor)
     for tensors in groups.values():
-        read |= zip(map(id, tensors), torch.stack(tensors).tolist(), strict=True)
+        values |= zip(map(id, tensors), torch.stack(tensors).tolist(), strict=True)
     for row in pending:
         yield (
-            [read[id(number)] for number in row.floats],
-            [int(read[id(number)]) for number in row.counts],
+            [values[id(number)] for number in row.floats],
+            [int(values[id(number)]) for number in row.counts],
         )
 
 
 def _flat(tensor: Tensor) -> Tensor:
-    """The elements in any order: a view if they are dense."""
+    """Return the elements as one axis, in any order; a view if they are dense."""
     if tensor.is_contiguous():
         return tensor.view(-1)
     if is_dense(tensor):
@@ -266,7 +264,7 @@ def _flat(tensor: Tensor) -> Tensor:
 
 
 def is_dense(tensor: Tensor) -> bool:
-    """Whether the elements are dense, each once, in any order of axes."""
+    """Whether the elements fill a range of memory without gaps, in any order of axes."""
     dense_stride = 1
     for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
         if size != 1:

@@ -1,4 +1,4 @@
-"""Records optimizer steps: parameters, their gradients, the optimizer state, the update."""
+"""Record optimizer steps: parameters, gradients, the optimizer state and the updates."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,24 +21,24 @@ from jumar.precision.recording.ops import OpRecorder
 class UpdateRecorder:
     """Records the steps of all optimizers from `begin` to `stop`.
 
-    Its hooks stay from `install` to `remove`, because a running hook cannot remove itself.
+    The hooks remain from `install` to `remove`, because a running hook cannot remove itself.
 
     Args:
         calls: Receives the recorded calls.
         contents: Measures tensors.
         layers: Names parameters.
-        ops: Paused while an optimizer computes.
-        is_wanted: Whether to record anything; otherwise `ops` is only paused.
+        ops: The recorder of ops, which is paused during optimizer steps.
+        is_enabled: Whether to record steps, or only to pause `ops`.
 
     Attributes:
-        num_updates: Steps of optimizers since `begin`.
+        num_updates: Number of optimizer steps since `begin`.
     """
 
     def __init__(
-        self, calls: Calls, contents: Contents, layers: Layers, ops: OpRecorder, *, is_wanted: bool
+        self, calls: Calls, contents: Contents, layers: Layers, ops: OpRecorder, *, is_enabled: bool
     ) -> None:
         self._calls, self._contents, self._layers, self._ops = calls, contents, layers, ops
-        self._is_wanted, self._is_active = is_wanted, False
+        self._is_enabled, self._is_active = is_enabled, False
         self._handles: list[RemovableHandle] = []
         self._before: list[tuple[Tensor, Tensor, Entry]] = []
         self.num_updates = 0
@@ -65,29 +65,29 @@ class UpdateRecorder:
         self._is_active = False
         self._before.clear()
 
-    def note(self, optimizer: Optimizer) -> list[tuple[Tensor, Entry]]:
-        """Record an optimizer's parameters and their gradients as they are now."""
-        see = self._contents.see
-        noted_entries: list[tuple[Tensor, Entry]] = []
+    def record_parameters(self, optimizer: Optimizer) -> list[tuple[Tensor, Entry]]:
+        """Record the current parameters and gradients of an optimizer."""
+        record = self._contents.record
+        entries: list[tuple[Tensor, Entry]] = []
         for path, name, parameter in self._trained(optimizer):
             entry = self._calls.entry("parameter", name, path, "update")
             if entry is not None:
                 entry.values += [
-                    see("parameter", "0", parameter),
-                    see("gradient", "0", parameter.grad),  # pyright: ignore[reportArgumentType]
+                    record("parameter", "0", parameter),
+                    record("gradient", "0", parameter.grad),  # pyright: ignore[reportArgumentType]
                 ]
-                noted_entries.append((parameter, entry))
-        return noted_entries
+                entries.append((parameter, entry))
+        return entries
 
     def _begin(self, optimizer: Optimizer, arguments: tuple[Any, ...], options: Any) -> None:
         closure = arguments[1] if len(arguments) > 1 else options.get("closure")
-        if closure is not None or not self._is_active:  # a closure runs both passes
+        if closure is not None or not self._is_active:  # A closure runs both passes.
             return
         self._ops.is_paused = True
-        if not self._is_wanted:
+        if not self._is_enabled:
             return
         self._before.clear()
-        for parameter, entry in self.note(optimizer):
+        for parameter, entry in self.record_parameters(optimizer):
             with unrecorded():
                 self._before.append((parameter, parameter.clone(), entry))
 
@@ -97,22 +97,22 @@ class UpdateRecorder:
             return
         self._ops.is_paused = False
         self.num_updates += 1
-        # Fused updates write to parameters without telling autograd.
+        # Fused updates change parameters without raising their version.
         self._contents.forget()
-        see = self._contents.see
+        record = self._contents.record
         for parameter, before, entry in self._before:
             entry.values += [
-                see("state", name, value)
+                record("state", name, value)
                 for name, value in optimizer.state.get(parameter, {}).items()
                 if isinstance(value, Tensor)
             ]
             with unrecorded():
                 change = parameter - before
-            entry.values.append(see("change", "0", change))
+            entry.values.append(record("change", "0", change))
         self._before.clear()
 
     def _trained(self, optimizer: Optimizer) -> list[tuple[str, str, Tensor]]:
-        """Layer, name and tensor of every parameter that has a gradient."""
+        """Return the layer, name and tensor of every parameter with a gradient."""
         parameters = [tensor for group in optimizer.param_groups for tensor in group["params"]]
         trained: list[tuple[str, str, Tensor]] = []
         for number, parameter in enumerate(parameters):

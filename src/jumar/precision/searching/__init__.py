@@ -1,1 +1,1 @@
-"""Which op types must stay in float32: ranked by single passes, then searched by trainings."""
+"""Find the op types that must stay in float32: rank them by single passes, then run trainings."""

@@ -1,10 +1,10 @@
-"""The effect of low precision on each op of a step, measured in one pass in float32.
+"""Measure the effect of low precision on each op of a step, in one pass in float32.
 
-Every op runs in float32 and once more on operands rounded to the low precision. The difference of
-both results is the error that the op would add by itself; times the gradient of the loss with
-respect to the result it is, to first order, how far it moves the loss. Errors of different elements
-are independent, so their squares add up: over an op's elements, its calls, the ops of a type and
-the layers (the criterion of arXiv 2505.13060, which goes on to solve an integer program).
+Every op runs in float32 and again on operands rounded to the low precision. The difference between
+the results is the error that the op would add. Multiplied by the gradient of the loss with respect
+to the result, it is the change of the loss, to first order. Errors of different elements are
+independent, so their squares are added up: over an op's elements, its calls, the ops of a type and
+the layers (the criterion of arXiv 2505.13060, which then solves an integer program).
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -28,24 +28,24 @@ from jumar.precision.policy import PrecisionPolicy
 from jumar.precision.recording.layers import Layers
 from jumar.precision.settings import PrecisionSettings
 
-_C: Any = torch._C  # its stubs lack what is used here
+_C: Any = torch._C  # Its stubs lack the functions used here.
 _SMALLEST = {torch.float16: 2.0**-24, torch.bfloat16: 2.0**-133}
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpEffect:
-    """An op in a layer.
+    """The effect of low precision on an op in a layer.
 
     Attributes:
         op: The aten overload.
         layer: The layer's path.
         calls: Number of calls.
-        error: Norm of the error of its results over their norm.
-        loss_change: How far that error moves the loss, to first order.
+        error: Norm of the error of its results, relative to their norm.
+        loss_change: Change of the loss by that error, to first order.
         largest: Largest magnitude of its inputs and outputs.
-        overflows: How many elements of its results are not finite in low precision.
-        vanishing: How many nonzero elements of its results are zero in low precision.
-        elements: How many elements its results have.
+        overflows: Number of elements of its results that are not finite in low precision.
+        vanishing: Number of nonzero elements of its results that are zero in low precision.
+        elements: Number of elements of its results.
     """
 
     op: str
@@ -60,7 +60,7 @@ class OpEffect:
 
 
 class _Sums:
-    """Sums of an op in a layer, on the device until they are read."""
+    """The measurements of an op in a layer, on the device until they are read."""
 
     def __init__(self) -> None:
         self.calls = self.elements = 0
@@ -70,7 +70,7 @@ class _Sums:
     def add(self, name: str, value: Tensor) -> None:
         self.sums[name] = self.sums[name] + value if name in self.sums else value
 
-    def reach(self, tensor: Tensor) -> None:
+    def update_largest(self, tensor: Tensor) -> None:
         if tensor.numel():
             peak = tensor.abs().amax().float()
             self.largest = peak if self.largest is None else torch.maximum(self.largest, peak)
@@ -92,7 +92,7 @@ class _Sums:
 
 
 class MeasuringPolicy(PrecisionPolicy):
-    """Runs forwards in an autocast region whose kernels are those of an `Attribution`.
+    """Runs forward passes in an autocast region with the kernels of an `Attribution`.
 
     Args:
         device_type: `cpu`, `cuda` or `npu`.
@@ -108,12 +108,12 @@ class MeasuringPolicy(PrecisionPolicy):
 
 
 class Attribution:
-    """Measures the ops of autocast regions while `measuring`.
+    """Measures the ops of autocast regions within `measuring`.
 
     Args:
         device_type: `cpu`, `cuda` or `npu`.
         low: The low precision.
-        modules: The modules by path, to name layers by.
+        modules: The modules by path.
     """
 
     def __init__(
@@ -125,9 +125,9 @@ class Attribution:
 
     @contextmanager
     def measuring(self) -> Generator[None]:
-        """The context in which a forward and a backward pass are measured; no lists are in force.
+        """Return a context in which a forward and a backward pass are measured, without op lists.
 
-        The forward must run in an autocast region; it computes in float32.
+        The forward pass must run in an autocast region; it computes in float32.
         """
         kernels = {
             op: torch.library.fallthrough_kernel if op in SHARED_BY_KIND else self._kernel(op)
@@ -141,11 +141,8 @@ class Attribution:
             lists.close()
 
     def rows(self) -> list[OpEffect]:
-        """What was measured, in the order of the first calls; waits for the device."""
+        """Return the measurements in the order of the first calls, waiting for the device."""
         return [sums.read(op, layer) for (op, layer), sums in self._sums.items()]
-
-    def _running_layer(self) -> str:
-        return self._layers.stack[-1] if self._layers.stack else ""
 
     def _kernel(self, op: str) -> Callable[..., Any]:
         overload: Any = find_overload(op)
@@ -153,7 +150,7 @@ class Attribution:
 
         def kernel(*args: Any, **kwargs: Any) -> Any:
             with without_lists(self._device_type):
-                if _C._current_graph_task_id() != -1:  # a backward pass within the region
+                if _C._current_graph_task_id() != -1:  # A backward pass runs within the region.
                     return overload(*args, **kwargs)
                 args = tuple(each_tensor(_float32, arg) for arg in args)
                 with torch.no_grad():
@@ -167,27 +164,28 @@ class Attribution:
     def _lowered(self, op: str, args: Sequence[Any]) -> list[Any]:
         if op not in KEEPS_PARAMETERS:
             return [each_tensor(self._rounded, arg) for arg in args]
-        # Its running statistics are written in place.
+        # The op updates its running statistics in place.
         return [self._rounded(args[0]), *(each_tensor(Tensor.clone, arg) for arg in args[1:])]
 
     def _rounded(self, tensor: Tensor) -> Tensor:
         return tensor.to(self._low).float() if tensor.dtype == torch.float32 else tensor
 
     def _measure(self, op: str, args: Sequence[Any], result: Any, low: Any) -> None:
-        sums = self._sums.setdefault((op, self._running_layer()), _Sums())
+        layer = self._layers.stack[-1] if self._layers.stack else ""
+        sums = self._sums.setdefault((op, layer), _Sums())
         sums.calls += 1
         pairs = list(zip(_floats(result), _floats(low), strict=True))
         with torch.no_grad():
             for tensor in (*_floats(list(args)), *(exact for exact, _ in pairs)):
-                sums.reach(tensor.detach())
+                sums.update_largest(tensor.detach())
         for exact, low_result in pairs:
             with torch.no_grad():
                 error = self._rounded(low_result) - exact
-                bad = ~torch.isfinite(error)
-                error = error.masked_fill(bad, 0.0)
+                is_infinite = ~torch.isfinite(error)
+                error = error.masked_fill(is_infinite, 0.0)
                 sums.add("error", error.square().sum())
                 sums.add("size", exact.square().sum())
-                sums.add("overflows", (bad & torch.isfinite(exact)).sum())
+                sums.add("overflows", (is_infinite & torch.isfinite(exact)).sum())
                 small = (exact != 0) & (exact.abs() < _SMALLEST[self._low])
                 sums.add("vanishing", small.sum())
             sums.elements += exact.numel()
@@ -196,7 +194,7 @@ class Attribution:
 
 
 class _Change:
-    """Adds up error times gradient when the gradient comes."""
+    """A tensor hook that adds up error times gradient."""
 
     def __init__(self, sums: _Sums, error: Tensor) -> None:
         self._sums, self._error = sums, error

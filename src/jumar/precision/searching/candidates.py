@@ -1,6 +1,6 @@
-"""Op types used in a step, as named in op lists."""
+"""Find the op types used in a step, as named in op lists."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +12,11 @@ from jumar.precision.recording.cann import cann_type
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """Ops that a list treats alike.
+    """Ops that an op list treats alike.
 
     Attributes:
-        name: The CANN op type shown; `aten::NAME` where CANN has none.
-        types: Every name that an op list needs for it.
+        name: The displayed CANN op type; `aten::NAME` if CANN has none.
+        types: All names that an op list must contain for it.
         ops: The aten overloads that the step calls.
     """
 
@@ -26,7 +26,7 @@ class Candidate:
 
 
 def candidates(called: Iterable[str]) -> tuple[Candidate, ...]:
-    """The candidates among the ops of a step: those that a mode may compute in lower precision.
+    """Return the candidates among a step's ops, which a mode may compute in lower precision.
 
     Args:
         called: aten overloads as in op lists.
@@ -41,16 +41,16 @@ def candidates(called: Iterable[str]) -> tuple[Candidate, ...]:
     )
 
 
-def mixlist_of(every: Sequence[Candidate], kept: Collection[str]) -> dict[str, Any]:
-    """The content of a `modify_mixlist` file.
+def mixlist_of(all_candidates: Sequence[Candidate], kept: Collection[str]) -> dict[str, Any]:
+    """Return the content of a `modify_mixlist` file.
 
     Args:
-        every: All candidates.
-        kept: Names of those that stay in float32; all others use lower precision.
+        all_candidates: All candidates of the step.
+        kept: Names of candidates that stay in float32; all others use lower precision.
     """
-    black = [name for candidate in every if candidate.name in kept for name in candidate.types]
-    white = [name for candidate in every if candidate.name not in kept for name in candidate.types]
-    lists: Mapping[str, Sequence[str]] = {"black-list": black, "white-list": white}
+    lists: dict[str, list[str]] = {"black-list": [], "white-list": []}
+    for candidate in all_candidates:
+        lists["black-list" if candidate.name in kept else "white-list"] += candidate.types
     return {name: {"to-add": types} for name, types in lists.items() if types}
 
 
@@ -62,7 +62,7 @@ def _is_lowerable(op: str) -> bool:
 
 
 def _types(name: str, ops: Sequence[str], called: set[str]) -> tuple[str, ...]:
-    """All types of its group, and of those that torch computes with the same ops."""
+    """Return the types of a type's group, and of groups that torch computes with the same ops."""
     first = groups_by_type().get(name)
     if first is None:
         return (name,)
@@ -75,5 +75,5 @@ def _types(name: str, ops: Sequence[str], called: set[str]) -> tuple[str, ...]:
 
 
 def _is_same(group: OpGroup, ops: Sequence[str], called: set[str]) -> bool:
-    """Whether a list that names the group changes no op but these."""
+    """Whether adding the group to a list changes only these ops."""
     return bool(group.ops) and group.ops[0] in ops and called.intersection(group.ops) <= set(ops)

@@ -11,19 +11,19 @@ from jumar.precision.searching.candidates import Candidate
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """The effect of an op type alone in low precision.
+    """The effect of computing only one op type in low precision.
 
     Attributes:
         candidate: The op type.
         calls: Forward calls per step.
-        error: Norm of the error of its results over their norm.
-        loss_change: How far that error moves the loss, to first order.
-        largest: Largest magnitude that its ops take or give.
-        overflows: How many elements of its results are not finite in low precision.
+        error: Norm of the error of its results, relative to their norm.
+        loss_change: Change of the loss by that error, to first order.
+        largest: Largest magnitude of the inputs and outputs of its ops.
+        overflows: Number of elements of its results that are not finite in low precision.
         vanishing: Fraction of the elements of its results that become zero.
-        gradient_error: Norm of the change of all gradients over their norm, forward and backward
-            passes included; infinite where a gradient is not finite.
-        layers: Its layers, those that move the loss most first.
+        gradient_error: Norm of the change of all gradients, relative to their norm, including the
+            effect on the backward pass; infinite if a gradient is not finite.
+        layers: Its layers, those with the largest change of the loss first.
     """
 
     candidate: Candidate
@@ -43,11 +43,11 @@ class Effect:
 
 
 def effect_of(candidate: Candidate, rows: Sequence[OpEffect], gradient_error: float) -> Effect:
-    """The effect on a candidate.
+    """Combine the measurements of a candidate's ops.
 
     Args:
         candidate: The op type.
-        rows: Measurements of its ops, layer by layer.
+        rows: Measurements of its ops in each layer.
         gradient_error: See `Effect`.
     """
     elements = sum(row.elements for row in rows)
@@ -68,7 +68,7 @@ def effect_of(candidate: Candidate, rows: Sequence[OpEffect], gradient_error: fl
 
 
 def effect_from_json(row: Mapping[str, Any]) -> Effect:
-    """An effect from the JSON of its `asdict`, where None means infinite."""
+    """Return an effect from the JSON of its `asdict`, in which null means infinite."""
     candidate, error = row["candidate"], row["gradient_error"]
     return Effect(
         candidate=Candidate(

@@ -1,4 +1,4 @@
-"""Finds the smallest set of op types with which a training passes, in few trainings."""
+"""Find the smallest set of op types with which a training passes, in few trainings."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ class NoTrialsLeft(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Smallest:
-    """A set that passes.
+    """The smallest set found that passes.
 
     Attributes:
         kept: Its members, in the order of the ranking.
-        is_minimal: Whether leaving out any one member was tried, and fails.
+        is_minimal: Whether it is known that no member can be removed.
     """
 
     kept: tuple[str, ...]
@@ -26,16 +26,16 @@ def smallest_set(
     sure: Collection[str],
     passes: Callable[[Sequence[str]], bool],
 ) -> Smallest:
-    """Find the smallest set of members that passes: first the length of the shortest passing prefix
-    of the ranking, by doubling and bisection; then which of its members are unnecessary: all but
-    the last at once, then one at a time.
+    """Find the smallest set of members that passes.
 
-    If a larger set never fails when a smaller one passes, the result is a smallest one, whatever
-    the ranking; a good ranking makes it fast.
+    First find the shortest prefix of the ranking that passes, by doubling and bisection. Then try
+    to remove its members: all but the last at once, then one at a time. If a set passes whenever a
+    subset passes, no member of the result can be removed, regardless of the ranking, but a good
+    ranking saves trials.
 
     Args:
-        ranked: All members, most likely first. All of them together are known to pass.
-        sure: Members known to be needed, first in the ranking; they are not tried.
+        ranked: All members, most likely first. The set of all is known to pass.
+        sure: Members that are known to be needed, first in the ranking; they are not tried.
         passes: Tries a set; may raise `NoTrialsLeft`.
     """
     first = len(sure)
@@ -43,7 +43,7 @@ def smallest_set(
     tries = _Tries(ranked, passes)
     try:
         passing = _prefix(tries, first)
-        # This prefix without its last member was tried and failed.
+        # This prefix without its last member has failed.
         unproven, last = ranked[first : passing - 1], ranked[max(passing - 1, 0) : passing]
         if passing > first and not (len(unproven) > 1 and tries.passes((*ranked[:first], *last))):
             for member in reversed(unproven):
@@ -54,7 +54,7 @@ def smallest_set(
 
 
 class _Tries:
-    """Tries sets, none of them twice, and records the smallest that passed."""
+    """Tries sets, each only once, and stores the smallest that passed."""
 
     def __init__(self, ranked: Sequence[str], passes: Callable[[Sequence[str]], bool]) -> None:
         self._passes = passes
@@ -71,7 +71,7 @@ class _Tries:
 
 
 def _prefix(tries: _Tries, first: int) -> int:
-    """Length of the shortest passing prefix of the ranking; at least `first`."""
+    """Return the length of the shortest passing prefix of the ranking, at least `first`."""
     ranked = tries.best
     if tries.passes(ranked[:first]):
         return first

@@ -1,1 +1,1 @@
-"""How far loss and gradients move when the output of one op is rounded to a low dtype."""
+"""Measure how loss and gradients change if the outputs of an op are rounded to a low dtype."""

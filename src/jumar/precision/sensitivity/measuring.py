@@ -1,9 +1,9 @@
-"""How sensitive a training step is to rounding, op by op: one pass with noise for each."""
+"""Measure the sensitivity of a training step to rounding in each op, by passes with noise."""
 
 import math
 import sys
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
@@ -19,22 +19,22 @@ from jumar.precision.recording.restoring import restored
 from jumar.precision.sensitivity.perturbing import NoisyOps, OpCall
 
 By = Literal["group", "layer", "op", "call"]
-"""What gets noise in one pass: all calls of an op type in a layer, all of a layer, all of an op
-type, or a single call; forward and backward apart."""
+"""The calls that get noise in one pass: those of an op type in a layer, of a layer, of an op type,
+or a single call; forward and backward calls are separate."""
 Passes = Callable[[], "tuple[Tensor, Sequence[Tensor | None]]"]
-"""Runs forward and backward; returns the loss and the gradients."""
+"""Runs forward and backward and returns the loss and the gradients."""
 DTYPES: Final = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseSettings:
-    """What gets noise, and how much.
+    """The ops that get noise, and its size.
 
     Attributes:
-        dtype: The dtype whose rounding the noise equals: `float16` or `bfloat16`.
-        by: What gets noise in one pass.
+        dtype: The dtype whose rounding errors the noise imitates: `float16` or `bfloat16`.
+        by: The calls that get noise in one pass.
         backward: Whether ops of the backward pass get noise too.
-        seed: Determines the noise.
+        seed: Seed of the noise.
     """
 
     dtype: str = "bfloat16"
@@ -46,7 +46,7 @@ class NoiseSettings:
         """Check the settings.
 
         Raises:
-            UserError: One is not allowed.
+            UserError: A setting is not allowed.
         """
         if self.dtype not in DTYPES:
             raise unknown_name("dtype", self.dtype, DTYPES, where="--dtype")
@@ -56,17 +56,17 @@ class NoiseSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Moved:
-    """How far noise in some calls moved the step.
+    """The change of a step by noise in some calls.
 
     Attributes:
-        layer: The layer; empty outside all layers, and where noise went into several.
-        op: The aten op with its overload; empty where noise went into several.
-        phase: Of the calls.
-        number: The number of the call; None where noise went into several.
-        calls: How many calls got noise.
-        elements: How many elements.
-        loss: Change of the loss, relative to it.
-        gradient: L2 norm of the change of all gradients, relative to that of the gradients.
+        layer: The layer; empty outside all layers, or if several got noise.
+        op: The aten op with its overload; empty if several got noise.
+        phase: The phase of the calls.
+        number: The number of the call; None if several got noise.
+        calls: Number of calls that got noise.
+        elements: Number of elements that got noise.
+        loss: Relative change of the loss.
+        gradient: L2 norm of the change of all gradients, relative to the norm of the gradients.
     """
 
     layer: str
@@ -86,17 +86,17 @@ class Moved:
 
 @dataclass(frozen=True, kw_only=True)
 class Sensitivity:
-    """How sensitive a step is to rounding.
+    """The sensitivity of a step to rounding.
 
     Attributes:
-        settings: What got noise.
+        settings: The settings of the noise.
         loss: The loss without noise.
         gradient: L2 norm of the gradients without noise.
-        rows: In the order of execution.
-        together: Change of loss and gradients with noise in all of them at once.
-        floor: The same of two passes without noise; 0 if the step is reproducible.
+        rows: The changes by noise in each group of calls, in the order of execution.
+        together: Change of loss and gradients by noise in all groups at once.
+        floor: Change between two passes without noise; 0 if the step is reproducible.
         passes: Number of forward and backward passes.
-        seconds: Their duration.
+        seconds: Duration of the measurement.
     """
 
     settings: NoiseSettings
@@ -114,9 +114,9 @@ class Sensitivity:
         return sorted(self.rows, key=lambda row: (-row.gradient, -row.loss))
 
     def summed(self, name: Literal["layer", "op", "cann"]) -> dict[str, tuple[float, float]]:
-        """Change of loss and gradients by layer or op, largest first.
+        """Return the change of loss and gradients by layer or op, largest first.
 
-        Errors of different ops are independent, so their squares add up.
+        Errors of different ops are independent, so their squares are added up.
         """
         squares: dict[str, list[float]] = {}
         for row in self.rows:
@@ -137,34 +137,35 @@ def sensitivity(
     buffers: Sequence[Tensor] = (),
     say: Callable[[str], None] | None = None,
 ) -> Sensitivity:
-    """Measure how far noise in each op moves loss and gradients.
+    """Measure how noise in each op changes loss and gradients.
 
-    Random state and buffers are restored before each pass, so passes differ only by the noise.
+    Random state and buffers are restored before each pass, so passes differ only in the noise.
 
     Args:
         passes: Runs forward and backward on one batch.
-        modules: The modules by path; None to name them by their path in the outermost one called.
-        settings: What gets noise.
-        buffers: What a pass changes besides gradients.
+        modules: The modules by path; None to name them by their path in the outermost module that
+            is called.
+        settings: The settings of the noise.
+        buffers: The tensors that a pass changes besides gradients.
         say: Called with a line about the number of passes and their time.
 
     Raises:
         UserError: A setting is not allowed, or the step has no gradients or no finite loss.
     """
     settings.check()
-    began = time.monotonic()
+    start = time.monotonic()
     with restored(buffers) as restore, _uncompiled():
-        repeated, nothing = _Step(passes, modules, settings, restore), frozenset[OpCall]()
-        first = repeated.run(nothing.__contains__)
+        repeated, no_calls = _Step(passes, modules, settings, restore), frozenset[OpCall]()
+        first = repeated.run(no_calls)
         if not math.isfinite(first.loss) or not 0 < first.norm < math.inf:
             raise UserError(
-                f"the step has the loss {first.loss:g} and gradients of norm {first.norm:g}",
-                todo="Noise is measured against a finite loss and gradients that are not all 0. "
-                "Look for an overflow: jumar precision overflow",
+                f"the step has a loss of {first.loss:g} and gradients with norm {first.norm:g}",
+                todo="The measurement needs a finite loss and gradients that are not all 0. "
+                "To find an overflow: jumar precision overflow",
             )
-        floor_began = time.monotonic()
-        floor = repeated.run(nothing.__contains__).change_from(first)
-        pass_s = time.monotonic() - floor_began
+        floor_start = time.monotonic()
+        floor = repeated.run(no_calls).change_from(first)
+        pass_s = time.monotonic() - floor_start
         groups = _groups(first.calls, settings)
         if say is not None:
             say(
@@ -172,13 +173,11 @@ def sensitivity(
                 f"about {time_text(pass_s * (len(groups) + 1))}"
             )
         rows = [
-            _moved(
-                calls, settings.by, repeated.run({call for call, _ in calls}.__contains__), first
-            )
+            _moved(calls, settings.by, repeated.run({call for call, _ in calls}), first)
             for calls in groups
         ]
-        noisy_calls = {call for calls in groups for call, _ in calls}
-        together = repeated.run(noisy_calls.__contains__).change_from(first)
+        all_calls = {call for calls in groups for call, _ in calls}
+        together = repeated.run(all_calls).change_from(first)
     return Sensitivity(
         settings=settings,
         loss=first.loss,
@@ -187,12 +186,12 @@ def sensitivity(
         together=together,
         floor=floor,
         passes=repeated.count,
-        seconds=time.monotonic() - began,
+        seconds=time.monotonic() - start,
     )
 
 
 def parameter_passes(model: nn.Module, step: Callable[[], Tensor]) -> Passes:
-    """Passes of a function that leaves gradients in a model's parameters and returns the loss."""
+    """Return `Passes` for a function that computes a model's gradients and returns the loss."""
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
 
     def passes() -> tuple[Tensor, Sequence[Tensor | None]]:
@@ -218,12 +217,11 @@ class _Result:
         self.calls = calls
 
     def change_from(self, reference: "_Result") -> tuple[float, float]:
-        """The change of loss and gradients from another pass, relative to that."""
+        """Return the change of loss and gradients from another pass, relative to that pass."""
         pairs = zip(self.gradients, reference.gradients, strict=True)
         changes = [a - b for a, b in pairs if a is not None and b is not None]
-        size = abs(reference.loss)
-        change = abs(self.loss - reference.loss)
-        return (change / size if size else change), _norm(changes) / reference.norm
+        loss_change = abs(self.loss - reference.loss) / (abs(reference.loss) or 1.0)
+        return loss_change, _norm(changes) / reference.norm
 
 
 class _Step:
@@ -240,23 +238,26 @@ class _Step:
         self._restore = restore
         self.count = 0
 
-    def run(self, is_chosen: Callable[[OpCall], bool]) -> _Result:
-        """One pass with noise in some calls."""
+    def run(self, noisy_calls: Collection[OpCall]) -> _Result:
+        """Run a pass with noise in some calls."""
         self.count += 1
         self._restore()
         settings = self._settings
-        noisy = NoisyOps(
-            self._modules, dtype=DTYPES[settings.dtype], seed=settings.seed, is_chosen=is_chosen
+        noisy_ops = NoisyOps(
+            self._modules,
+            dtype=DTYPES[settings.dtype],
+            seed=settings.seed,
+            is_chosen=noisy_calls.__contains__,
         )
-        with noisy:
+        with noisy_ops:
             loss, gradients = self._passes()
-        return _Result(loss, gradients, noisy.calls)
+        return _Result(loss, gradients, noisy_ops.calls)
 
 
 def _groups(
     calls: Sequence[tuple[OpCall, int]], settings: NoiseSettings
 ) -> list[list[tuple[OpCall, int]]]:
-    """The calls that get noise together, in the order of execution of their first."""
+    """Return the calls that get noise together, in the order of their first executions."""
     groups: dict[tuple[object, ...], list[tuple[OpCall, int]]] = {}
     for call, elements in calls:
         if call.phase == "forward" or settings.backward:
@@ -287,13 +288,13 @@ def _moved(
 
 def _norm(tensors: Sequence[Tensor | None]) -> float:
     norms = [tensor.float().norm().double().item() for tensor in tensors if tensor is not None]
-    # A non-finite norm becomes infinite: NaN could not be ranked.
+    # NaN becomes infinity, because it could not be ranked.
     return math.hypot(*norms) if all(map(math.isfinite, norms)) else math.inf
 
 
 @contextmanager
 def _uncompiled() -> Generator[None]:
-    """The context in which compiled modules run op by op."""
+    """Return a context in which compiled modules run op by op."""
     if "torch._dynamo" not in sys.modules:
         yield
         return

@@ -1,4 +1,4 @@
-"""Adds noise to the outputs of chosen ops while they run, below autograd and autocast."""
+"""Add noise to the outputs of chosen ops while they run, below autograd and autocast."""
 
 import hashlib
 from collections import Counter
@@ -24,7 +24,7 @@ _EXACT: Final = (
     *("aten.ones", "aten.zero", "aten.new_", "aten.arange", "aten.eye"),
     *("aten.bernoulli", "aten.rand", "aten.uniform", "aten.normal_", "aten.dropout"),
 )
-"""Ops without a rounding error of their own: casts, constants, and random draws."""
+"""Ops that add no rounding error: casts, constants and random numbers."""
 
 
 class OpCall(NamedTuple):
@@ -34,7 +34,7 @@ class OpCall(NamedTuple):
         layer: The path of its layer; empty outside all layers.
         op: The aten op with its overload.
         phase: `forward` or `backward`.
-        number: How many calls of the same op, layer and phase came before.
+        number: Number of previous calls of the same op, layer and phase.
     """
 
     layer: str
@@ -44,32 +44,33 @@ class OpCall(NamedTuple):
 
     @property
     def cann(self) -> str:
-        """The CANN op type that does the same; empty if unknown."""
+        """The equivalent CANN op type; empty if unknown."""
         return cann_type(self.op.removeprefix("aten.").removesuffix(".default"))
 
 
 class NoisyOps(TorchDispatchMode):
     """While entered, adds noise to the outputs of chosen ops.
 
-    Ops that compute nothing (views, casts, copies, constants, random numbers) are not among them.
-    Of the outputs of a forward op the first gets noise: others are statistics for the backward
+    Ops that compute nothing (views, casts, copies, constants, random numbers) never get noise. Of a
+    forward op, only the first output gets noise, because others are statistics for the backward
     pass.
 
     Args:
-        modules: The modules by path; None to name them by their path in the outermost one called.
-        dtype: The dtype whose rounding the noise equals.
-        seed: Determines the noise, with the call and the position of the output.
-        is_chosen: Which calls get noise.
+        modules: The modules by path; None to name them by their path in the outermost module that
+            is called.
+        dtype: The dtype whose rounding errors the noise imitates.
+        seed: Seed of the noise, besides the call and the position of the output.
+        is_chosen: Whether a call gets noise.
 
     Attributes:
-        calls: The calls in the order of execution, with the number of elements they gave.
+        calls: The calls in the order of execution, with the number of their output elements.
     """
 
     supports_higher_order_operators = True
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Whether torch wraps every call for its compiler, which is off meanwhile."""
+        """Tell torch not to wrap calls for its compiler, which is off meanwhile."""
         return False
 
     def __init__(
@@ -104,7 +105,7 @@ class NoisyOps(TorchDispatchMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Run an op; add noise to its output if it is chosen."""
+        """Run an op, and add noise to its output if it is chosen."""
         del types
         if not isinstance(func, torch._ops.OpOverload):
             return func(*args, **(kwargs or {}))
@@ -112,10 +113,10 @@ class NoisyOps(TorchDispatchMode):
         phase, layer = self._layers.current()
         result = func(*args, **(kwargs or {}))
         if about.is_recorded and not about.name.startswith(_EXACT) and phase != "update":
-            self._computed(about.name, layer, phase, result)
+            self._add_call(about.name, layer, phase, result)
         return result
 
-    def _computed(self, op: str, layer: str, phase: Phase, result: Any) -> None:
+    def _add_call(self, op: str, layer: str, phase: Phase, result: Any) -> None:
         outputs = list(_outputs(result))
         if phase == "forward":
             outputs = outputs[:1]

@@ -1,4 +1,4 @@
-"""Formats sensitivities for a terminal, a CSV file and JSON."""
+"""Format sensitivities for a terminal, a CSV file and JSON."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from jumar.precision.sensitivity.measuring import Moved, Sensitivity
 
 
 def as_dict(result: Sensitivity) -> dict[str, Any]:
-    """The whole result for JSON, the rows in the order of execution; infinity is a text."""
+    """Return the whole result for JSON, rows in the order of execution, with infinity as text."""
     return {
         **vars(result.settings),
         "loss": result.loss,
@@ -25,13 +25,13 @@ def as_dict(result: Sensitivity) -> dict[str, Any]:
 
 
 def as_csv(result: Sensitivity) -> str:
-    """One line per row, in the order of execution."""
+    """Return the rows as CSV, in the order of execution."""
     rows = [{"place": position, **_row(row)} for position, row in enumerate(result.rows)]
     return csv_rows.as_csv(rows)
 
 
 def summary(rows: Sequence[Moved]) -> list[dict[str, str]]:
-    """One line per row, as text."""
+    """Return one row of texts per row."""
     return [
         {
             "gradient": shown(row.gradient),
@@ -47,7 +47,7 @@ def summary(rows: Sequence[Moved]) -> list[dict[str, str]]:
 
 
 def shown(number: float) -> str:
-    """A relative change."""
+    """Format a relative change."""
     return f"{number:.2e}"
 
 

@@ -1,4 +1,4 @@
-"""The page of a comparison: the error along the network, every call's numbers one click away."""
+"""The HTML page of a comparison: the error along the network, with details of every call."""
 
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ _VERDICTS: Final = ("agrees", "inherited", "offender")
 
 
 def page(comparison: Comparison) -> str:
-    """One HTML page that needs no network; its policy allows only its own script.
+    """Return a self-contained HTML page, whose security policy allows only its own script.
 
     All text from a dump is escaped.
 
@@ -37,7 +37,7 @@ def page(comparison: Comparison) -> str:
         flagged=f"{comparison.flagged} ({comparison.flagged / max(comparison.rows, 1):.1%})",
         notices=[safe(notice, 400) for notice in comparison.notices],
         offenders=[
-            (call.place, safe(call.name), safe(call.reason), shown(call.ratio))
+            (call.position, safe(call.name), safe(call.reason), shown(call.ratio))
             for call in comparison.offenders[:_MAX_OFFENDERS]
         ],
         data=json_for_script([_call(call) for call in comparison.calls]),
@@ -45,7 +45,7 @@ def page(comparison: Comparison) -> str:
 
 
 def _call(compared: Compared) -> list[Any]:
-    """A call for the script: short, since there may be thousands."""
+    """Return a call as data for the script, compact because there may be thousands."""
     error = error_of(compared)
     return [
         safe(compared.call.layer),

@@ -1,4 +1,4 @@
-"""The page of a noise measurement: sensitivity along the network, and the tables."""
+"""The HTML page of a noise measurement: a chart of sensitivity along the network, and tables."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ class _Dot:
 
 
 def page(result: Sensitivity, *, what: str, step: int) -> str:
-    """One HTML page without a script that needs no network.
+    """Return a self-contained HTML page without a script.
 
     Args:
         result: The measurement.
@@ -59,7 +59,7 @@ def page(result: Sensitivity, *, what: str, step: int) -> str:
 
 
 def _chart(rows: Sequence[Moved]) -> Mapping[str, Any]:
-    """Dots and grid lines: the rows in the order of execution, their gradient change upwards."""
+    """Return dots and grid lines: rows in the order of execution, by their change of gradients."""
     logs = [math.log10(row.gradient) if 0 < row.gradient < math.inf else None for row in rows]
     finite_logs = [exponent for exponent in logs if exponent is not None] or [-3.0]
     high = math.ceil(max(finite_logs))

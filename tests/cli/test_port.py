@@ -108,7 +108,7 @@ def test_in_place_needs_git_or_force(
     before = content(tmp_path)
     if shutil.which("git"):
         done = here("port", "tree", "--in-place", cwd=tmp_path, code=2)
-        assert "not under git" in done.message
+        assert "not tracked by git" in done.message
     monkeypatch.setenv("PATH", str(tmp_path / "no programs"))
     done = here("port", "tree", "--in-place", cwd=tmp_path, code=2)
     assert "git is not installed" in done.message
@@ -148,7 +148,7 @@ def test_single_script_is_ported_to_a_script(tree: Path, tmp_path: Path) -> None
     assert "npu_bridge" in (tmp_path / "new.py").read_text()
     assert not (tmp_path / "run_npu.sh").exists()
     done = here("port", "tree/train.py", "--to", "b.py", "--devices", "8", cwd=tmp_path, code=2)
-    assert "Give a folder" in done.message
+    assert "Specify a folder" in done.message
     here("port", "tree/train.py", "--to", "folder", "--devices", "8", cwd=tmp_path)
     assert (tmp_path / "folder" / "run_npu.sh").exists()
 
@@ -166,7 +166,7 @@ def test_single_script_is_ported_to_a_script(tree: Path, tmp_path: Path) -> None
         (["tree", "--precision", "allow_mix"], "allow_mix_precision"),
         (["tree", "--loss-scale", "fast"], "is not a loss scale"),
         (["tree", "--mixlist", "a.json"], "Add --precision"),
-        (["tree", "--devices", "0"], "Give 1 to 65536"),
+        (["tree", "--devices", "0"], "Use 1 to 65536"),
         (["tree", "--entry", "trian.py"], "Did you mean 'train.py'?"),
         (["tree", "--from", "torch", "--auto-tune"], "exist for TensorFlow only"),
         (["tree", "--to", "tree/out"], "within the original"),

@@ -61,7 +61,7 @@ def test_interpreter_with_the_wrong_version_is_refused(project: Path):
         cwd=project,
         code=2,
     )
-    assert "Python 3.7 with TensorFlow 1.15 is needed" in done.message
+    assert "Python 3.7 with TensorFlow 1.15 is required" in done.message
 
 
 @pytest.mark.parametrize(

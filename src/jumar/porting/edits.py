@@ -24,8 +24,8 @@ FileStatus = Literal["ported", "unchanged", "copied", "unreadable"]
 script that could not be read or parsed; it is copied as it is."""
 
 
-OF_THE_TREE = "npu-options"
-"""The rule whose finding concerns all scripts of a tree: readers see it first."""
+WHOLE_TREE_RULE = "npu-options"
+"""The rule whose finding concerns the whole tree; it is listed first."""
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -43,7 +43,7 @@ class Place:
 class Edit:
     """One decision to rewrite something.
 
-    `before` and `after` are the source before and after, as short as a reader can understand;
+    `before` and `after` are the source before and after, shortened to what a reader needs;
     `place_after` is the position in the ported file, None if the source was removed.
     """
 
@@ -86,10 +86,10 @@ class Kept:
 class FileReport:
     """The outcome for one file.
 
-    `path` is relative to the tree, with forward slashes; `note` says why a file was copied or
-    could not be read; `defect` is set if that was a bug in jumar. `before` and
-    `after` are the texts of a ported file, with their own line ends and, where the file has one,
-    the byte order mark; both are empty for others.
+    `path` is relative to the tree, with forward slashes; `note` explains why a file was copied
+    or could not be read; `defect` is set if the cause is a bug in jumar. `before` and `after` are
+    the texts of a ported file, with their original line endings and byte order mark; both are
+    empty for other files.
     """
 
     path: str
@@ -107,8 +107,8 @@ class FileReport:
 class TreeReport:
     """The outcome for a tree, in the order of the paths.
 
-    `options` are the options of the command as the user would type them, `added` the paths of
-    files that are not in the original, such as a launch script.
+    `options` are the command's options as a user would type them, `added` the paths of files that
+    the original lacks, such as a launch script.
     """
 
     root: str
@@ -129,14 +129,14 @@ class TreeReport:
     def kept_by_rule(self) -> Counter[str]:
         return Counter(entry.rule for file in self.files for entry in file.kept)
 
-    def with_findings(self) -> Iterable[tuple[FileReport, Finding]]:
-        """All findings, the blocking ones first and that of the whole tree before them."""
+    def findings_by_severity(self) -> Iterable[tuple[FileReport, Finding]]:
+        """Return all findings with their files: the one about the whole tree, then by severity."""
         order: dict[Severity, int] = {"blocking": 0, "accuracy": 1, "speed": 2, "look": 3}
         pairs = [(file, finding) for file in self.files for finding in file.findings]
         return sorted(
             pairs,
             key=lambda pair: (
-                pair[1].rule != OF_THE_TREE,
+                pair[1].rule != WHOLE_TREE_RULE,
                 order[pair[1].severity],
                 pair[0].path,
                 pair[1].place,

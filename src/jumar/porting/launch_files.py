@@ -1,4 +1,4 @@
-"""Which files a port adds; their texts are those of `jumar.launching`."""
+"""The files that a port adds; their contents are written by `jumar.launching`."""
 
 from jumar.launching.ported import (
     MODELARTS_SCRIPT,
@@ -13,25 +13,25 @@ from jumar.launching.ported import (
 from jumar.porting.options import PortOptions
 
 ADDED_NAMES = (RUN_SCRIPT, TABLE_SCRIPT, MODELARTS_SCRIPT)
-"""What a port may have added to a tree before: none of them is a script to train with."""
+"""Files that an earlier port may have added: none of them is a training script."""
 
 
 def added_files(options: PortOptions, *, entry: str) -> dict[str, str]:
-    """The files that a port adds to the root of a tree: path to text.
+    """Return the files that a port adds to the root of a tree, as texts by path.
 
-    - `run_npu.sh`, which starts the script on one device or on several: for several devices, and
+    - `run_npu.sh`, which starts the script on one or several devices: for several devices, and
       for every full port of TensorFlow, because NPUEstimator and NPUDistributedOptimizer need
-      the variable JOB_ID even on one.
+      the variable JOB_ID even on a single device.
     - `make_rank_table.py`, for several devices with TensorFlow: HCCL reads a table with the
-      addresses of the devices, which only the machine with the devices knows.
+      addresses of the devices, which are known only on the machine that has them.
     - `modelarts_run.py`, with `--modelarts`.
 
-    The caller keeps a file of the same name that the tree already has.
+    If the tree already has a file of that name, the caller keeps it.
 
     Args:
         options: The options of the port.
-        entry: The script to start, relative to the tree with forward slashes; empty if it is not
-            known and has to be named at the start.
+        entry: The script to start, relative to the tree with forward slashes; empty if
+            unknown, in which case it has to be named at launch.
     """
     check_entry(entry)
     files: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""The options of a port: one dataclass that rules, launch files and report read."""
+"""The options of a port, which the rules, the launch files and the reports share."""
 
 import re
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ MIXED_PRECISION_MODES = tuple(
 
 @dataclass(frozen=True, kw_only=True)
 class LossScale:
-    """The kind of loss scale: a fixed number, or one that grows until values overflow."""
+    """A loss scale, either fixed or growing until values overflow."""
 
     kind: Literal["fixed", "exponential"]
     init_loss_scale: float
@@ -60,19 +60,19 @@ class PortOptions:
     def __post_init__(self) -> None:
         if not 1 <= self.devices <= _MAX_DEVICES:
             raise UserError(
-                f"{self.devices} devices",
+                f"{self.devices} devices are not possible",
                 where="--devices",
-                todo=f"Give 1 to {_MAX_DEVICES}, such as 8.",
+                todo=f"Use 1 to {_MAX_DEVICES}, such as 8.",
             )
         if not 1 <= self.iterations_per_loop <= _MAX_ITERATIONS:
             raise UserError(
-                f"{self.iterations_per_loop} iterations per loop",
+                f"{self.iterations_per_loop} iterations per loop are not possible",
                 where="--iterations-per-loop",
-                todo=f"Give 1 to {_MAX_ITERATIONS}.",
+                todo=f"Use 1 to {_MAX_ITERATIONS}.",
             )
         if self.mixlist and self.precision not in MIXED_PRECISION_MODES:
             raise UserError(
-                "modify_mixlist needs a mixed precision mode; without one the session fails",
+                "modify_mixlist needs a mixed-precision mode; without one, the session fails",
                 where="--mixlist",
                 todo="Add --precision allow_mix_precision.",
             )
@@ -99,7 +99,7 @@ class PortOptions:
         )
 
     def as_typed(self) -> tuple[str, ...]:
-        """The options as typed on a command line, without those at their default."""
+        """Return the options as typed on a command line, without those at their defaults."""
         typed: list[str] = []
         if self.source == "torch":
             typed += ["--from", "torch"]
@@ -118,10 +118,10 @@ class PortOptions:
 
 
 def precision_mode(text: str) -> PrecisionMode:
-    """One of Ascend's precision modes.
+    """Return the text as one of Ascend's precision modes.
 
     Raises:
-        UserError: It is not one; the message names the nearest.
+        UserError: There is no such mode; the message names the nearest one.
     """
     for mode in get_args(PrecisionMode):
         if mode == text:
@@ -130,13 +130,13 @@ def precision_mode(text: str) -> PrecisionMode:
 
 
 def parse_loss_scale(text: str) -> LossScale:
-    """`fixed`, `fixed:1024`, `exponential` or `exponential:2**32,1000,2,0.5`.
+    """Parse `fixed`, `fixed:1024`, `exponential` or `exponential:2**32,1000,2,0.5`.
 
-    The numbers are: initial scale, steps without overflow before it doubles, overflows before it
-    falls, and the factor by which it then falls.
+    The numbers are the initial scale, the steps without overflow before it doubles, the overflows
+    before it is reduced, and the factor by which it is then multiplied.
 
     Raises:
-        UserError: It is not one of these.
+        UserError: The text has none of these forms.
     """
     kind, _, rest = text.partition(":")
     numbers = [_number(part) for part in rest.split(",")] if rest else []
@@ -163,7 +163,7 @@ def parse_loss_scale(text: str) -> LossScale:
 
 
 def _number(text: str) -> float:
-    """A number; powers may be written as 2**32."""
+    """Parse a number, which may be a power such as 2**32; return -1 if it is not a number."""
     power = re.fullmatch(r"\s*(\d+)\s*\*\*\s*(\d{1,3})\s*", text)
     try:
         return float(int(power[1]) ** int(power[2])) if power else float(text)
@@ -174,18 +174,15 @@ def _number(text: str) -> float:
 def _loss_scale_text(scale: LossScale) -> str:
     if scale.kind == "fixed":
         return f"fixed:{scale.init_loss_scale:g}"
-    power = scale.init_loss_scale.hex()
-    first = (
-        f"{scale.init_loss_scale:.0f}"
-        if not power.startswith("0x1.0000000000000p+")
-        else (f"2**{int(power.rpartition('+')[2])}")
-    )
+    significand, _, exponent = scale.init_loss_scale.hex().partition("p+")
+    is_power = significand == "0x1.0000000000000"
+    initial = f"2**{exponent}" if is_power else f"{scale.init_loss_scale:.0f}"
     return (
-        f"exponential:{first},{scale.incr_every_n_steps},"
+        f"exponential:{initial},{scale.incr_every_n_steps},"
         f"{scale.decr_every_n_nan_or_inf},{scale.decr_ratio:g}"
     )
 
 
 def mixlist_name(options: PortOptions) -> str:
-    """The file name of the op list in the ported tree."""
+    """Return the file name of the op list in the ported tree."""
     return PurePath(options.mixlist).name

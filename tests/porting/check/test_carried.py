@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from jumar.porting.check.carried import asked_options, not_carried
+from jumar.porting.check.carried import not_carried, requested_options
 
 ESTIMATOR = (
     "from npu_bridge.npu_init import NPURunConfig\n"
@@ -22,7 +22,7 @@ def session(**options: object) -> dict[str, object]:
 
 
 def test_npu_run_config_arguments_are_required_with_their_values(tmp_path: Path) -> None:
-    asked = asked_options(script(tmp_path, ESTIMATOR))
+    asked = requested_options(script(tmp_path, ESTIMATOR))
     assert asked == {"precision_mode": "allow_mix_precision", "hcom_parallel": ""}
 
 

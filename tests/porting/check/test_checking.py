@@ -247,7 +247,9 @@ def test_already_broken_original_is_named_if_the_port_fails(tmp_path: Path):
     broken = "raise KeyError('was broken')\n" + scripts.SESSION_RUN
     stage = check(tmp_path, PORTED + broken, broken).stages[-1]
     assert stage.status == "not reached"
-    assert stage.reason.en.startswith("the original makes no step either: KeyError: 'was broken'")
+    assert stage.reason.en.startswith(
+        "the original completes no step either: KeyError: 'was broken'"
+    )
 
 
 def test_broken_port_is_distinguished_from_a_broken_original(tmp_path: Path):

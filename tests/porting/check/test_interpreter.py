@@ -29,7 +29,7 @@ def test_unsuitable_interpreter_is_refused_with_its_version(where: str):
         find_interpreter(
             python=here if where == "--python" else None, make_env=None, environment=environment
         )
-    assert "Python 3.7 with TensorFlow 1.15 is needed" in str(caught.value)
+    assert "Python 3.7 with TensorFlow 1.15 is required" in str(caught.value)
 
 
 def test_missing_path_and_non_python_file_are_distinguished(tmp_path: Path):
@@ -58,7 +58,7 @@ def test_current_interpreter_is_inspected_without_imports():
     found = probe(Path(sys.executable))
     assert found is not None
     assert found.python == ".".join(str(part) for part in sys.version_info[:3])
-    assert not found.fits
+    assert not found.is_suitable
 
 
 def test_interpreter_from_the_variable_is_suitable():
@@ -66,5 +66,5 @@ def test_interpreter_from_the_variable_is_suitable():
     found = find_interpreter(
         python=None, make_env=None, environment={**NOWHERE, "JUMAR_TF115_PYTHON": path}
     )
-    assert found.fits
+    assert found.is_suitable
     assert found.path == Path(path)

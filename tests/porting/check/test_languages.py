@@ -14,8 +14,8 @@ from jumar.porting.check.checking import CheckRequest, run_check
 from jumar.porting.check.following import (
     Limits,
     all_steps,
-    before_the_port,
     follow,
+    losses_not_reached,
     with_repetition,
 )
 from jumar.porting.check.interpreter import Interpreter, find_interpreter
@@ -106,7 +106,7 @@ def test_loss_comparison_is_translated(original: Record, port: Record):
         with_repetition(stage, original, original),
         with_repetition(stage, original, record(9.0)),
         all_steps(LIMITS, port, ran=True),
-        before_the_port(LIMITS, original),
+        losses_not_reached(LIMITS, original),
     ]
     for each in [stage, *others]:
         for text in (each.name, each.reason):

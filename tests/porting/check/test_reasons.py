@@ -31,7 +31,7 @@ def reason(tmp_path: Path, *events: dict[str, Any], how: Any = "exited", code: i
         ("flood", -9, "stopped by jumar: it had written 70 MiB of output"),
         ("signal", signal.SIGSEGV, "the process was killed by SIGSEGV"),
         ("signal", 200, "the process was killed by signal 200"),
-        ("exited", 4, "the process exited with code 4 and no error"),
+        ("exited", 4, "the process exited with code 4 without an error"),
     ],
 )
 def test_silent_exit_of_a_script_is_reported(tmp_path: Path, how: str, code: int, text: str):

@@ -59,6 +59,25 @@ def test_hanging_program_is_asked_for_its_stack(tmp_path: Path):
     assert any("in stuck" in line for line in ended.tail)
 
 
+def test_program_that_ends_while_asked_for_its_stack_has_timed_out(tmp_path: Path):
+    events = tmp_path / "events.jsonl"
+    program = (
+        "import json, os, time\n"
+        f"with open({str(events)!r}, 'w') as file:\n"
+        "    file.write(json.dumps({'event': 'child', 'pid': os.getpid()}) + '\\n')\n"
+        "time.sleep(60)\n"
+    )
+    ended = supervise(
+        [sys.executable, "-c", program],
+        folder=tmp_path,
+        environment={"PATH": os.environ["PATH"], "MARK": str(events)},
+        timeout_s=2.5,
+        children=Children(events=events, mark=str(events)),
+    )
+    assert ended.how == "timeout"
+    assert ended.seconds < 10
+
+
 def test_crash_is_named_by_its_signal(tmp_path: Path):
     ended = run(tmp_path, "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
     assert (ended.how, ended.code) == ("signal", signal.SIGSEGV)

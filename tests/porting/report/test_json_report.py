@@ -124,7 +124,7 @@ def broken(path: tuple[str | int, ...], value: object) -> Any:
         (("options",), [8], r"options\[0\]"),
         (("files",), {"0": {}}, "files"),
         (("files", 0), "train.py", r"files\[0\]"),
-        (("files", 0, "path"), ..., r"files\[0\]\.path is not there"),
+        (("files", 0, "path"), ..., r"files\[0\]\.path is missing"),
         (("files", 0, "status"), "great", "ported, unchanged"),
         (("files", 0, "status"), ["ported"], "status"),
         (("files", 1, "note"), "why", r"files\[1\]\.note"),

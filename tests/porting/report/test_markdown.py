@@ -75,7 +75,7 @@ def test_manual_work_precedes_the_edits_worst_first() -> None:
     assert found == [
         "Port of networks/small",
         "By rule",
-        "What a person has to do",
+        "To do by hand",
         "blocking (does not run on the NPU as it is)",
         "speed (runs, but slowly)",
         "Every edit",

@@ -215,7 +215,7 @@ def test_large_file_shows_only_the_lines_around_edits() -> None:
     html = render(TreeReport(root=".", files=(long_file("a.py", 5000, 500),)))
     assert '<details class="fold"' not in html
     assert html.count('<p class="gap">') == 11
-    assert "unchanged lines, not kept on this page: 493" in html
+    assert "unchanged lines, left out of this page: 493" in html
     assert html.count("changed = True") == 10
     assert len(html) < 80_000
 

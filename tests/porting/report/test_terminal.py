@@ -118,7 +118,7 @@ def test_summary_counts_findings_worst_first() -> None:
         "findings: 2  feed-dict 1 · queue-input 1",
         "left on purpose: 1  dropout 1",
         "",
-        "What a person has to do",
+        "To do by hand",
         "  blocking  train.py:15:13  queue-input  "
         "tf.train.string_input_producer(names, shuffle=True)",
         "    Queues run on the host; the device cannot hold them.",
@@ -136,7 +136,7 @@ def test_omitted_findings_are_counted() -> None:
     console, written = plain()
     print_summary(tree_report(), console, findings_shown=1)
     assert "feed-dict  " not in written.getvalue()
-    assert "1 more; a report lists them all: --report FILE.html" in written.getvalue()
+    assert "1 more; write a report to list them all: --report FILE.html" in written.getvalue()
 
 
 def test_equal_findings_are_shown_once_with_all_locations() -> None:

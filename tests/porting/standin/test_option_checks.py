@@ -165,7 +165,7 @@ def test_other_dump_steps_are_refused(checks: Any, text: str, tmp_path: Path) ->
 def test_dump_options_are_not_read_while_nothing_is_dumped(checks: Any) -> None:
     said = remarks(checks, block(dump_step="x", dump_mode="x", dump_debug_mode="x"))
     assert set(said) == {"dump_step", "dump_mode", "dump_debug_mode"}
-    assert "only read where enable_dump is true" in said["dump_mode"]
+    assert "only read if enable_dump is true" in said["dump_mode"]
 
 
 def test_enabled_and_default_options_are_silent(checks: Any) -> None:
@@ -193,7 +193,7 @@ def test_auto_tuning_is_also_switched_on_by_the_environment(checks: Any) -> None
 
 def test_dynamic_shapes_are_read_only_for_dynamic_input(checks: Any) -> None:
     said = remarks(checks, block(dynamic_inputs_shape_range="data:[1,20~800]"))
-    assert "only read where dynamic_input is true" in said["dynamic_inputs_shape_range"]
+    assert "only read if dynamic_input is true" in said["dynamic_inputs_shape_range"]
     dynamic = block(dynamic_input=True, dynamic_inputs_shape_range="data:[1,20~800]")
     assert remarks(checks, dynamic) == {}
 
@@ -267,7 +267,7 @@ def test_groups_follow_the_environment(checks: Any, monkeypatch: pytest.MonkeyPa
     with pytest.raises(ValueError, match="already exists"):
         api.create_group("odd", 3, [1, 9, 15])
     api.destroy_group("odd")
-    with pytest.raises(ValueError, match="no group 'odd'"):
+    with pytest.raises(ValueError, match="group 'odd' does not exist"):
         api.get_rank_size("odd")
 
 

@@ -228,7 +228,7 @@ def test_several_ranks_need_a_job(answers: dict[str, Any]) -> None:
 
 
 def test_weights_are_distributed_only_if_there_are_enough(answers: dict[str, Any]) -> None:
-    assert answers["sharded"].startswith("ValueError: 1 gradients cannot be shared out")
+    assert answers["sharded"].startswith("ValueError: 1 gradients cannot be distributed")
 
 
 def test_hook_broadcasts_trainable_variables_only(answers: dict[str, Any]) -> None:

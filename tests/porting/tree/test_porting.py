@@ -131,7 +131,7 @@ def test_links_are_reported_and_not_followed(tmp_path: Path) -> None:
     files = by_path(ported(tree))
     assert {path for path, file in files.items() if file.status == "ported"} == {"a.py", "sub/c.py"}
     assert note(files["sub/to_a.py"]).startswith("a link to ../a.py: kept")
-    assert "folder above" in note(files["sub/up"])
+    assert "folder that contains it" in note(files["sub/up"])
     assert "a link to sub" in note(files["to_sub"])
     assert "a link to" in note(files["absolute.py"])
     assert "out of the tree" in note(files["out"])

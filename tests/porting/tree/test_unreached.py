@@ -24,7 +24,7 @@ KERAS = (
 
 def unreached(folder: Path, files: dict[str, str], **options: object) -> list[Finding]:
     report = port_tree(write_files(folder, files), PortOptions(**options))  # type: ignore[arg-type]
-    return [finding for _, finding in report.with_findings() if finding.rule == "npu-options"]
+    return [item for _, item in report.findings_by_severity() if item.rule == "npu-options"]
 
 
 def test_training_without_any_session_is_a_single_blocking_finding_at_the_top(
@@ -33,7 +33,7 @@ def test_training_without_any_session_is_a_single_blocking_finding_at_the_top(
     blocking = "import tensorflow as tf\ntf.enable_eager_execution()\n"
     files = {"a.py": blocking, "lib.py": LIBRARY, "other.py": LIBRARY}
     report = port_tree(write_files(tmp_path, files), PortOptions())
-    (file, first), *rest = report.with_findings()
+    (file, first), *rest = report.findings_by_severity()
     assert (file.path, first.rule, first.severity) == ("lib.py", "npu-options", "blocking")
     assert str(first.place) == "5:12"
     assert first.reason.zh
@@ -66,7 +66,7 @@ def test_script_without_options_next_to_a_configured_one_is_a_finding(tmp_path: 
     files = {"lib.py": LIBRARY, "missed.py": RUNS_LIBRARY, "ported.py": SESSION}
     (finding,) = unreached(tmp_path, files)
     assert str(finding.place) == "5:12"
-    assert "started by itself" in finding.reason.en
+    assert "started on its own" in finding.reason.en
     assert finding.reason.zh
 
 

@@ -312,7 +312,7 @@ def test_in_place_works_in_a_folder_of_the_repository_and_on_a_script(repository
 
 
 def test_in_place_refuses_changes_git_could_not_restore(tree: Path, repository: Path) -> None:
-    for name, said in (("sub/eval.py", "not committed"), ("new.py", "not under git")):
+    for name, said in (("sub/eval.py", "not committed"), ("new.py", "not tracked by git")):
         write_files(repository, {name: f"{SESSION}# mine\n"})
         before = content(repository)
         report = port(repository)
@@ -325,7 +325,7 @@ def test_in_place_refuses_changes_git_could_not_restore(tree: Path, repository: 
         subprocess.run([*GIT, "commit", "-qm", "all"], cwd=repository, check=True)
     shutil.rmtree(repository / ".git")
     write_files(repository, {"train.py": SESSION})
-    with pytest.raises(UserError, match="not under git"):
+    with pytest.raises(UserError, match="not tracked by git"):
         write_in_place(port(repository), repository)
 
 

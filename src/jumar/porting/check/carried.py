@@ -1,4 +1,4 @@
-"""Whether the sessions of a port carried the NPU options that its scripts request."""
+"""Checks that the sessions of a port carried the NPU options that its scripts request."""
 
 import ast
 import re
@@ -24,7 +24,7 @@ _NO_NPU_SESSION = Text(
 )
 _NOT_CARRIED = Text(
     en="no session carried {options}, which the port sets in {function}() or NPURunConfig: "
-    "give it to the session or estimator that trains",
+    "pass it to the session or estimator that trains",
     zh="没有任何会话带有 {options}，而移植结果在 {function}() 或 NPURunConfig 中设置了它："
     "请把它传给训练用的会话或 Estimator",
 )
@@ -32,7 +32,7 @@ _KEY = re.compile(r"""parameter_map\[["'](\w+)["']\]""")
 
 
 def not_carried(events: Iterable[Mapping[str, Any]], scripts: Iterable[Path]) -> Text:
-    """The options missing from the sessions, as a reason; nothing if all requested ones were there.
+    """Return the options that no session carried as a reason, empty if none is missing.
 
     Args:
         events: Events recorded by the stand-in.
@@ -47,8 +47,10 @@ def not_carried(events: Iterable[Mapping[str, Any]], scripts: Iterable[Path]) ->
     ]
     requested: dict[str, str] = {}
     for path in scripts:
-        requested |= asked_options(path)
-    missing_options = min((_lacking(requested, options) for options in session_options), key=len)
+        requested |= requested_options(path)
+    missing_options = min(
+        (_missing_from(requested, options) for options in session_options), key=len
+    )
     if not missing_options:
         return NOTHING
     options = Text(
@@ -58,8 +60,8 @@ def not_carried(events: Iterable[Mapping[str, Any]], scripts: Iterable[Path]) ->
     return _NOT_CARRIED.filled(options=options, function=_FUNCTION)
 
 
-def _lacking(requested: Mapping[str, str], options: Mapping[str, str]) -> list[Text]:
-    """The options that a session lacks or has with another value."""
+def _missing_from(requested: Mapping[str, str], options: Mapping[str, str]) -> list[Text]:
+    """Return the options that a session lacks or has with another value."""
     missing_options: list[Text] = []
     for key, value in sorted(requested.items()):
         if key not in options:
@@ -69,11 +71,11 @@ def _lacking(requested: Mapping[str, str], options: Mapping[str, str]) -> list[T
     return missing_options
 
 
-def asked_options(path: Path) -> dict[str, str]:
-    """The options requested by a ported script, with their values where these are constants.
+def requested_options(path: Path) -> dict[str, str]:
+    """Return the options that a ported script requests, with their values if constant.
 
-    They are in the port's own function, which puts them into every session, and in arguments of
-    NPURunConfig.
+    They are set in the function that the port adds, which puts them into every session, and in
+    arguments of NPURunConfig.
     """
     try:
         text = decode(path.read_bytes()).text
@@ -89,8 +91,10 @@ def asked_options(path: Path) -> dict[str, str]:
             requested |= dict.fromkeys(_KEY.findall(source), "")
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(_RUN_CONFIG):
             requested |= {
-                word.arg: str(word.value.value) if isinstance(word.value, ast.Constant) else ""
-                for word in node.keywords
-                if word.arg in _OPTIONS and not is_none(word.value)
+                keyword.arg: str(keyword.value.value)
+                if isinstance(keyword.value, ast.Constant)
+                else ""
+                for keyword in node.keywords
+                if keyword.arg in _OPTIONS and not is_none(keyword.value)
             }
     return requested

@@ -1,4 +1,4 @@
-"""The stages of a check, in order."""
+"""Runs the stages of a check in order."""
 
 import json
 import tempfile
@@ -13,9 +13,9 @@ from jumar.porting.check.carried import not_carried
 from jumar.porting.check.following import (
     Limits,
     all_steps,
-    before_the_port,
     failed,
     follow,
+    losses_not_reached,
     with_repetition,
 )
 from jumar.porting.check.interpreter import Interpreter
@@ -47,21 +47,24 @@ _PARSE_ON_NEITHER = Text(
     zh="其中 {number} 个在两边都无法编译：{paths}",
 )
 _DO_NOT_COMPILE = Text(
-    en="files that do not compile: {number} of {count}: {errors}",
+    en="{number} of {count} files do not compile: {errors}",
     zh="无法编译的文件：{count} 个中有 {number} 个：{errors}",
 )
-_COMPILER_ENDED = Text(en="the compiler ended ({how} {code})", zh="编译器异常结束（{how} {code}）")
+_COMPILER_ENDED = Text(
+    en="the compiler stopped unexpectedly ({how} {code})", zh="编译器异常结束（{how} {code}）"
+)
 _NO_LOSS = Text(en="no loss was found", zh="未找到损失")
 _RESUMED = Text(en="{side} resumed from the checkpoint {path}", zh="{side}从检查点 {path} 继续训练")
 _WAS_PYTHON2 = Text(
-    en="{side} is Python 2: it ran as 'jumar port' converts it ({files})",
+    en="{side} is Python 2: it ran as converted by 'jumar port' ({files})",
     zh="{side}是 Python 2 代码：按 'jumar port' 的转换结果运行（{files}）",
 )
 _IN_CHILDREN = Text(
     en="{side} trained in {number} that the script started", zh="{side}在脚本启动的 {number}中训练"
 )
 _ENDED_WITH_CHILDREN = Text(
-    en="{side} was stopped once these had made their steps; the rest of the script was not run",
+    en="{side} was stopped once these had completed their steps; "
+    "the rest of the script did not run",
     zh="{side}在这些进程完成训练步后被结束；脚本随后的部分没有运行",
 )
 _UNWATCHED = Text(
@@ -76,9 +79,10 @@ _WROTE = Text(
 
 @dataclass(frozen=True, kw_only=True)
 class CheckRequest:
-    """What to check, and how far.
+    """The parameters of a check.
 
-    `tolerance` is the largest relative difference between losses that count as equal.
+    `tolerance` is the largest relative difference between losses that count as equal; `timeout` is
+    `timeout_s` as typed.
     """
 
     ported: Path
@@ -93,37 +97,39 @@ class CheckRequest:
 
     def __post_init__(self) -> None:
         if self.steps < 1:
-            raise UserError(f"{self.steps} steps", where="--steps", todo="Give 1 or more.")
+            raise UserError(
+                f"cannot run {self.steps} steps", where="--steps", todo="Use 1 or more."
+            )
         if not 0 <= self.seed < 2**31:
             raise UserError(
                 f"{self.seed} is not a valid seed",
                 where="--seed",
-                todo="Give 0 or more, below 2**31.",
+                todo="Use 0 or more, below 2**31.",
             )
         if not 0 <= self.tolerance < 1:
             raise UserError(
                 f"{self.tolerance} is not a valid tolerance",
                 where="--tolerance",
-                todo="Give a relative difference from 0 to 1, such as 1e-5.",
+                todo="Use a relative difference from 0 to 1, such as 1e-5.",
             )
 
 
 def run_check(
     request: CheckRequest, *, say: Callable[[Text], None] = lambda _: None
 ) -> CheckResult:
-    """Run all stages; whatever the script does is a result.
+    """Run all stages; failures of the script are results, not errors.
 
     Args:
-        request: What to check.
-        say: Receives a line of progress before each slow part.
+        request: The parameters of the check.
+        say: Called with a line of progress before each slow part.
 
     Returns:
         The stages, the losses and what the stand-in recorded.
 
     Raises:
-        UserError: A path is wrong.
+        UserError: A path does not exist or has the wrong type.
     """
-    begin = time.monotonic()
+    start = time.monotonic()
     limits = _limits(request)
     with tempfile.TemporaryDirectory(prefix="jumar-port-check-") as name:
         folder = Path(name).resolve()
@@ -142,7 +148,7 @@ def run_check(
             say(_RUNNING_TO_SEE)
             original = _run(request, folder, "original")
             notes += _notes(original, ORIGINAL)
-            stages.append(before_the_port(limits, original.record))
+            stages.append(losses_not_reached(limits, original.record))
         else:
             say(_RUNNING.filled(side=ORIGINAL))
             original = _run(request, folder, "original")
@@ -165,7 +171,7 @@ def run_check(
         command=request.command.typed(),
         interpreter=f"{request.interpreter.path} (Python {request.interpreter.python}, "
         f"TensorFlow {request.interpreter.tensorflow})",
-        seconds=time.monotonic() - begin,
+        seconds=time.monotonic() - start,
     )
 
 
@@ -187,14 +193,14 @@ def _run(request: CheckRequest, folder: Path, side_name: str) -> Side:
         seed=request.seed,
         timeout_s=request.timeout_s,
     )
-    # Both sides run in the same folder, one at a time: a path's length or name can change an
-    # order, such as that of a hash table, and with it the losses.
+    # Both sides run in the same folder, one at a time: the length or name of a path can change, for
+    # instance, the order of a hash table, and thus the losses.
     return run_side(side, folder / "run")
 
 
 def _parses(request: CheckRequest, folder: Path) -> Stage:
     """Compile every file of the tree in the interpreter that will run it."""
-    begin = time.monotonic()
+    start = time.monotonic()
     count, errors = _syntax_errors(request.ported, request.interpreter, folder)
     original_errors: dict[str, Text] = {}
     if errors and request.original is not None:
@@ -213,38 +219,38 @@ def _parses(request: CheckRequest, folder: Path) -> Stage:
         key="parses",
         name=_PARSES,
         status="failed" if new_errors else "passed",
-        seconds=time.monotonic() - begin,
+        seconds=time.monotonic() - start,
         reason=reason,
     )
 
 
 def _scripts(tree: Path) -> list[Path]:
-    left_out = {".git", "__pycache__"}
+    skipped_folders = {".git", "__pycache__"}
     return sorted(
         path
         for path in tree.rglob("*.py")
-        if path.is_file() and not left_out.intersection(path.relative_to(tree).parts)
+        if path.is_file() and not skipped_folders.intersection(path.relative_to(tree).parts)
     )
 
 
 def _syntax_errors(
     tree: Path, interpreter: Interpreter, folder: Path
 ) -> tuple[int, dict[str, Text]]:
-    """The number of scripts, and the errors of those that do not compile, by path in the tree."""
+    """Return the number of scripts, and the errors of those that do not compile, by path."""
     root = tree.resolve()
     scripts = [str(path) for path in _scripts(root)]
-    names, answer = folder / "names.json", folder / "errors.json"
-    names.write_text(json.dumps(scripts))
+    scripts_file, errors_file = folder / "names.json", folder / "errors.json"
+    scripts_file.write_text(json.dumps(scripts))
     ended = supervise(
-        [str(interpreter.path), str(_COMPILER), str(names), str(answer)],
+        [str(interpreter.path), str(_COMPILER), str(scripts_file), str(errors_file)],
         folder=folder,
         environment={"PYTHONDONTWRITEBYTECODE": "1"},
         timeout_s=300.0,
     )
-    if not answer.is_file():
+    if not errors_file.is_file():
         return len(scripts), {"": _COMPILER_ENDED.filled(how=ended.how, code=ended.code)}
-    errors = json.loads(answer.read_text())
-    answer.unlink()
+    errors = json.loads(errors_file.read_text())
+    errors_file.unlink()
     by_path = {str(Path(path).relative_to(root)): error for path, error in errors.items()}
     return len(scripts), {
         path: as_is(f"{path}:{error['line']}: {error['what']}") for path, error in by_path.items()
@@ -252,7 +258,7 @@ def _syntax_errors(
 
 
 def _run_stages(request: CheckRequest, record: Record) -> list[Stage]:
-    """The stages of one run; the first that was not reached has the reason."""
+    """Return the stages of one run; the first that was not reached has the reason."""
     stages: list[Stage] = []
     stage_start = 0.0
     for key, name in _RUN_STAGES:

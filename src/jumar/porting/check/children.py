@@ -1,4 +1,4 @@
-"""The processes started by a checked script, according to their events while they run."""
+"""Follows the processes that a checked script starts, by the events that they record."""
 
 import contextlib
 import os
@@ -11,25 +11,25 @@ from typing import Any
 
 from jumar.ground.json_text import parse_json
 
-_LONGEST_WAIT_S = 30.0
-"""How long a process that has made its steps waits for others that are still training."""
+_MAX_WAIT_S = 30.0
+"""Maximum wait for processes that are still training, once one has completed its steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Children:
-    """Processes by their events.
+    """The processes that a script starts.
 
-    `events` is the file of events; `mark` is a text that only their environments contain.
+    `events` is the file of their events; `mark` is a text that only their environments contain.
     """
 
     events: Path
     mark: str
 
     def are_done(self) -> bool:
-        """Whether one of them made all its steps, and no other is still training.
+        """Return whether a process has completed all its steps and no other is still training.
 
-        Those that began after the first one's last step do not count: a script that starts several
-        trainings in sequence would otherwise be followed through all of them.
+        Processes that start training after that do not count: otherwise, a script that starts
+        several trainings in sequence would be followed through all of them.
         """
         training_pids: set[int] = set()
         ended_pids: set[int] = set()
@@ -45,17 +45,17 @@ class Children:
             return False
         waiting = [pid for pid in training_pids - ended_pids if self._is_alive(pid)]
         quiet_s = time.time() - self.events.stat().st_mtime
-        return not waiting or quiet_s > _LONGEST_WAIT_S
+        return not waiting or quiet_s > _MAX_WAIT_S
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to those that are alive."""
+        """Send a signal to the processes that are alive."""
         for pid in {event["pid"] for event in json_lines(self.events) if "pid" in event}:
             if self._is_alive(pid):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
 
     def _is_alive(self, pid: int) -> bool:
-        """Whether it runs; another process that reused its pid does not have the mark."""
+        """Return whether a process is running; one that merely reuses its pid lacks the mark."""
         try:
             environment = Path(f"/proc/{pid}/environ").read_bytes()
         except OSError:
@@ -64,7 +64,7 @@ class Children:
 
 
 def json_lines(path: Path) -> Iterable[dict[str, Any]]:
-    """The JSON objects of a file, one per line; other lines are ignored."""
+    """Yield the JSON objects of a file, one per line; other lines are ignored."""
     if not path.is_file():
         return
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():

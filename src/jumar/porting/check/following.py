@@ -1,4 +1,4 @@
-"""The last stage of a check: all steps ran, or their losses are those of the original."""
+"""The last stage of a check: all steps ran, or their losses match the original's."""
 
 from dataclasses import dataclass, replace
 
@@ -12,11 +12,11 @@ from jumar.porting.check.wording import NOTHING, ORIGINAL, PORT, joined, steps
 _RUNS = Text(en="runs {steps}", zh="完成 {steps}训练")
 _FOLLOWS = Text(en="follows the original's losses for {steps}", zh="{steps}的损失与原脚本一致")
 _BROKE = Text(
-    en="the original makes its first step: the port broke it",
+    en="the original completes its first step: the port is the cause",
     zh="原脚本能完成第一步：问题由移植造成",
 )
 _BROKEN_BEFORE = Text(
-    en="the original makes no step either: {reason}", zh="原脚本也无法完成一步：{reason}"
+    en="the original completes no step either: {reason}", zh="原脚本也无法完成一步：{reason}"
 )
 _ENDED = Text(en="the script ended after {steps}", zh="脚本在 {steps}后结束")
 _STOPS = Text(en="{side} stops after {steps}: {reason}", zh="{side}在 {steps}后停止：{reason}")
@@ -47,7 +47,7 @@ _INCONCLUSIVE = Text(
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """The parameters of a run: the interpreter, the time as typed, the number of steps."""
+    """The interpreter, the timeout as typed, and the number of steps of a run."""
 
     python: str
     timeout: str
@@ -55,19 +55,19 @@ class Limits:
 
 
 def failed(key: str, name: Text, record: Record, limits: Limits, seconds: float) -> Stage:
-    """A stage that the script did not reach, with the reason why it stopped."""
+    """Return a failed stage with the reason why the script stopped."""
     return Stage(
         key=key,
         name=name,
         status="failed",
         seconds=max(0.0, seconds),
-        reason=_why(record, limits),
+        reason=_stop_reason(record, limits),
         details=details_of(record),
     )
 
 
 def all_steps(limits: Limits, record: Record, *, ran: bool) -> Stage:
-    """The stage without an original: all steps ran, or the script finished."""
+    """Return the last stage without an original: all steps ran, or the script finished."""
     name = _RUNS.filled(steps=steps(limits.steps))
     if not ran:
         return Stage(key="steps", name=name, status="not reached", seconds=0.0)
@@ -78,11 +78,11 @@ def all_steps(limits: Limits, record: Record, *, ran: bool) -> Stage:
     return failed("steps", name, record, limits, seconds)
 
 
-def before_the_port(limits: Limits, original: Record) -> Stage:
-    """The stage that compares losses, for a port that makes no step."""
+def losses_not_reached(limits: Limits, original: Record) -> Stage:
+    """Return the last stage for a port that completes no step, with the original's outcome."""
     reason = _BROKE
     if "step" not in original.reached:
-        reason = _BROKEN_BEFORE.filled(reason=_why(original, limits))
+        reason = _BROKEN_BEFORE.filled(reason=_stop_reason(original, limits))
     return Stage(
         key="losses",
         name=_follows(limits),
@@ -93,14 +93,15 @@ def before_the_port(limits: Limits, original: Record) -> Stage:
 
 
 def follow(limits: Limits, original: Record, port: Record, comparison: Comparison) -> Stage:
-    """The stage that compares the losses of both sides."""
+    """Return the stage that compares the losses of both sides."""
     stage = Stage(
         key="losses", name=_follows(limits), status="failed", seconds=original.ended.seconds
     )
     for label, record in ((ORIGINAL, original), (PORT, port)):
         if not record.finished:
-            steps_text, why = steps(record.num_steps), _why(record, limits)
-            reason = _STOPS.filled(side=label, steps=steps_text, reason=why)
+            reason = _STOPS.filled(
+                side=label, steps=steps(record.num_steps), reason=_stop_reason(record, limits)
+            )
             return replace(stage, reason=reason, details=details_of(record))
     difference = comparison.first_different
     if comparison.mismatch.en or not comparison.pairs:
@@ -129,18 +130,18 @@ def follow(limits: Limits, original: Record, port: Record, comparison: Compariso
 
 
 def with_repetition(stage: Stage, first: Record, second: Record) -> Stage:
-    """Add a note if the original is not reproducible: then the port cannot follow it."""
-    itself = compare(first.losses, second.losses, tolerance=0.0)
+    """Add whether the original is reproducible; if not, the losses of a port cannot match."""
+    repetition = compare(first.losses, second.losses, tolerance=0.0)
     seconds = stage.seconds + second.ended.seconds
-    if itself.equal:
+    if repetition.equal:
         return replace(stage, seconds=seconds, reason=joined(stage.reason, _REPEATS))
-    difference = itself.first_different
+    difference = repetition.first_different
     location = _FROM_STEP.filled(step=difference.step) if difference else NOTHING
-    reason = _INCONCLUSIVE.filled(where=location, difference=f"{itself.largest_difference:.1e}")
+    reason = _INCONCLUSIVE.filled(where=location, difference=f"{repetition.largest_difference:.1e}")
     return replace(stage, seconds=seconds, reason=joined(reason, stage.reason))
 
 
-def _why(record: Record, limits: Limits) -> Text:
+def _stop_reason(record: Record, limits: Limits) -> Text:
     return reason_of(record, python=limits.python, timeout=limits.timeout)
 
 

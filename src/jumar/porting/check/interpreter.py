@@ -1,4 +1,4 @@
-"""The Python 3.7 with TensorFlow 1.15 that scripts are checked with."""
+"""Finds or creates the Python 3.7 with TensorFlow 1.15 that runs the checked scripts."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from jumar.porting.check.supervision import supervise
 
 VARIABLE = "JUMAR_TF115_PYTHON"
 PINS = ("tensorflow==1.15.0", "protobuf==3.20.3", "numpy==1.18.5", "h5py==2.10.0")
-"""Pinned packages of an environment; pip finds gast 0.2.2 and tensorflow-estimator 1.15.1."""
+"""Pinned packages of an environment; pip resolves gast 0.2.2 and tensorflow-estimator 1.15.1."""
 
 _INSTALL_S = 1800.0
 _PROBE_S = 60.0
@@ -36,20 +36,20 @@ class Interpreter:
     tensorflow: str
 
     @property
-    def fits(self) -> bool:
+    def is_suitable(self) -> bool:
         return self.python.startswith("3.7.") and self.tensorflow.startswith("1.15.")
 
 
 def find_interpreter(
     *, python: Path | None, make_env: Path | None, environment: Mapping[str, str]
 ) -> Interpreter:
-    """The interpreter to check with; an environment is created on request.
+    """Find the interpreter to check with, or create an environment on request.
 
-    Without `python` and `make_env`, it is the one that JUMAR_TF115_PYTHON names, else the first
-    suitable one among `python3.7` on the path and pyenv's versions.
+    Without `python` and `make_env`, this is the interpreter that JUMAR_TF115_PYTHON names, or else
+    the first suitable one among `python3.7` on the path and pyenv's versions.
 
     Args:
-        python: The one that the user names; the base of the new environment with `make_env`.
+        python: The interpreter that the user names; with `make_env`, the base of a new environment.
         make_env: A folder for a virtual environment, used if it exists, otherwise created.
         environment: The environment variables.
 
@@ -57,24 +57,24 @@ def find_interpreter(
         A Python 3.7 with TensorFlow 1.15.
 
     Raises:
-        UserError: There is none; the message gives the commands that create one.
+        UserError: None is suitable; the message lists the commands that create one.
     """
     if make_env is not None:
         return _environment_in(make_env, [python] if python else list(_candidates(environment)))
     if python is not None:
-        return _fitting(python, where="--python")
+        return _suitable(python, where="--python")
     if path_text := environment.get(VARIABLE, ""):
-        return _fitting(Path(path_text), where=VARIABLE)
-    candidates = _of_3_7(_candidates(environment))
+        return _suitable(Path(path_text), where=VARIABLE)
+    candidates = _python37_of(_candidates(environment))
     for candidate in candidates:
-        if candidate.fits:
+        if candidate.is_suitable:
             return candidate
-    raise _none(candidates)
+    raise _not_found(candidates)
 
 
 def probe(path: Path) -> Interpreter | None:
-    """What an interpreter reports about itself; None if it is not an interpreter."""
-    path = path.absolute()  # later it is started from other folders
+    """Return the versions that an interpreter reports; None if it is not an interpreter."""
+    path = path.absolute()  # it is later started from other folders
     try:
         ended = supervise(
             [str(path), "-c", _PROBE],
@@ -92,11 +92,11 @@ def probe(path: Path) -> Interpreter | None:
 
 
 def _clean(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment without variables that would make another Python's modules importable."""
+    """Drop the variables that would make another Python's modules importable."""
     return {name: value for name, value in environment.items() if not name.startswith("PYTHON")}
 
 
-def _fitting(path: Path, *, where: str) -> Interpreter:
+def _suitable(path: Path, *, where: str) -> Interpreter:
     if not is_file(path):
         raise UserError(f"'{path}' does not exist", where=where, todo=_commands("python3.7"))
     interpreter = probe(path)
@@ -104,13 +104,13 @@ def _fitting(path: Path, *, where: str) -> Interpreter:
         raise UserError(
             f"'{path}' is not a Python interpreter", where=where, todo=_commands("python3.7")
         )
-    if not interpreter.fits:
+    if not interpreter.is_suitable:
         tensorflow = (
             f"TensorFlow {interpreter.tensorflow}" if interpreter.tensorflow else "no TensorFlow"
         )
         raise UserError(
             f"'{path}' is Python {interpreter.python} with {tensorflow}; "
-            "Python 3.7 with TensorFlow 1.15 is needed",
+            "Python 3.7 with TensorFlow 1.15 is required",
             where=where,
             todo=_commands(str(path) if interpreter.python.startswith("3.7.") else "python3.7"),
         )
@@ -125,7 +125,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[Path]:
     yield from sorted(root.glob("versions/3.7*/bin/python"), reverse=True)
 
 
-def _of_3_7(paths: Iterable[Path]) -> list[Interpreter]:
+def _python37_of(paths: Iterable[Path]) -> list[Interpreter]:
     interpreters = [probe(path) for path in paths]
     return [
         interpreter
@@ -135,26 +135,26 @@ def _of_3_7(paths: Iterable[Path]) -> list[Interpreter]:
 
 
 def _environment_in(folder: Path, bases: Iterable[Path]) -> Interpreter:
-    """The virtual environment in a folder; created with the pinned versions if there is none."""
+    """Return the virtual environment in a folder, created with the pinned versions if missing."""
     inside = folder / "bin" / "python"
     if is_file(inside):
-        return _fitting(inside, where="--make-env")
+        return _suitable(inside, where="--make-env")
     if exists(folder) and (not is_folder(folder) or any(folder.iterdir())):
         raise UserError(
-            f"'{folder}' exists and is not a virtual environment",
+            f"'{folder}' exists but is not a virtual environment",
             where="--make-env",
-            todo="Give a folder that is empty or does not exist.",
+            todo="Specify a folder that is empty or does not exist.",
         )
-    candidates = _of_3_7(bases)
+    candidates = _python37_of(bases)
     if not candidates:
-        raise _none(candidates)
+        raise _not_found(candidates)
     try:
         _install(folder.absolute(), str(candidates[0].path))
     except BaseException:
-        # The next call would take a half-made environment for a finished one.
+        # The next call would mistake an incomplete environment for a complete one.
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return _fitting(inside, where="--make-env")
+    return _suitable(inside, where="--make-env")
 
 
 def _install(folder: Path, base: str) -> None:
@@ -172,19 +172,19 @@ def _install(folder: Path, base: str) -> None:
             )
 
 
-def _none(without: list[Interpreter]) -> UserError:
-    base = str(without[0].path) if without else "python3.7"
-    detail = f"; '{base}' has none" if without else ", nor a Python 3.7"
-    first = "" if without else "Install Python 3.7 first (pyenv install 3.7.16).\n  "
+def _not_found(candidates: list[Interpreter]) -> UserError:
+    base = str(candidates[0].path) if candidates else "python3.7"
+    detail = f"; '{base}' has no TensorFlow 1.15" if candidates else ", nor any Python 3.7"
+    preparation = "" if candidates else "Install Python 3.7 first (pyenv install 3.7.16).\n  "
     return UserError(
-        f"no Python 3.7 with TensorFlow 1.15 was found{detail}", todo=first + _commands(base)
+        f"no Python 3.7 with TensorFlow 1.15 was found{detail}", todo=preparation + _commands(base)
     )
 
 
 def _commands(base: str) -> str:
     return (
-        f"Make one:\n    {base} -m venv ~/tf115\n"
+        f"Create one:\n    {base} -m venv ~/tf115\n"
         f"    ~/tf115/bin/python -m pip install {' '.join(PINS)}\n"
         f"    export {VARIABLE}=~/tf115/bin/python\n"
-        "  or give another with --python, or let --make-env DIR create it."
+        "  or specify another with --python, or let --make-env DIR create it."
     )

@@ -1,4 +1,4 @@
-"""Two runs side by side, step by step."""
+"""Compares the losses of two runs, step by step."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -20,9 +20,9 @@ _OTHER_STEPS = Text(
 
 @dataclass(frozen=True, kw_only=True)
 class LossPair:
-    """One loss of one step on both sides; `index` distinguishes the losses of a step.
+    """One loss of one step on both sides.
 
-    `process` counts the processes that trained.
+    `index` numbers the losses of a step, `process` the processes that trained.
     """
 
     step: int
@@ -34,7 +34,7 @@ class LossPair:
 
     @property
     def relative_difference(self) -> float:
-        """0 where both are equal, including the same infinity; two NaNs prove nothing."""
+        """0 if both are equal, even if infinite; infinite if they differ and one is not finite."""
         if self.original == self.port:
             return 0.0
         if not (math.isfinite(self.original) and math.isfinite(self.port)):
@@ -43,17 +43,16 @@ class LossPair:
 
     @property
     def not_a_number(self) -> bool:
-        """Whether neither side has a number to compare."""
+        """Whether both losses are NaN, so that there is nothing to compare."""
         return math.isnan(self.original) and math.isnan(self.port)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The losses of both sides as far as both have them, and where they diverge."""
+    """The losses of the steps that both sides ran; `mismatch` is set if their numbers differ."""
 
     pairs: tuple[LossPair, ...]
     tolerance: float
-    num_original: int
     num_port: int
     mismatch: Text
 
@@ -79,9 +78,9 @@ class Comparison:
 def compare(
     original: Sequence[StepLosses], port: Sequence[StepLosses], *, tolerance: float
 ) -> Comparison:
-    """The losses of both sides, paired by process, step and their order within a step.
+    """Pair the losses of both sides by process, step and order within a step.
 
-    They are not paired by name: a tensor's name may change if a port adds ops of the same name.
+    They are not paired by name: a tensor may get a new name if a port adds ops of the same name.
     """
     pairs: list[LossPair] = []
     mismatch = NOTHING
@@ -100,7 +99,6 @@ def compare(
     return Comparison(
         pairs=tuple(pairs),
         tolerance=tolerance,
-        num_original=len(original),
         num_port=len(port),
         mismatch=mismatch,
     )

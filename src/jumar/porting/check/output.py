@@ -1,4 +1,4 @@
-"""The report of a check as a file."""
+"""Writes the report of a check to a file."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ def write_report(result: CheckResult, path: Path, language: Language = "en") -> 
     """Write a report: JSON if the name ends in `.json`, else Markdown.
 
     Raises:
-        UserError: It cannot be written there.
+        UserError: The file cannot be written.
     """
     text = as_json(result, language) if path.suffix == ".json" else as_markdown(result, language)
     write_text(path, text)

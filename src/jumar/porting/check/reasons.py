@@ -1,4 +1,4 @@
-"""Why a run stopped, in one sentence."""
+"""Describes in one sentence why a run stopped."""
 
 import signal
 from pathlib import PurePath
@@ -17,7 +17,7 @@ _PACKAGES = {
     "keras": "keras==2.2.5",
     "scipy": "scipy==1.1.0",
 }
-"""Modules whose package has another name, or whose newest release is too new for Python 3.7."""
+"""Packages of modules whose name differs, or whose newest release needs a newer Python."""
 
 _TIMEOUT = Text(en="still running after {timeout}", zh="{timeout} 后仍在运行")
 _FLOOD = Text(
@@ -32,22 +32,23 @@ _SIGNAL_NUMBER = Text(en="signal {number}", zh="信号 {number}")
 _EXIT = Text(en="the script exited with sys.exit({code})", zh="脚本以 sys.exit({code}) 退出")
 _SCRIPT_ENDED = Text(en="the script ended after {steps}", zh="脚本在 {steps}后结束")
 _CODE = Text(
-    en="the process exited with code {code} and no error", zh="进程以退出码 {code} 结束，没有报错"
+    en="the process exited with code {code} without an error",
+    zh="进程以退出码 {code} 结束，没有报错",
 )
 _PYTHON2 = Text(
     en="a Python 2 module, named {name} in Python 3",
     zh="这是 Python 2 的模块，Python 3 中为 {name}",
 )
 _PROJECT_FOLDER = Text(
-    en="if it is a folder of the project: -- -m PACKAGE.MODULE, not as a script",
+    en="if it is a folder of the project, run the script as a module: -- -m PACKAGE.MODULE",
     zh="若它是工程中的文件夹：请以 -- -m PACKAGE.MODULE 运行，而不是作为脚本",
 )
 _PACKAGE = Text(
-    en="if it is a package: {python} -m pip install {name}",
+    en="if it is a package, install it: {python} -m pip install {name}",
     zh="若它是软件包：{python} -m pip install {name}",
 )
 _AS_MODULE = Text(
-    en="run it as a module: -- -m PACKAGE.MODULE, not as a script",
+    en="run the script as a module: -- -m PACKAGE.MODULE",
     zh="请作为模块运行：-- -m PACKAGE.MODULE，而不是作为脚本",
 )
 
@@ -57,7 +58,7 @@ _NOISE = ("WARNING:tensorflow:", "Instructions for updating:")
 
 
 def reason_of(record: Record, *, python: str, timeout: str) -> Text:
-    """Why the script stopped, however it ended."""
+    """Return the reason why the script stopped."""
     ended = record.ended
     if ended.how == "timeout":
         return _TIMEOUT.filled(timeout=timeout)
@@ -77,17 +78,17 @@ def reason_of(record: Record, *, python: str, timeout: str) -> Text:
 
 
 def details_of(record: Record) -> tuple[str, ...]:
-    """The last lines of output; more where it hung, because they end in its stack."""
+    """Return the last lines of output; more after a timeout, since they end with the stack."""
     count = _STACK_LINES if record.ended.how == "timeout" else _DETAIL_LINES
     lines = [line[:300] for line in record.ended.tail if line.strip()]
     return tuple([line for line in lines if not line.startswith(_NOISE)][-count:])
 
 
 def _error_text(error: ScriptError, python: str) -> Text:
-    first = error.message.strip().splitlines()[0] if error.message.strip() else ""
-    text = f"{error.type}: {first}"[:400]
-    in_tree = [frame for frame in error.frames if not PurePath(frame[0]).is_absolute()]
-    frames = in_tree or list(error.frames)
+    first_line = error.message.strip().splitlines()[0] if error.message.strip() else ""
+    text = f"{error.type}: {first_line}"[:400]
+    tree_frames = [frame for frame in error.frames if not PurePath(frame[0]).is_absolute()]
+    frames = tree_frames or list(error.frames)
     if frames:
         path, line = frames[-1]
         text += f" ({path}:{line})"
@@ -99,7 +100,7 @@ def _error_text(error: ScriptError, python: str) -> Text:
         if name in _PACKAGES:
             return joined(as_is(text), package)
         return joined(as_is(text), _PROJECT_FOLDER, package)
-    if error.type == "ImportError" and "relative import" in first:
+    if error.type == "ImportError" and "relative import" in first_line:
         return joined(as_is(text), _AS_MODULE)
     return as_is(text)
 

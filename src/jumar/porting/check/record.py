@@ -1,4 +1,4 @@
-"""The record of one run of a script, read back from its event lines."""
+"""The record of one run of a script, read from its event lines."""
 
 import math
 import re
@@ -18,7 +18,7 @@ RunStage = Literal["imports", "graph", "step"]
 class StepLosses:
     """The losses of one training step, by the names of their tensors.
 
-    `process` counts the processes that trained, in the order in which the script names them.
+    `process` numbers the processes that trained, in the order of their names.
     """
 
     step: int
@@ -44,9 +44,9 @@ class ScriptError:
 class Record:
     """One run of a script.
 
-    `reached` has, for each stage reached, the seconds since the start; `finished` is `steps` if
-    all steps ran, `script` if the script ended before that. `children` is the number of processes
-    started by the script that trained, `unwatched` the commands of those that were not watched.
+    `reached` maps each stage that was reached to the seconds since the start; `finished` is `steps`
+    if all steps ran, `script` if the script ended before. `children` is the number of processes
+    started by the script that trained, `unwatched` the commands of processes not watched.
     """
 
     ended: Ended
@@ -63,26 +63,28 @@ class Record:
 
     @property
     def num_steps(self) -> int:
-        """The steps of the process that made most of them."""
+        """The number of steps of the process that completed the most."""
         return max(Counter(step.process for step in self.losses).values(), default=0)
 
 
 _Process = tuple[tuple[int, ...], int]
-"""A process: its name, as numbers, and its index among those of the same name."""
+"""A process: the numbers in its name, and its index among the processes of that name."""
 
-_NO_STEPS: Literal["steps", "script", ""] = ""
+_NOT_FINISHED: Literal["steps", "script", ""] = ""
 _PYTHON = re.compile(r"(^|[\s/;&|'\"])python[0-9.]*(\s|$)|\.py(\s|$)")
-_ELSEWHERE = frozenset({"ssh", "docker", "podman", "kubectl", "srun", "sbatch", "singularity"})
+_REMOTE_PROGRAMS = frozenset(
+    {"ssh", "docker", "podman", "kubectl", "srun", "sbatch", "singularity"}
+)
 
 
 def read_record(ended: Ended, events: Path, standin: Path) -> Record:
-    """A run as recorded by its events; the last line of a killed script may be half a line."""
+    """Read the record of a run; the last line of a killed script may be incomplete."""
     lines = list(json_lines(events))
     reached: dict[RunStage, float] = {}
     losses: list[tuple[_Process, StepLosses]] = []
     restored: list[str] = []
     errors: list[ScriptError] = []
-    exit_code, num_ops, finished = "", 0, _NO_STEPS
+    exit_code, num_ops, finished = "", 0, _NOT_FINISHED
     process_numbers: dict[tuple[str, int], int] = {}
     for event in lines:
         seconds, is_script = float(event.get("seconds", 0.0)), "process" not in event
@@ -138,11 +140,11 @@ def _process(event: Mapping[str, Any], process_numbers: dict[tuple[str, int], in
 
 
 def _unwatched(lines: Iterable[Mapping[str, Any]], *, cut_short: bool) -> Iterable[str]:
-    """Commands that were started, would run Python, and did not report that they are watched.
+    """Yield the commands that run Python but whose processes never reported being watched.
 
-    Where the check ended the script because a process had made its steps (`cut_short`), whatever
-    was started after that may have had no time to report. It is left out: the note that the rest
-    of the script was not run covers it.
+    If the check ended the script because a process had completed its steps (`cut_short`), processes
+    started after that may have had no time to report. They are left out, since a note already says
+    that the rest of the script did not run.
     """
     watched_names = {
         str(event.get("process", "")) for event in lines if event.get("event") == "child"
@@ -152,9 +154,9 @@ def _unwatched(lines: Iterable[Mapping[str, Any]], *, cut_short: bool) -> Iterab
         for event in lines
         if event.get("event") == "unwatched"
     }
-    made_steps = False
+    steps_done = False
     for event in lines:
-        made_steps |= cut_short and event.get("event") == "end" and event["reason"] == "steps"
+        steps_done |= cut_short and event.get("event") == "end" and event["reason"] == "steps"
         if event.get("event") != "started" or event["child"] in watched_names:
             continue
         command = [str(word) for word in event["command"]]
@@ -163,7 +165,7 @@ def _unwatched(lines: Iterable[Mapping[str, Any]], *, cut_short: bool) -> Iterab
         program = text.split()[0].rpartition("/")[2] if text.split() else ""
         if name in versions:
             yield f"{text} ({versions[name]})"
-        elif not made_steps and (program in _ELSEWHERE or _PYTHON.search(text)):
+        elif not steps_done and (program in _REMOTE_PROGRAMS or _PYTHON.search(text)):
             yield text
 
 

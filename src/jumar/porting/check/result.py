@@ -1,4 +1,4 @@
-"""The outcome of a check: its stages, and everything a report shows."""
+"""The outcome of a check, with everything that a report shows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ Status = Literal["passed", "failed", "not reached"]
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """One stage: its outcome, how long it took, and why.
+    """A stage with its outcome, duration and reason.
 
-    `key` is the stage's name for programs, the same in every language. `details` are lines that
-    help explain why: the last ones of the script's output.
+    `key` identifies the stage for programs, in every language. `details` are the last lines of the
+    script's output, which help to explain the reason.
     """
 
     key: str
@@ -29,9 +29,9 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckResult:
-    """A whole check.
+    """The outcome of a check.
 
-    `notes` are sentences about observations besides the stages; `standin` are the events recorded
+    `notes` are observations that belong to no stage; `standin` are the events recorded
     by the stand-in for npu_bridge.
     """
 

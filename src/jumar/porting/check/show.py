@@ -1,4 +1,4 @@
-"""A check as text, Markdown and JSON."""
+"""Formats the outcome of a check as text, Markdown or JSON."""
 
 import json
 import math
@@ -18,7 +18,6 @@ _MARKS = {
     "failed": Text(en="FAIL", zh="失败"),
     "not reached": Text(en="-   ", zh="-   "),
 }
-_OPTIONS_SHOWN = 6
 _HEAD_STEPS = 3
 
 _STATUS = {
@@ -47,45 +46,45 @@ _ALL = Text(en="all stages passed in {seconds} s", zh="所有阶段均通过，�
 _NOT_ALL = Text(
     en="not all stages passed in {seconds} s", zh="并非所有阶段都通过，用时 {seconds} 秒"
 )
-_LAST_LINES = Text(en="Last lines of output where it {status}:", zh="“{status}”时输出的最后几行：")
+_LAST_LINES = Text(en="Last lines of output ({status}):", zh="“{status}”时输出的最后几行：")
 
 
 def as_lines(result: CheckResult, language: Language = "en") -> Iterator[str]:
-    """The report for a terminal or a log, without colours."""
+    """Yield the lines of the report for a terminal or a log, without colours."""
 
-    def said(text: Text) -> str:
+    def localized(text: Text) -> str:
         return text.in_language(language)
 
-    width = max(cell_len(said(stage.name)) for stage in result.stages)
+    width = max(cell_len(localized(stage.name)) for stage in result.stages)
     for stage in result.stages:
-        mark = said(_MARKS[stage.status])
+        mark = localized(_MARKS[stage.status])
         time = f"{stage.seconds:7.1f} s" if stage.status != "not reached" else " " * 9
-        name = set_cell_size(said(stage.name), width)
-        yield f"{mark}  {name}  {time}  {said(stage.reason)}".rstrip()
+        name = set_cell_size(localized(stage.name), width)
+        yield f"{mark}  {name}  {time}  {localized(stage.reason)}".rstrip()
         for line in stage.details:
             yield f"        | {line}"
     if result.comparison is not None and result.comparison.pairs:
         yield ""
         yield from _loss_lines(result.comparison, language)
-    standin = [said(line) for line in standin_lines(result.standin)]
+    standin = [localized(line) for line in standin_lines(result.standin)]
     if standin:
         yield ""
         yield from standin
     if result.notes:
         yield ""
-        yield from (said(_NOTE.filled(note=note)) for note in result.notes)
+        yield from (localized(_NOTE.filled(note=note)) for note in result.notes)
     yield ""
-    yield said(_COMMAND.filled(command=" ".join(result.command)))
-    yield said(_WITH.filled(interpreter=result.interpreter))
+    yield localized(_COMMAND.filled(command=" ".join(result.command)))
+    yield localized(_WITH.filled(interpreter=result.interpreter))
     outcome = _ALL if result.passed else _NOT_ALL
-    yield said(outcome.filled(seconds=f"{result.seconds:.1f}"))
+    yield localized(outcome.filled(seconds=f"{result.seconds:.1f}"))
 
 
 def _loss_lines(comparison: Comparison, language: Language) -> Iterator[str]:
-    heads = {key: text.in_language(language) for key, text in _COLUMNS.items()}
+    headers = {key: text.in_language(language) for key, text in _COLUMNS.items()}
     cells = (("step", 6), ("original", 14), ("port", 14), ("difference", 10))
-    row = [" " * (width - cell_len(heads[key])) + heads[key] for key, width in cells]
-    yield "  ".join([*row, heads["loss"]])
+    row = [" " * (width - cell_len(headers[key])) + headers[key] for key, width in cells]
+    yield "  ".join([*row, headers["loss"]])
     pairs = _pairs_to_show(comparison)
     previous: LossPair | None = None
     for pair in pairs:
@@ -99,14 +98,14 @@ def _loss_lines(comparison: Comparison, language: Language) -> Iterator[str]:
 
 
 def _name(pair: LossPair, comparison: Comparison, language: Language) -> str:
-    """The loss, with the number of its process if several trained."""
+    """Return the name of the loss, with the number of its process if several trained."""
     if comparison.pairs[-1].process == comparison.pairs[0].process:
         return pair.name
     return _OF_PROCESS.filled(number=pair.process + 1, name=pair.name).in_language(language)
 
 
 def _pairs_to_show(comparison: Comparison) -> list[LossPair]:
-    """The first steps, the last, and where the sides diverge."""
+    """Return the losses of the first steps, the last one, and the first that differs."""
     last = comparison.pairs[-1].step
     difference = comparison.first_different
     steps = {*range(1, _HEAD_STEPS + 1), last, *([difference.step] if difference else [])}
@@ -114,27 +113,34 @@ def _pairs_to_show(comparison: Comparison) -> list[LossPair]:
 
 
 def as_markdown(result: CheckResult, language: Language = "en") -> str:
-    """The report as a Markdown page."""
+    """Return the report as a Markdown page."""
 
-    def said(text: Text) -> str:
+    def localized(text: Text) -> str:
         return text.in_language(language)
 
-    def heads(*keys: str) -> str:
-        return f"| {' | '.join(said(_COLUMNS[key]) for key in keys)} |"
+    def headers(*keys: str) -> str:
+        return f"| {' | '.join(localized(_COLUMNS[key]) for key in keys)} |"
 
-    lines = [f"# {said(_TITLE)}", "", f"`{' '.join(result.command)}`", "", result.interpreter, ""]
-    lines += [heads("stage", "result", "seconds", "why"), "|---|---|---|---|"]
+    lines = [
+        f"# {localized(_TITLE)}",
+        "",
+        f"`{' '.join(result.command)}`",
+        "",
+        result.interpreter,
+        "",
+    ]
+    lines += [headers("stage", "result", "seconds", "why"), "|---|---|---|---|"]
     lines += [
-        f"| {said(stage.name)} | {said(_STATUS[stage.status])} | {stage.seconds:.1f} "
-        f"| {_cell(said(stage.reason))} |"
+        f"| {localized(stage.name)} | {localized(_STATUS[stage.status])} | {stage.seconds:.1f} "
+        f"| {_cell(localized(stage.reason))} |"
         for stage in result.stages
     ]
     for stage in result.stages:
         if stage.details:
-            lines += ["", said(_LAST_LINES.filled(status=_STATUS[stage.status])), "", "```"]
+            lines += ["", localized(_LAST_LINES.filled(status=_STATUS[stage.status])), "", "```"]
             lines += [*(line.replace("```", "'''") for line in stage.details), "```"]
     if result.comparison is not None and result.comparison.pairs:
-        lines += ["", heads("step", "original", "port", "relative", "loss")]
+        lines += ["", headers("step", "original", "port", "relative", "loss")]
         lines += ["|---|---|---|---|---|"]
         lines += [
             f"| {pair.step} | {pair.original:.9g} | {pair.port:.9g} | "
@@ -143,7 +149,7 @@ def as_markdown(result: CheckResult, language: Language = "en") -> str:
             for pair in result.comparison.pairs
         ]
     remarks = [*standin_lines(result.standin), *result.notes]
-    lines += ["", *(f"- {_cell(said(line))}" for line in remarks)]
+    lines += ["", *(f"- {_cell(localized(line))}" for line in remarks)]
     return "\n".join([*lines, "", f"jumar {__version__}, {result.seconds:.1f} s", ""])
 
 
@@ -152,7 +158,7 @@ def _cell(text: str) -> str:
 
 
 def as_json(result: CheckResult, language: Language = "en") -> str:
-    """The report for programs; numbers that JSON lacks are null.
+    """Return the report for programs; values that JSON lacks are null.
 
     `stage` and `status` are the same in every language.
     """
@@ -182,7 +188,7 @@ def as_json(result: CheckResult, language: Language = "en") -> str:
 
 
 def _event(event: Mapping[str, Any], language: Language) -> dict[str, Any]:
-    """An event as recorded, with its sentence, if it has one, in the language."""
+    """Return an event with its sentence, if it has one, in the language."""
     translated = dict(event)
     if "text" in translated:
         translated["text"] = standin_sentence(event).in_language(language)
@@ -194,7 +200,7 @@ def _losses(comparison: Comparison, language: Language) -> dict[str, Any]:
     return {
         "tolerance": comparison.tolerance,
         "equal": comparison.equal,
-        "largest_relative_difference": _finite(comparison.largest_difference),
+        "largest_relative_difference": _finite_or_none(comparison.largest_difference),
         "first_different_step": difference.step if difference else None,
         "mismatch": comparison.mismatch.in_language(language),
         "steps": [
@@ -202,14 +208,14 @@ def _losses(comparison: Comparison, language: Language) -> dict[str, Any]:
                 "step": pair.step,
                 "name": pair.name,
                 "process": pair.process,
-                "original": _finite(pair.original),
-                "port": _finite(pair.port),
-                "relative_difference": _finite(pair.relative_difference),
+                "original": _finite_or_none(pair.original),
+                "port": _finite_or_none(pair.port),
+                "relative_difference": _finite_or_none(pair.relative_difference),
             }
             for pair in comparison.pairs
         ],
     }
 
 
-def _finite(number: float) -> float | None:
+def _finite_or_none(number: float) -> float | None:
     return number if math.isfinite(number) else None

@@ -1,4 +1,4 @@
-"""One run of the script: the port with the stand-in, or the original without."""
+"""Runs the script once: the port with the stand-in, or the original without it."""
 
 import ast
 import json
@@ -7,7 +7,7 @@ import shlex
 import shutil
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from jumar.porting.standin import RECORD_VARIABLE, standin_folder
 
 _RUNNER = Path(__file__).resolve().parent / "runner37" / "start.py"
 _CONFIG_VARIABLE = "JUMAR_CHECK_CONFIG"
-_OF_A_JOB = (
+_JOB_VARIABLES = (
     "RANK_ID",
     "RANK_SIZE",
     "RANK_TABLE_FILE",
@@ -39,7 +39,7 @@ _OF_A_JOB = (
 class Command:
     """The program to run in the tree: a script with its arguments and environment variables.
 
-    `module` is true if `script` is a module's name, as after `python -m`.
+    `module` is true if `script` is the name of a module, as after `python -m`.
     """
 
     script: str
@@ -48,14 +48,14 @@ class Command:
     module: bool = False
 
     def typed(self) -> tuple[str, ...]:
-        """The command as typed after `--`."""
+        """Return the command as typed after `--`."""
         variables = (f"{name}={value}" for name, value in self.variables)
         return (*variables, *(["-m"] if self.module else []), self.script, *self.arguments)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SideRequest:
-    """One run: where, what, and for how long."""
+    """The parameters of a run."""
 
     tree: Path
     command: Command
@@ -70,8 +70,8 @@ class SideRequest:
 class Side:
     """The outcome of a run.
 
-    `changed` are files of the tree itself that the script wrote to through a link, `converted`
-    the files of a Python 2 original that were converted.
+    `changed` are files of the original tree that the script changed through a link, `converted` the
+    files of a Python 2 original that were converted.
     """
 
     record: Record
@@ -80,10 +80,10 @@ class Side:
 
 
 def run_side(request: SideRequest, folder: Path) -> Side:
-    """Copy the tree, run the script in the copy until enough steps are done, remove the copy.
+    """Copy the tree, run the script there until it has made enough steps, and remove the copy.
 
     Raises:
-        UserError: There is no such tree or script.
+        UserError: The tree or script does not exist.
     """
     folder.mkdir()
     workspace = make_workspace(
@@ -131,7 +131,7 @@ def run_side(request: SideRequest, folder: Path) -> Side:
 
 
 def _convert(tree: Path) -> Iterator[str]:
-    """Convert the copied Python 2 scripts, and return their paths."""
+    """Convert the copied Python 2 scripts, and yield their paths."""
     for path in sorted(tree.rglob("*.py")):
         if path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_SCRIPT_BYTES:
             continue
@@ -159,7 +159,7 @@ def _parsed(text: str) -> ast.Module | None:
 
 
 def _in_tree(record: Record, workspace: Workspace) -> Record:
-    """The record with paths of the tree: the location of the copy means nothing to a reader."""
+    """Replace paths of the copy, which mean nothing to a reader, by paths of the tree."""
     copy, source = str(workspace.tree), str(workspace.source)
     tail = tuple(line.replace(copy, source) for line in record.ended.tail)
     error = record.error
@@ -175,12 +175,11 @@ def _in_tree(record: Record, workspace: Workspace) -> Record:
 
 
 def _environment(request: SideRequest, *, home: Path) -> dict[str, str]:
-    """The script's environment: the user's without variables of another Python or of a job."""
-    inherited: Mapping[str, str] = os.environ
+    """Return the user's environment without variables of another Python or of a job."""
     environment = {
         name: value
-        for name, value in inherited.items()
-        if not name.startswith(("PYTHON", "XDG_", "JUMAR_")) and name not in _OF_A_JOB
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTHON", "XDG_", "JUMAR_")) and name not in _JOB_VARIABLES
     }
     for name in ("tmp", "cache"):
         (home / name).mkdir()
@@ -210,7 +209,7 @@ def _environment(request: SideRequest, *, home: Path) -> dict[str, str]:
 
 
 def _with_interpreter(folder: Path, interpreter: Path) -> Path:
-    """A folder in which `python` and similar names start the interpreter, for scripts that do."""
+    """Create a folder in which `python` and its variants start the interpreter."""
     folder.mkdir()
     for name in ("python", "python3", "python3.7"):
         program = folder / name
@@ -221,7 +220,7 @@ def _with_interpreter(folder: Path, interpreter: Path) -> Path:
 
 
 def read_command(words: Sequence[str]) -> Command | None:
-    """`NAME=value ... SCRIPT ARGUMENTS` or `... -m MODULE ARGUMENTS`; None without a script."""
+    """Parse `NAME=value ... SCRIPT ARGUMENTS` or `... -m MODULE ARGUMENTS`; None if incomplete."""
     variables: list[tuple[str, str]] = []
     for index, word in enumerate(words):
         name, equals, value = word.partition("=")

@@ -1,4 +1,4 @@
-"""Running a program that may hang, crash or flood its output: all of these are results."""
+"""Runs a program that may hang, crash or flood its output, and reports which of these happened."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ from jumar.ground.text import plain_text
 from jumar.porting.check.children import Children
 
 OUTPUT_LIMIT = 64 * 2**20
-"""Bytes of output after which a program is stopped: more than that is not a log."""
+"""Bytes of output after which a program is stopped: no sensible log is longer."""
 
 _KEPT_BYTES = 64 * 2**10
 _READ_BYTES = 2**16
@@ -31,9 +31,9 @@ _BETWEEN_STACKS_S = 0.2
 class Ended:
     """The way a program ended.
 
-    `how` is `exited` (with `code`), `signal` (killed by the signal `code`, a crash), `timeout`
-    or `flood` (it wrote more than `OUTPUT_LIMIT`), or `done` (the processes that it started are
-    done); in the last three cases we ended it.
+    `how` is `exited` (with `code`), `signal` (a crash by the signal `code`), `timeout`, `flood` (it
+    wrote more than `OUTPUT_LIMIT`), or `done` (the processes that it started are done). In the last
+    three cases, jumar ended it.
     """
 
     how: Literal["exited", "signal", "timeout", "flood", "done"]
@@ -44,7 +44,7 @@ class Ended:
 
 
 class _Output:
-    """Reads everything a program writes and keeps its end."""
+    """Reads everything that a program writes and keeps the last part."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self._pipe = pipe
@@ -70,7 +70,7 @@ class _Output:
                 self._kept -= len(self._chunks.popleft())
 
     def finish(self) -> tuple[str, ...]:
-        """The last lines, without waiting for a process that escaped."""
+        """Return the last lines, without waiting for a process that escaped."""
         self._thread.join(timeout=2.0)
         text = b"".join(list(self._chunks)).decode("utf-8", errors="replace")
         return tuple(plain_text(line, keep="\t") for line in text.replace("\r", "\n").splitlines())
@@ -84,25 +84,25 @@ def supervise(
     timeout_s: float,
     children: Children | None = None,
 ) -> Ended:
-    """Run a program in its own session and end all of it afterwards, whatever happened.
+    """Run a program in its own session, and always end all its processes afterwards.
 
-    Its standard input is empty: a prompt reads an end of file.
+    Standard input is empty, so that a prompt reads end-of-file.
 
     Args:
         command: Program and arguments, not interpreted by a shell.
-        folder: Its working folder.
-        environment: Its complete environment.
-        timeout_s: Seconds after which it is ended.
-        children: Processes that it starts; once they are done, it is ended too.
+        folder: The working folder.
+        environment: The complete environment.
+        timeout_s: Seconds after which the program is ended.
+        children: Processes that the program starts; once they are done, it is ended too.
 
     Returns:
-        How it ended, with its last lines.
+        How the program ended, with its last lines.
 
     Raises:
         OSError: The program cannot be started.
     """
-    begin = time.monotonic()
-    with _leaving_on_signals() as leave_from_now_on:
+    start = time.monotonic()
+    with _leaving_on_signals() as handle_signals:
         process = subprocess.Popen(
             list(command),
             cwd=folder,
@@ -115,13 +115,13 @@ def supervise(
         assert process.stdout is not None
         with process.stdout as pipe:
             try:
-                leave_from_now_on()
+                handle_signals()
                 output = _Output(pipe)
-                how = _wait(process, output, begin + timeout_s, children)
-                seconds = time.monotonic() - begin
+                how = _wait(process, output, start + timeout_s, children)
+                seconds = time.monotonic() - start
             finally:
                 _end_group(process)
-                if children is not None:  # also those in sessions of their own
+                if children is not None:  # some may have started their own session
                     children.send(signal.SIGKILL)
             tail = output.finish()
     code = process.returncode
@@ -136,32 +136,33 @@ def _wait(
     deadline: float,
     children: Children | None,
 ) -> Literal["exited", "signal", "timeout", "flood", "done"]:
-    look_at = time.monotonic() + _CHILDREN_S
+    next_look = time.monotonic() + _CHILDREN_S
     while not _is_over(process):
         if output.num_bytes > OUTPUT_LIMIT:
             return "flood"
         if time.monotonic() > deadline:
             _ask_for_stack(process, children)
             return "timeout"
-        if children is not None and time.monotonic() > look_at:
+        if children is not None and time.monotonic() > next_look:
             if children.are_done():
                 return "done"
-            look_at = time.monotonic() + _CHILDREN_S
+            next_look = time.monotonic() + _CHILDREN_S
         time.sleep(_POLL_S)
     return "exited"
 
 
 def _is_over(process: "subprocess.Popen[bytes]") -> bool:
-    """Whether it ended; it is not reaped, so that its pid still identifies only its group."""
+    """Return whether a program has ended, without reaping it, so that its pid stays reserved."""
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _ask_for_stack(process: "subprocess.Popen[bytes]", children: Children | None) -> None:
-    """Make our runner print its stack, by SIGUSR1: it shows where it hangs."""
+    """Make the runner print its stack, which shows where it hangs, by SIGUSR1."""
     if children is not None:
         children.send(signal.SIGUSR1)
         time.sleep(_BETWEEN_STACKS_S)
-    process.send_signal(signal.SIGUSR1)
+    # Unlike `process.send_signal`, this does not reap a program that has just ended.
+    os.kill(process.pid, signal.SIGUSR1)
     asked_at = time.monotonic()
     while not _is_over(process) and time.monotonic() < asked_at + _STACK_S:
         time.sleep(_POLL_S)
@@ -178,15 +179,15 @@ def _end_group(process: "subprocess.Popen[bytes]") -> None:
 def _leaving_on_signals() -> Generator[Callable[[], None]]:
     """Turn SIGTERM and SIGHUP into an exception, so that the program's group is ended too.
 
-    A signal that arrives while the program is being started would leave it running with nothing to
-    control it: in a session of its own, no terminal ends it either. Signals, including Ctrl-C, are
-    therefore deferred until the yielded function is called, which raises them.
+    A signal that arrives while the program is being started would leave it running unsupervised: in
+    its own session, no terminal ends it either. Signals, including Ctrl-C, are therefore deferred
+    until the yielded function is called, which handles them.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: None
         return
     deferred_signals: list[int] = []
-    is_kept = True
+    deferring = True
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     # Ignored signals stay ignored: SIGHUP under nohup, SIGINT in a background job of a script.
     previous_handlers = {
@@ -196,7 +197,7 @@ def _leaving_on_signals() -> Generator[Callable[[], None]]:
     }
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        if is_kept:
+        if deferring:
             deferred_signals.append(number)
             return
         handler = previous_handlers[signal.Signals(number)]
@@ -204,16 +205,16 @@ def _leaving_on_signals() -> Generator[Callable[[], None]]:
             handler(number, frame)
         raise SystemExit(128 + number)
 
-    def leave_from_now_on() -> None:
-        nonlocal is_kept
-        is_kept = False
+    def handle_signals() -> None:
+        nonlocal deferring
+        deferring = False
         if deferred_signals:
             on_signal(deferred_signals[0], None)
 
     for number in previous_handlers:
         signal.signal(number, on_signal)
     try:
-        yield leave_from_now_on
+        yield handle_signals
     finally:
         for number, handler in previous_handlers.items():
             signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""Sentences of a check in both languages, assembled from parts."""
+"""Parts from which the sentences of a check are assembled, in both languages."""
 
 from typing import Final
 
@@ -11,12 +11,12 @@ PORT: Final = Text(en="the port", zh="移植结果")
 
 
 def as_is(text: str) -> Text:
-    """The parts equal in both languages: names, numbers, messages of Python or the script."""
+    """Return a text that is the same in both languages, such as a name or a script's message."""
     return Text(en=text, zh=text)
 
 
 def number_of(number: int, noun: str, chinese: str) -> Text:
-    """A number with its noun.
+    """Return a number with its noun.
 
     Args:
         number: The count.
@@ -27,12 +27,12 @@ def number_of(number: int, noun: str, chinese: str) -> Text:
 
 
 def steps(number: int) -> Text:
-    """`1 step`, `2 steps`."""
+    """Return a number of steps: `1 step`, `2 steps`."""
     return number_of(number, "step", "步")
 
 
 def joined(*parts: Text) -> Text:
-    """Clauses of one sentence, without those that are empty."""
+    """Join the clauses of a sentence, without empty ones."""
     clauses = [part for part in parts if part.en]
     return Text(
         en="; ".join(part.en for part in clauses), zh="；".join(part.zh for part in clauses)

@@ -1,4 +1,4 @@
-"""A copy of the tree for the script to write into, so that the tree itself stays unchanged."""
+"""Copies the tree for the script to write to, so that the tree itself stays unchanged."""
 
 import os
 import shutil
@@ -11,17 +11,17 @@ from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, is_file, is_folder, missing
 
 COPIED_FILE_BYTES = 8 * 2**20
-"""Larger files become links to the original: they are data or weights, which a script reads."""
+"""Larger files become links to the original: they are data or weights, which scripts only read."""
 
 COPIED_TREE_BYTES = 512 * 2**20
-_LEFT_OUT = frozenset({".git", ".hg", ".svn", "__pycache__", ".ipynb_checkpoints"})
+_SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", ".ipynb_checkpoints"})
 _LEVELS_ABOVE = 3
-_SIBLINGS = 2000
+_MAX_SIBLINGS = 2000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Linked:
-    """A file of the tree that the copy only links to, as it was before."""
+    """A file of the tree that the copy only links to, with its state at the time of copying."""
 
     path: Path
     size: int
@@ -32,7 +32,7 @@ class Linked:
 class Workspace:
     """A copy of a tree.
 
-    `outside` receives what the script would write to paths that do not exist yet.
+    `outside` is where the script's output to paths that do not exist yet is redirected.
     """
 
     source: Path
@@ -51,13 +51,13 @@ class Workspace:
 def make_workspace(*, tree: Path, script: str, folder: Path, module: bool = False) -> Workspace:
     """Copy a tree below `folder`.
 
-    A script runs in its own folder, a module in the tree's.
+    A script runs in its own folder, a module in the root of the tree.
 
-    Siblings of the tree, up to three folders above it, are linked at the same relative
-    path: `../data` is found, and what is written to `../new` stays in the copy.
+    Siblings of the tree and of up to three folders above it are linked at the same relative path:
+    `../data` is found, and output to `../new` stays in the copy.
 
     Raises:
-        UserError: There is no such tree or script.
+        UserError: The tree or script does not exist.
     """
     source = tree.resolve()
     inside = find_script(tree, script, module=module)
@@ -78,21 +78,21 @@ def make_workspace(*, tree: Path, script: str, folder: Path, module: bool = Fals
 
 
 def find_script(tree: Path, script: str, *, module: bool = False) -> Path:
-    """The script's path relative to its tree.
+    """Return the script's path relative to its tree.
 
     Raises:
-        UserError: There is no such tree, script or module.
+        UserError: The tree, script or module does not exist.
     """
     if not is_folder(tree):
         if not exists(tree):
             raise missing(tree, "folder")
-        raise UserError(f"'{tree}' is not a folder", todo="Give the folder of the project.")
+        raise UserError(f"'{tree}' is not a folder", todo="Specify the folder of the project.")
     source = tree.resolve()
     return _module_inside(source, script) if module else _script_inside(source, script)
 
 
 def _script_inside(source: Path, script: str) -> Path:
-    """The script's path relative to the tree; it may also be typed with the tree before it."""
+    """Return the script's path relative to the tree, which may also be typed with the tree."""
     for candidate in (source / script, Path.cwd() / script):
         path = Path(os.path.normpath(candidate))
         if is_file(path) and source in path.parents:
@@ -101,7 +101,7 @@ def _script_inside(source: Path, script: str) -> Path:
     raise UserError(
         f"there is no script '{script}' in '{source}'",
         where="-- SCRIPT",
-        todo="Give its path relative to the tree"
+        todo="Use its path relative to the tree"
         + (f", such as {', '.join(scripts)}." if scripts else ", such as train.py."),
     )
 
@@ -114,25 +114,25 @@ def _module_inside(source: Path, name: str) -> Path:
     raise UserError(
         f"there is no module '{name}' in '{source}'",
         where="-- -m MODULE",
-        todo="Give its name as for `python -m` in that folder.",
+        todo="Use its name as for `python -m` in that folder.",
     )
 
 
 def _with_surroundings(source: Path, folder: Path) -> Path:
-    """The path of the copy, with links to the tree's siblings at every level."""
+    """Return the path for the copy, with the tree's siblings linked at every level."""
     names = source.parts[1:][-(_LEVELS_ABOVE + 1) :]
-    real = source
+    original = source
     for _ in names:
-        real = real.parent
+        original = original.parent
     target = folder
     target.mkdir(parents=True)
     for name in names:
-        for index, sibling in enumerate(sorted(_entries(real))):
-            if index >= _SIBLINGS:
+        for index, sibling in enumerate(sorted(_entries(original))):
+            if index >= _MAX_SIBLINGS:
                 break
-            if sibling != name and (real / sibling) not in folder.parents:
-                (target / sibling).symlink_to(real / sibling)
-        target, real = target / name, real / name
+            if sibling != name and (original / sibling) not in folder.parents:
+                (target / sibling).symlink_to(original / sibling)
+        target, original = target / name, original / name
         target.mkdir()
     return target
 
@@ -152,7 +152,7 @@ def _copy_tree(source: Path, copied_tree: Path) -> Iterator[Linked]:
         target = copied_tree / origin_folder.relative_to(source)
         target.mkdir(exist_ok=True)
         for folder in list(folders):
-            if folder in _LEFT_OUT:
+            if folder in _SKIPPED:
                 folders.remove(folder)
             elif (origin_folder / folder).is_symlink():
                 folders.remove(folder)
@@ -164,7 +164,7 @@ def _copy_tree(source: Path, copied_tree: Path) -> Iterator[Linked]:
                 continue
             status = origin.stat()
             if not stat.S_ISREG(status.st_mode):
-                continue  # a socket or a pipe would make the copy wait
+                continue  # copying a socket or a pipe would block
             is_script = origin.suffix == ".py"
             is_small = status.st_size <= COPIED_FILE_BYTES and copied_bytes <= COPIED_TREE_BYTES
             if is_script or is_small:
@@ -186,12 +186,12 @@ def _copy_file(origin: Path, target: Path) -> None:
 
 
 def _copy_link(origin: Path, target: Path, source: Path, copied_tree: Path) -> None:
-    """Copy a link: links inside the tree point into the copy, others to their old target."""
-    leads_to = Path(os.path.realpath(origin))
-    if leads_to == source or source in leads_to.parents:
-        target.symlink_to(copied_tree / leads_to.relative_to(source))
+    """Copy a link; links within the tree then point into the copy, others to their old target."""
+    destination = Path(os.path.realpath(origin))
+    if destination == source or source in destination.parents:
+        target.symlink_to(copied_tree / destination.relative_to(source))
     else:
-        target.symlink_to(leads_to)
+        target.symlink_to(destination)
 
 
 def _linked(path: Path) -> Linked:
@@ -203,11 +203,11 @@ def _linked(path: Path) -> Linked:
 
 
 def in_workspace(arguments: Sequence[str], workspace: Workspace) -> tuple[str, ...]:
-    """The script's arguments, with absolute paths that it would write to redirected into the copy.
+    """Redirect absolute paths in the script's arguments into the copy, if it may write there.
 
     A path inside the tree is redirected to the copy. A path that does not exist yet, such as an
-    output folder, goes below `outside`: otherwise the second side would resume from what the
-    first one saved. Any other existing path stays as typed, and is read from there.
+    output folder, is redirected below `outside`: otherwise, the second side would resume from
+    the checkpoints of the first. Any other existing path stays as typed, and is read from there.
     """
     return tuple(_argument(text, workspace) for text in arguments)
 
@@ -220,7 +220,7 @@ def _argument(text: str, workspace: Workspace) -> str:
     tree = workspace.source
     if path == tree or tree in path.parents:
         new_path = workspace.tree / path.relative_to(tree)
-    elif path.exists() and not _empty_folder(path):
+    elif path.exists() and not _is_empty_folder(path):
         return text
     else:
         new_path = workspace.outside / path.relative_to(path.anchor)
@@ -229,5 +229,5 @@ def _argument(text: str, workspace: Workspace) -> str:
     return f"{flag}{equals}{new_path}{slash}"
 
 
-def _empty_folder(path: Path) -> bool:
+def _is_empty_folder(path: Path) -> bool:
     return path.is_dir() and not any(_entries(path))

@@ -1,4 +1,4 @@
-"""Finds hand-written NpuOptimizer blocks in scripts, and what is wrong with them."""
+"""Finds hand-written NpuOptimizer blocks in scripts and reports their mistakes."""
 
 import ast
 from collections.abc import Iterator
@@ -25,12 +25,12 @@ ADAPTER = "Ascend/tensorflow tf_adapter/util/npu_attrs.cc"
 NAME = "NpuOptimizer"
 
 _MAKES_FOLDERS = ("makedirs", "mkdir", "make_dir", "mkdtemp", "temporarydirectory", "os.system(")
-"""Words of a script that creates a folder, perhaps by `mkdir` in a shell command."""
+"""Text in scripts that create folders, possibly with `mkdir` in a shell command."""
 
 
 @dataclass
 class Setting:
-    """One assignment to a value of parameter_map."""
+    """An assignment to an entry of parameter_map."""
 
     node: ast.stmt
     key: str
@@ -42,8 +42,8 @@ class Setting:
 class Block:
     """The settings of one optimizer in a session config.
 
-    `added` is the call that created it, `name` the node with its name; `open` is set if some keys
-    are only known at run time.
+    `added` is the call that created the optimizer, `name` the node with its name; `open` is set if
+    some keys are only known at run time.
     """
 
     settings: list[Setting] = field(default_factory=lambda: [])
@@ -53,12 +53,11 @@ class Block:
 
 
 def lint_blocks(module: Module, blocks: list[Block]) -> Iterator[Finding]:
-    """The findings about a script's blocks, as returned by `find_blocks`."""
+    """Yield the findings about the blocks of a script, as returned by `find_blocks`."""
     for block in blocks:
         name = constant(module, block.name) if block.name is not None else None
         if isinstance(name, str) and name != NAME:
-            # TensorRTOptimizer is a different one; NPUOptimizer and NpuOptimiser are typos of this
-            # one.
+            # TensorRTOptimizer is another optimizer; NPUOptimizer and NpuOptimiser are typos.
             near = get_close_matches(name.lower(), [NAME.lower()], cutoff=0.8)
             if near and block.name is not None:
                 yield finding(module, block.name, _misspelt(name), ADAPTER)
@@ -75,25 +74,25 @@ def _is_npu(block: Block) -> bool:
 
 
 def find_blocks(module: Module) -> list[Block]:
-    """Blocks in the order of the script."""
+    """Return the blocks of a script, in source order."""
     blocks: dict[tuple[object, ...], Block] = {}
-    optimizers = _optimizer_holders(module)
+    optimizers = _optimizer_variables(module)
     nodes = [node for node in module.scopes.nodes if isinstance(node, ast.Assign | ast.Call)]
     nodes.sort(key=lambda node: (node.lineno, node.col_offset))
     for node in nodes:
         if isinstance(node, ast.Call):
             if _adds_optimizer(node):
-                block = blocks.setdefault(_made_by(module, node), Block())
+                block = blocks.setdefault(_created_by(module, node), Block())
                 block.added = node
                 for keyword in node.keywords:
                     block.name = keyword.value if keyword.arg == "name" else block.name
             continue
         for target in node.targets:
-            _take(module, blocks, optimizers, node, target)
+            _add_assignment(module, blocks, optimizers, node, target)
     return list(blocks.values())
 
 
-def _take(
+def _add_assignment(
     module: Module,
     blocks: dict[tuple[object, ...], Block],
     optimizers: set[tuple[object, ...]],
@@ -130,8 +129,8 @@ def _adds_optimizer(call: ast.Call) -> bool:
     )
 
 
-def _optimizer_holders(module: Module) -> set[tuple[object, ...]]:
-    """The variables and attributes that hold an optimizer of a session config."""
+def _optimizer_variables(module: Module) -> set[tuple[object, ...]]:
+    """Return the variables and attributes assigned an optimizer of a session config."""
     return {
         _variable(module, target)
         for node in module.scopes.nodes
@@ -143,7 +142,7 @@ def _optimizer_holders(module: Module) -> set[tuple[object, ...]]:
 
 
 def _variable(module: Module, node: ast.expr) -> tuple[object, ...]:
-    """Identifies a variable or attribute, whatever its value."""
+    """Identify a variable or attribute, regardless of its value."""
     if isinstance(node, ast.Name):
         scope, _ = module.scopes.lookup(node)
         return ("name", id(scope), node.id)
@@ -151,8 +150,8 @@ def _variable(module: Module, node: ast.expr) -> tuple[object, ...]:
     return ("expression", id(owner), ast.unparse(node))
 
 
-def _made_by(module: Module, call: ast.Call) -> tuple[object, ...]:
-    """The identity of the block created by a call of `add`: that of its target variable."""
+def _created_by(module: Module, call: ast.Call) -> tuple[object, ...]:
+    """Identify the block that a call of `add` creates: by its target variable, if any."""
     parent = module.parent(call)
     if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
         return _identity(module, parent.targets[0])
@@ -160,17 +159,17 @@ def _made_by(module: Module, call: ast.Call) -> tuple[object, ...]:
 
 
 def _identity(module: Module, node: ast.expr) -> tuple[object, ...]:
-    """Identifies a block: the variable, and its latest assignment."""
+    """Identify a block by its variable and the latest assignment."""
     variable = _variable(module, node)
     if not isinstance(node, ast.Name):
         return variable
     position = (node.lineno, node.col_offset)
-    lines = sorted(
+    bound_at = sorted(
         (getattr(binding.node, "lineno", 0), getattr(binding.node, "col_offset", 0))
         for binding in module.bindings(node)
     )
-    before = [line for line in lines if line <= position]
-    return (*variable, before[-1] if before else None)
+    earlier = [start for start in bound_at if start <= position]
+    return (*variable, earlier[-1] if earlier else None)
 
 
 def _lint_options(module: Module, block: Block) -> Iterator[Finding]:
@@ -179,7 +178,7 @@ def _lint_options(module: Module, block: Block) -> Iterator[Finding]:
         value = OptionValue(field=setting.field, value=constant(module, setting.value))
         last[setting.key] = setting
         for problem in check_options({setting.key: value}):
-            if problem.rule not in _OF_SEVERAL or problem.excluded == setting.key:
+            if problem.rule not in _COMBINATION_RULES or problem.excluded == setting.key:
                 yield finding(module, setting.node, problem, ADAPTER)
         if setting.key == "profiling_options":
             yield from lint_profiling_options(module, setting.node, setting.value)
@@ -197,11 +196,11 @@ def _lint_options(module: Module, block: Block) -> Iterator[Finding]:
         yield finding(module, last[problem.key].node, problem, ADAPTER)
 
 
-_OF_SEVERAL = ("lint-option-conflict", "lint-option-needs", "lint-option-unused")
+_COMBINATION_RULES = ("lint-option-conflict", "lint-option-needs", "lint-option-unused")
 
 
 def _agreed(module: Module, block: Block, key: str) -> OptionValue:
-    """The value of an option; unknown if several assignments disagree."""
+    """Return the value of an option, which is unknown if its assignments disagree."""
     settings = [setting for setting in block.settings if setting.key == key]
     values = [constant(module, setting.value) for setting in settings]
     agree = all(value == values[0] for value in values)
@@ -209,7 +208,7 @@ def _agreed(module: Module, block: Block, key: str) -> OptionValue:
 
 
 def lint_profiling_options(module: Module, node: ast.AST, value: ast.expr) -> Iterator[Finding]:
-    """What is wrong with the JSON of profiling_options."""
+    """Yield the findings about the JSON text of profiling_options."""
     content = constant(module, value)
     text = content.decode("utf-8", "replace") if isinstance(content, bytes) else content
     if not isinstance(text, str):
@@ -228,13 +227,13 @@ def lint_profiling_options(module: Module, node: ast.AST, value: ast.expr) -> It
 
 
 def lint_folder(module: Module, node: ast.AST, path: object) -> Iterator[Finding]:
-    """A folder that must exist, in a script that creates no folder at all."""
-    text = path.decode("utf-8", "replace") if isinstance(path, bytes) else path
-    if not isinstance(text, str) or text.strip("./") == "":
+    """Yield a finding about a folder that must exist, if the script creates no folder at all."""
+    folder = path.decode("utf-8", "replace") if isinstance(path, bytes) else path
+    if not isinstance(folder, str) or folder.strip("./") == "":
         return
     script = module.text.lower()
-    if not any(word in script for word in _MAKES_FOLDERS):
-        yield finding(module, node, _no_folder(text), ADAPTER)
+    if not any(text in script for text in _MAKES_FOLDERS):
+        yield finding(module, node, _no_folder(folder), ADAPTER)
 
 
 def _misspelt(name: str) -> OptionProblem:
@@ -276,7 +275,7 @@ def _no_folder(path: str) -> OptionProblem:
         severity="look",
         confidence="unsure",
         reason=Text(
-            en=f"the session fails where '{path}' is missing, and this script creates no folder",
+            en=f"the session fails if '{path}' does not exist, and this script creates no folder",
             zh=f"目录“{path}”不存在时会话会报错，而本脚本没有创建目录",
         ),
         todo=Text(

@@ -1,4 +1,4 @@
-"""What is wrong with calls of npu_bridge: configurations, loss scale, ranks."""
+"""Finds mistakes in calls of npu_bridge: configurations, loss scale, ranks."""
 
 import ast
 from collections.abc import Iterator, Mapping
@@ -25,9 +25,9 @@ ESTIMATOR = "Ascend/tensorflow npu_bridge/estimator/npu/npu_estimator.py"
 RANKS = "Ascend/tensorflow npu_bridge/estimator/npu/util.py"
 
 _RANK_VARIABLES = ("RANK_SIZE", "RANK_ID", "DEVICE_ID", "ASCEND_DEVICE_ID", "DEVICE_INDEX")
-_ALONE = {"RANK_SIZE": "1"}
-_FIXED = ("loss_scale", "enable_overflow_check")
-_EXPONENTIAL = (
+_SINGLE_DEVICE_DEFAULTS = {"RANK_SIZE": "1"}
+_FIXED_PARAMETERS = ("loss_scale", "enable_overflow_check")
+_EXPONENTIAL_PARAMETERS = (
     "init_loss_scale",
     "incr_every_n_steps",
     "decr_every_n_nan_or_inf",
@@ -37,7 +37,7 @@ _EXPONENTIAL = (
 
 
 def lint_calls(module: Module) -> Iterator[Finding]:
-    """The findings of all calls of a script."""
+    """Yield the findings about all calls in a script."""
     for node in module.scopes.nodes:
         if not isinstance(node, ast.Call):
             continue
@@ -58,7 +58,7 @@ def lint_calls(module: Module) -> Iterator[Finding]:
 
 
 def arguments_of(call: ast.Call, names: tuple[str, ...]) -> tuple[dict[str, ast.expr], bool]:
-    """The arguments by name, and whether all of them are visible (no `*args`, no `**kwargs`)."""
+    """Return the arguments by name, and whether all are visible (no `*args`, no `**kwargs`)."""
     arguments: dict[str, ast.expr] = {}
     for name, value in zip(names, call.args, strict=False):
         if isinstance(value, ast.Starred):
@@ -74,7 +74,7 @@ def arguments_of(call: ast.Call, names: tuple[str, ...]) -> tuple[dict[str, ast.
 
 
 def _values(module: Module, arguments: Mapping[str, ast.expr]) -> dict[str, OptionValue]:
-    """The arguments that have a value: None counts as not given."""
+    """Return the values of the arguments, without those that are None and so count as absent."""
     return {
         name: OptionValue(field=None, value=constant(module, node))
         for name, node in arguments.items()
@@ -128,11 +128,11 @@ def _lint_estimator(module: Module, call: ast.Call) -> Iterator[Finding]:
         "npu_bridge.npu_init.npu_run_config_init",
     ):
         reason = Text(
-            en="NPUEstimator takes an NPURunConfig and nothing else: ValueError",
+            en="NPUEstimator accepts only an NPURunConfig: ValueError",
             zh="NPUEstimator 只接受 NPURunConfig，否则抛出 ValueError",
         )
         todo = Text(
-            en="Make the config with NPURunConfig, or keep tf.estimator.Estimator.",
+            en="Create the config with NPURunConfig, or keep tf.estimator.Estimator.",
             zh="请用 NPURunConfig 构造 config，或保留 tf.estimator.Estimator。",
         )
         problem = problem_of("lint-estimator-config", "blocking", reason, todo)
@@ -140,26 +140,24 @@ def _lint_estimator(module: Module, call: ast.Call) -> Iterator[Finding]:
 
 
 def _lint_fixed(module: Module, call: ast.Call) -> Iterator[Finding]:
-    arguments, all_seen = arguments_of(call, _FIXED)
-    yield from _unknown(module, call, arguments, _FIXED)
+    arguments, all_seen = arguments_of(call, _FIXED_PARAMETERS)
+    yield from _unknown(module, call, arguments, _FIXED_PARAMETERS)
     yield from _missing(module, call, arguments, ("loss_scale",), all_seen=all_seen)
     yield from _below(module, arguments, "loss_scale", 1)
 
 
 def _lint_exponential(module: Module, call: ast.Call) -> Iterator[Finding]:
-    arguments, all_seen = arguments_of(call, _EXPONENTIAL)
-    yield from _unknown(module, call, arguments, _EXPONENTIAL)
-    yield from _missing(module, call, arguments, _EXPONENTIAL[:2], all_seen=all_seen)
-    for name in _EXPONENTIAL[:3]:
+    arguments, all_seen = arguments_of(call, _EXPONENTIAL_PARAMETERS)
+    yield from _unknown(module, call, arguments, _EXPONENTIAL_PARAMETERS)
+    yield from _missing(module, call, arguments, _EXPONENTIAL_PARAMETERS[:2], all_seen=all_seen)
+    for name in _EXPONENTIAL_PARAMETERS[:3]:
         yield from _below(module, arguments, name, 1)
     growth = _number(module, arguments.get("incr_ratio"))
     if growth is not None and growth <= 1:
-        yield finding(module, arguments["incr_ratio"], _ratio("incr_ratio", "> 1"), LOSS_SCALE)
+        yield finding(module, arguments["incr_ratio"], _ratio("incr_ratio > 1"), LOSS_SCALE)
     fall = _number(module, arguments.get("decr_ratio"))
     if fall is not None and not 0 < fall < 1:
-        yield finding(
-            module, arguments["decr_ratio"], _ratio("decr_ratio", "0 < ... < 1"), LOSS_SCALE
-        )
+        yield finding(module, arguments["decr_ratio"], _ratio("0 < decr_ratio < 1"), LOSS_SCALE)
 
 
 def _number(module: Module, node: ast.expr | None) -> float | None:
@@ -168,25 +166,28 @@ def _number(module: Module, node: ast.expr | None) -> float | None:
 
 
 def _below(
-    module: Module, arguments: Mapping[str, ast.expr], name: str, least: int
+    module: Module, arguments: Mapping[str, ast.expr], name: str, minimum: int
 ) -> Iterator[Finding]:
     value = _number(module, arguments.get(name))
-    if value is not None and value < least:
+    if value is not None and value < minimum:
         problem = problem_of(
             "lint-loss-scale",
             "blocking" if name == "loss_scale" else "accuracy",
-            Text(en=f"{name} is {value:g}, below {least}", zh=f"{name} 为 {value:g}，小于 {least}"),
-            Text(en=f"Give {least} or more.", zh=f"请给出不小于 {least} 的值。"),
+            Text(
+                en=f"{name} is {value:g}, below {minimum}",
+                zh=f"{name} 为 {value:g}，小于 {minimum}",
+            ),
+            Text(en=f"Use {minimum} or more.", zh=f"请给出不小于 {minimum} 的值。"),
         )
         yield finding(module, arguments[name], problem, LOSS_SCALE)
 
 
-def _ratio(name: str, takes: str) -> OptionProblem:
+def _ratio(condition: str) -> OptionProblem:
     return problem_of(
         "lint-loss-scale",
         "accuracy",
-        Text(en=f"{name} must be {takes}", zh=f"{name} 须满足 {takes}"),
-        Text(en=f"Give a number that is {takes}.", zh=f"请给出满足 {takes} 的数。"),
+        Text(en=f"the loss scale needs {condition}", zh=f"须满足 {condition}"),
+        Text(en=f"Use a value with {condition}.", zh=f"请给出满足 {condition} 的数。"),
     )
 
 
@@ -217,22 +218,22 @@ def _missing(
                     en=f"{last_name(call.func)} needs {name}",
                     zh=f"{last_name(call.func)} 缺少参数 {name}",
                 ),
-                Text(en=f"Give {name}.", zh=f"请给出 {name}。"),
+                Text(en=f"Pass {name}.", zh=f"请给出 {name}。"),
             )
             yield finding(module, call, problem, LOSS_SCALE)
 
 
 def _lint_rank(module: Module, call: ast.Call) -> Iterator[Finding]:
-    """`int(os.getenv("RANK_SIZE"))` stops with TypeError wherever no launcher set it."""
+    """Report `int(os.getenv("RANK_SIZE"))`, a TypeError unless a launcher sets the variable."""
     variable = _unset_variable(module, call.args[0]) if len(call.args) == 1 else ""
-    if not variable or _asks_first(module, call, variable):
+    if not variable or _is_guarded(module, call, variable):
         return
-    default = _ALONE.get(variable, "0")
+    default = _SINGLE_DEVICE_DEFAULTS.get(variable, "0")
     problem = problem_of(
         "lint-rank-default",
         "blocking",
         Text(
-            en=f"{variable} is not set outside of a launch script: int(None), TypeError",
+            en=f"{variable} is only set by launch scripts: without one, int(None) raises TypeError",
             zh=f"未经启动脚本运行时 {variable} 未设置：int(None) 抛出 TypeError",
         ),
         Text(
@@ -244,7 +245,7 @@ def _lint_rank(module: Module, call: ast.Call) -> Iterator[Finding]:
 
 
 def _unset_variable(module: Module, node: ast.expr) -> str:
-    """The environment variable that an expression reads without a default."""
+    """Return the rank variable that an expression reads without a default, if it reads one."""
     if isinstance(node, ast.Subscript) and module.name_of(node.value) in (
         "os.environ",
         "npu_bridge.npu_init.os.environ",
@@ -263,8 +264,8 @@ def _unset_variable(module: Module, node: ast.expr) -> str:
     return name if isinstance(name, str) and name in _RANK_VARIABLES else ""
 
 
-def _asks_first(module: Module, call: ast.Call, variable: str) -> bool:
-    """Whether the script checks for the variable first, or catches the error without it."""
+def _is_guarded(module: Module, call: ast.Call, variable: str) -> bool:
+    """Return whether the script checks for the variable first, or handles its absence."""
     for enclosing in module.scopes.ancestors(call):
         if isinstance(enclosing, ast.Try):
             return True
@@ -283,5 +284,5 @@ def _unknown_argument(function: str, name: str, near: str) -> OptionProblem:
         ),
         Text(en=f"Did you mean '{near}'?", zh=f"是否想写“{near}”？")
         if near
-        else Text(en="Leave it out.", zh="请删除。"),
+        else Text(en="Remove it.", zh="请删除。"),
     )

@@ -1,4 +1,4 @@
-"""Checks scripts that already use npu_bridge: options, arguments and names that are wrong.
+"""Checks the options, arguments and names in scripts that already use npu_bridge.
 
 Nothing is changed and nothing is run.
 """
@@ -26,19 +26,19 @@ _MARKS = (
     "RANK_",
     "DEVICE_ID",
 )
-"""A script without any of these has nothing to check, as is usual in a tree."""
+"""A script without any of these, such as most scripts of a tree, has nothing to check."""
 
 
 def lint_source(path: str, text: str, *, project: Project | None = None) -> tuple[Finding, ...]:
-    """What is wrong with a script's use of npu_bridge, in the order of the script.
+    """Return the findings about a script's use of npu_bridge, in source order.
 
     Args:
-        path: Its path within its tree, with forward slashes.
-        text: The script.
-        project: The tree, for names that come from its other modules.
+        path: The path of the script within its tree, with forward slashes.
+        text: The source of the script.
+        project: The tree, to resolve names that other modules of it define.
 
     Raises:
-        SyntaxError: Python 3 cannot parse it.
+        SyntaxError: Python 3 cannot parse the script.
     """
     if not any(mark in text for mark in _MARKS):
         return ()
@@ -55,20 +55,20 @@ def lint_source(path: str, text: str, *, project: Project | None = None) -> tupl
 
 
 def lint_tree(root: Path) -> TreeReport:
-    """What is wrong with a script, or with all scripts of a folder.
+    """Return the findings about a script, or about all scripts of a folder.
 
-    Links are not followed; hidden folders are left out. A script that cannot be read or parsed is
-    in the report with the reason.
+    Links are not followed, and hidden folders are skipped. For a script that cannot be read or
+    parsed, the report contains the reason.
 
     Raises:
-        UserError: There is nothing at the path.
+        UserError: The path does not exist.
     """
     if is_file(root):
         folder, paths, unreadable = root.parent, [root.name], []
     elif is_folder(root):
         folder, (paths, unreadable) = root, _scripts(root)
     else:
-        raise missing(root, more="Give a Python file or a folder.")
+        raise missing(root, more="Specify a Python file or a folder.")
     project = Project(folder)
     files = [_lint_file(path, project) for path in paths] + unreadable
     return TreeReport(root=str(root), files=tuple(sorted(files, key=lambda file: file.path)))
@@ -79,11 +79,11 @@ def _scripts(root: Path) -> tuple[list[str], list[FileReport]]:
     scripts: list[str] = []
     unreadable: list[FileReport] = []
 
-    def note(error: OSError) -> None:
+    def record(error: OSError) -> None:
         path = Path(error.filename).relative_to(root).as_posix()
-        unreadable.append(FileReport(path=path, status="unreadable", note=_why(error)))
+        unreadable.append(FileReport(path=path, status="unreadable", note=_unreadable_note(error)))
 
-    for folder, folders, names in os.walk(root, onerror=note, followlinks=False):
+    for folder, folders, names in os.walk(root, onerror=record, followlinks=False):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         within = Path(folder).relative_to(root)
         scripts += [
@@ -94,15 +94,15 @@ def _scripts(root: Path) -> tuple[list[str], list[FileReport]]:
     return scripts, unreadable
 
 
-def _why(error: OSError) -> Text:
+def _unreadable_note(error: OSError) -> Text:
     return Text(en=f"cannot be read: {error.strerror}", zh=f"无法读取：{error.strerror}")
 
 
 def _lint_file(path: str, project: Project) -> FileReport:
     try:
         content = project.content(path)
-        if len(content) > MAX_SCRIPT_BYTES:
-            raise Unreadable(Text(en="longer than 5 MB", zh="超过 5 MB"))
+        if len(content) > LARGEST_SCRIPT:
+            raise Unreadable(Text(en="larger than 5 MB", zh="超过 5 MB"))
         text = decode(content).text
         return FileReport(
             path=path, status="unchanged", findings=lint_source(path, text, project=project)
@@ -110,7 +110,7 @@ def _lint_file(path: str, project: Project) -> FileReport:
     except Unreadable as unreadable:
         note = unreadable.note
     except OSError as error:
-        note = _why(error)
+        note = _unreadable_note(error)
     except SyntaxError as error:
         note = Text(
             en=f"Python 3 cannot parse line {error.lineno}: {error.msg}",

@@ -1,4 +1,4 @@
-"""Names of npu_bridge that scripts use but the package lacks."""
+"""Finds npu_bridge names that scripts use but the package lacks."""
 
 import ast
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ _MODULES = frozenset(name.rpartition(".")[2] for name in (*NPU_NAMES, *OPERATOR_
 """Allowed prefixes of a name: `npu_ops` in `npu_ops.dropout`, but no class or instance."""
 
 _COMPILED = frozenset({"npu_bridge.tf_adapter", "npu_bridge.helper"})
-"""Parts in C++, whose names are not recorded."""
+"""C++ parts, whose names are not recorded."""
 
 _ALL_NAMES = frozenset().union(*NPU_NAMES.values())
 
 
 def lint_names(module: Module) -> Iterator[Finding]:
-    """Imports and attributes that the real package lacks, as far as it is recorded."""
+    """Yield imports and attributes that the real package, as far as recorded, lacks."""
     for node in module.scopes.nodes:
         if isinstance(node, ast.ImportFrom) and not node.level and node.module:
             if node.module.split(".")[0] in _ROOTS:
@@ -50,7 +50,7 @@ def _unknown(module_name: str, name: str) -> OptionProblem:
     nearest_name = nearest(name, known_names)
     elsewhere = sorted(module for module, names in NPU_NAMES.items() if name in names)
     if elsewhere:
-        todo = Text(en=f"It is in {elsewhere[0]}.", zh=f"它位于 {elsewhere[0]}。")
+        todo = Text(en=f"It is defined in {elsewhere[0]}.", zh=f"它位于 {elsewhere[0]}。")
     elif nearest_name:
         todo = Text(en=f"Did you mean '{nearest_name}'?", zh=f"是否想写“{nearest_name}”？")
     else:
@@ -59,7 +59,7 @@ def _unknown(module_name: str, name: str) -> OptionProblem:
         key="",
         rule="lint-unknown-name",
         severity="blocking",
-        # Releases differ; the list is for the last one.
+        # Releases differ; the list describes the latest one.
         confidence="likely",
         reason=Text(en=f"{module_name} has no '{name}'", zh=f"{module_name} 中没有“{name}”"),
         todo=todo,

@@ -1,7 +1,7 @@
-"""Options of a session block that NPUEstimator overwrites.
+"""Finds options of a session block that NPUEstimator overwrites.
 
-NPUEstimator appends a block of its own to the session config of NPURunConfig; if a key is in both,
-the later one wins.
+NPUEstimator appends another block to the session config of NPURunConfig; if both contain a key, the
+later block wins.
 """
 
 import ast
@@ -23,7 +23,7 @@ SOURCE = "Ascend/tensorflow npu_bridge/estimator/npu/npu_estimator.py"
 
 
 def lint_overridden(module: Module, blocks: list[Block]) -> Iterator[Finding]:
-    """Settings of blocks whose config is passed to an NPURunConfig that contradicts them."""
+    """Yield settings whose block is passed to an NPURunConfig that contradicts them."""
     calls = [
         node
         for node in module.scopes.nodes
@@ -34,24 +34,24 @@ def lint_overridden(module: Module, blocks: list[Block]) -> Iterator[Finding]:
         config = arguments.get("session_config")
         if not all_seen or not isinstance(config, ast.Name):
             continue
-        variable = _home(module, config)
+        variable = _single_binding(module, config)
         for block in blocks:
             if variable is not None and _config_of(module, block) == variable:
                 yield from _compare(module, block, arguments)
 
 
-def _home(module: Module, name: ast.Name) -> tuple[int, str] | None:
-    """A variable that is bound once: its scope and name."""
+def _single_binding(module: Module, name: ast.Name) -> tuple[int, str] | None:
+    """Return the scope and name of a variable, if it is bound exactly once."""
     scope, bindings = module.scopes.lookup(name)
     return (id(scope), name.id) if scope is not None and len(bindings) == 1 else None
 
 
 def _config_of(module: Module, block: Block) -> tuple[int, str] | None:
-    """The config to which a block was added."""
+    """Return the variable of the config to which a block was added."""
     node: ast.expr | None = block.added
     while isinstance(node, ast.Call | ast.Attribute):
         node = node.func if isinstance(node, ast.Call) else node.value
-    return _home(module, node) if isinstance(node, ast.Name) else None
+    return _single_binding(module, node) if isinstance(node, ast.Name) else None
 
 
 def _compare(module: Module, block: Block, arguments: Mapping[str, ast.expr]) -> Iterator[Finding]:
@@ -60,22 +60,17 @@ def _compare(module: Module, block: Block, arguments: Mapping[str, ast.expr]) ->
         if value is None:
             continue
         if setting.key in ALWAYS_WRITTEN:
-            final_value = _written(module, setting.key, arguments)
+            final_value = _value_written(module, setting.key, arguments)
             if final_value is not None and final_value != value:
-                yield finding(module, setting.node, _wins(setting.key, final_value), SOURCE)
-        elif (
-            setting.key == "precision_mode"
-            and not {
-                "precision_mode",
-                "precision_mode_v2",
-            }
-            & arguments.keys()
+                yield finding(module, setting.node, _overwritten(setting.key, final_value), SOURCE)
+        elif setting.key == "precision_mode" and arguments.keys().isdisjoint(
+            ("precision_mode", "precision_mode_v2")
         ):
             yield finding(module, setting.node, _DEFAULT_MODE, SOURCE)
 
 
-def _written(module: Module, key: str, arguments: Mapping[str, ast.expr]) -> Plain | None:
-    """The value that NPUEstimator writes for a key; None if it is only known at run time."""
+def _value_written(module: Module, key: str, arguments: Mapping[str, ast.expr]) -> Plain | None:
+    """Return the value that NPUEstimator writes for a key; None if only known at run time."""
     if key in ("enable_dump", "enable_dump_debug"):
         return None if "dump_config" in arguments else False
     if key in arguments:
@@ -84,7 +79,7 @@ def _written(module: Module, key: str, arguments: Mapping[str, ast.expr]) -> Pla
     return default if isinstance(default, bool | int | str) else None
 
 
-def _wins(key: str, final_value: Plain) -> OptionProblem:
+def _overwritten(key: str, final_value: Plain) -> OptionProblem:
     argument = "dump_config" if key.startswith("enable_dump") else key
     return OptionProblem(
         key=key,
@@ -92,11 +87,11 @@ def _wins(key: str, final_value: Plain) -> OptionProblem:
         severity="accuracy",
         confidence="likely",
         reason=Text(
-            en=f"NPUEstimator writes {key}={final_value} after this: the value here has no effect",
+            en=f"NPUEstimator later writes {key}={final_value}: the value here has no effect",
             zh=f"NPUEstimator 之后会写入 {key}={final_value}，此处的值不起作用",
         ),
         todo=Text(
-            en=f"Give {argument} to NPURunConfig instead.",
+            en=f"Pass {argument} to NPURunConfig instead.",
             zh=f"请改为在 NPURunConfig 中设置 {argument}。",
         ),
     )
@@ -108,12 +103,12 @@ _DEFAULT_MODE = OptionProblem(
     severity="accuracy",
     confidence="likely",
     reason=Text(
-        en="NPURunConfig has no precision_mode: NPUEstimator of old releases then writes "
-        "allow_fp32_to_fp16 over this one",
+        en="NPURunConfig has no precision_mode: in old releases, NPUEstimator then overwrites this "
+        "one with allow_fp32_to_fp16",
         zh="NPURunConfig 未设置 precision_mode：旧版 NPUEstimator 会写入 allow_fp32_to_fp16 "
         "并覆盖此处的值",
     ),
     todo=Text(
-        en="Give precision_mode to NPURunConfig.", zh="请在 NPURunConfig 中设置 precision_mode。"
+        en="Pass precision_mode to NPURunConfig.", zh="请在 NPURunConfig 中设置 precision_mode。"
     ),
 )

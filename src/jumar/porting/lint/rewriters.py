@@ -19,22 +19,22 @@ _OFF = ("OFF", "NO_MEM_OPT", "MANUAL")
 
 
 @dataclass
-class _Given:
-    """A function's or script's settings of the rewriters; `wrapped`: by npu_config_proto."""
+class _RewriterSettings:
+    """The rewriter values set in a function or script; `wrapped` if npu_config_proto is called."""
 
     values: dict[str, list[ast.expr]] = field(default_factory=lambda: defaultdict(list))
     wrapped: bool = False
 
 
 def lint_rewriters(module: Module, blocks: list[Block]) -> Iterator[Finding]:
-    """The findings of the blocks of a script."""
-    settings_of: dict[ast.AST, _Given] = {}
+    """Yield the findings about the blocks of a script."""
+    settings_of: dict[ast.AST, _RewriterSettings] = {}
     reported: set[ast.expr] = set()
     for block in blocks:
         call = block.added
         if call is None or block.name is None or constant(module, block.name) != NAME:
             continue
-        region = _where(module, call)
+        region = _region(module, call)
         if region not in settings_of:
             settings_of[region] = _settings_of(module, region)
         settings = settings_of[region]
@@ -48,8 +48,8 @@ def lint_rewriters(module: Module, blocks: list[Block]) -> Iterator[Finding]:
                 yield finding(module, call, _problem(name, missing=True), SOURCE)
 
 
-def _where(module: Module, call: ast.Call) -> ast.AST:
-    """Where a config is filled: its function, or the whole script if others may see it."""
+def _region(module: Module, call: ast.Call) -> ast.AST:
+    """Return the node in which a config is filled: its function, or the script if it is shared."""
     function = module.function(call)
     root: ast.expr = call
     while isinstance(root, ast.Call | ast.Attribute):
@@ -62,8 +62,8 @@ def _where(module: Module, call: ast.Call) -> ast.AST:
     return function if made_here else module.tree
 
 
-def _settings_of(module: Module, region: ast.AST) -> _Given:
-    settings = _Given()
+def _settings_of(module: Module, region: ast.AST) -> _RewriterSettings:
+    settings = _RewriterSettings()
     for node in ast.walk(region):
         if isinstance(node, ast.keyword) and node.arg in _REWRITERS:
             settings.values[node.arg].append(node.value)
@@ -72,7 +72,7 @@ def _settings_of(module: Module, region: ast.AST) -> _Given:
             if isinstance(node.ctx, ast.Store) and isinstance(parent, ast.Assign):
                 settings.values[node.attr].append(parent.value)
         elif isinstance(node, ast.Call) and last_name(node.func) == "npu_config_proto":
-            # It switches remapping off, and leaves the other rewriter on if there is a block.
+            # This switches remapping off but leaves the other rewriter on if there is a block.
             settings.wrapped = True
     return settings
 
@@ -89,10 +89,10 @@ def _problem(name: str, *, missing: bool) -> OptionProblem:
         key="",
         rule=f"lint-{name.replace('_', '-')}",
         severity="blocking",
-        # The first release's own example leaves both on.
+        # The example of the first release leaves both on.
         confidence="likely",
         reason=Text(
-            en=f"a block written by hand has to switch {name} off"
+            en=f"a hand-written block has to switch {name} off"
             if missing
             else f"{name} is on: TensorFlow rewrites the graph before the adapter sees it",
             zh=f"手写的选项块须显式关闭 {name}"

@@ -1,4 +1,4 @@
-"""What the linter reads from code: constants in any notation, and locations."""
+"""Reads constants, in any notation, and locations from code."""
 
 import ast
 import json
@@ -9,19 +9,19 @@ from jumar.porting.npu.options import OptionProblem, Plain
 from jumar.porting.script.expressions import last_name
 from jumar.porting.script.module import Module
 
-_DEEPEST = 8
+_MAX_DEPTH = 8
 """Depth of names assigned to names, and of nested calls."""
 
-_LONGEST_SHOWN = 160
+_MAX_SHOWN_LENGTH = 160
 
 
 def constant(module: Module, node: ast.expr, depth: int = 0) -> Plain | None:
-    """The constant value of an expression, or None.
+    """Return the constant value of an expression, or None.
 
     Follows names that are bound once, `tf.compat.as_bytes`, `.encode()`, `bytes`, `str`,
     `json.dumps` of plain values, and arithmetic on numbers.
     """
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         return None
     if isinstance(node, ast.Constant):
         value = node.value
@@ -40,7 +40,7 @@ def constant(module: Module, node: ast.expr, depth: int = 0) -> Plain | None:
 
 
 def bound_once(module: Module, name: ast.Name) -> ast.expr | None:
-    """The value assigned to a name, if nothing else binds it."""
+    """Return the value assigned to a name, if nothing else binds the name."""
     bindings = module.bindings(name)
     if len(bindings) != 1 or bindings[0].kind != "assignment":
         return None
@@ -53,7 +53,7 @@ def bound_once(module: Module, name: ast.Name) -> ast.expr | None:
 
 
 def is_npu(module: Module, node: ast.expr, name: str) -> bool:
-    """Whether an expression is a name of npu_bridge.
+    """Return whether an expression is the given name of npu_bridge.
 
     A name that nothing binds counts: code is often shown without its imports.
     """
@@ -68,21 +68,21 @@ def is_npu(module: Module, node: ast.expr, name: str) -> bool:
 def problem_of(
     rule: str, severity: Severity, reason: Text, todo: Text, confidence: Confidence = "certain"
 ) -> OptionProblem:
-    """A problem that is not one of an option's value."""
+    """Return a problem that is not about the value of an option."""
     return OptionProblem(
         key="", rule=rule, severity=severity, confidence=confidence, reason=reason, todo=todo
     )
 
 
 def finding(module: Module, node: ast.AST, problem: OptionProblem, source: str) -> Finding:
-    """A problem with its location in the script and, for an argument, its name."""
+    """Locate a problem in the script; the code of an argument includes its name."""
     parent = module.parent(node)
     if isinstance(parent, ast.keyword):
         node = parent
     start, end = module.span(node)
     code = " ".join(module.text[start:end].split())
-    if len(code) > _LONGEST_SHOWN:
-        code = code[: _LONGEST_SHOWN - 1] + "…"
+    if len(code) > _MAX_SHOWN_LENGTH:
+        code = code[: _MAX_SHOWN_LENGTH - 1] + "…"
     return Finding(
         rule=problem.rule,
         place=module.lines.place(start),
@@ -97,17 +97,17 @@ def finding(module: Module, node: ast.AST, problem: OptionProblem, source: str) 
 
 
 def never_both(module: Module, first: ast.AST, second: ast.AST) -> bool:
-    """Whether two statements are in different branches, so that no run reaches both."""
+    """Return whether two statements are in different branches, so that no run reaches both."""
     enclosing = {id(node): node for node in [first, *module.scopes.ancestors(first)]}
     below: ast.AST = second
     for node in module.scopes.ancestors(second):
         if isinstance(node, ast.If) and id(node) in enclosing:
-            holds_first = [
+            first_branch = [
                 branch
                 for branch in (node.body, node.orelse)
                 if any(id(statement) in enclosing for statement in branch)
             ]
-            return bool(holds_first) and below not in holds_first[0] and below is not node.test
+            return bool(first_branch) and below not in first_branch[0] and below is not node.test
         below = node
     return False
 
@@ -138,7 +138,7 @@ def _value_of_call(module: Module, call: ast.Call, depth: int) -> Plain | None:
 
 
 def _dumped(module: Module, node: ast.expr, depth: int) -> str | None:
-    """The JSON of a dictionary literal, if all of it is known."""
+    """Return the JSON text of a dictionary literal, if all values are known."""
     if isinstance(node, ast.Name):
         node = bound_once(module, node) or node
     if not isinstance(node, ast.Dict):
@@ -172,15 +172,15 @@ def _computed(module: Module, node: ast.BinOp, depth: int) -> Plain | None:
             return left - right
         if isinstance(node.op, ast.Mult):
             return left * right
-        # A script may contain 9**9**9, which nobody would wait for.
+        # A script may contain 9**9**9, which would take too long.
         if isinstance(node.op, ast.Pow) and isinstance(right, int) and 0 <= right <= 64:
             return _power(left, right) if abs(left) <= 1024 else None
     except OverflowError:
-        # A float and an integer that is too long to become one.
+        # A float and an integer that is too large for a float.
         return None
     return None
 
 
 def _power(base: float, exponent: int) -> float:
-    """A power, which is an integer if the base is one."""
+    """Return a power, which is an integer if the base is."""
     return math.prod([base] * exponent)

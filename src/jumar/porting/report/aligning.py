@@ -9,9 +9,9 @@ from itertools import zip_longest
 
 from jumar.porting.report.showing import lines_of
 
-_PAIRS_TO_COMPARE = 2_500
-"""Blocks of up to 50 by 50 changed lines are paired by likeness, larger ones by their order."""
-_ALIKE = 0.35
+_MAX_PAIRS = 2_500
+"""Blocks of up to 50 by 50 changed lines are paired by similarity, larger ones in order."""
+_MIN_SIMILARITY = 0.35
 _LONG_LINE = 2_000
 
 
@@ -25,7 +25,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """A line of one side; `end` names its line ending if the other side's differs."""
+    """A line of one side; `end` names its line ending if it differs from the other side's."""
 
     number: int
     parts: tuple[Part, ...]
@@ -46,7 +46,7 @@ class Row:
 
 
 def align(before: str, after: str) -> list[Row]:
-    """All lines of both texts, in order, each aligned with its new version."""
+    """Return all lines of both texts, in order, each aligned with its new version."""
     left, right = lines_of(before), lines_of(after)
     rows: list[Row] = []
     for tag, i, i_end, j, j_end in SequenceMatcher(None, left, right).get_opcodes():
@@ -96,14 +96,14 @@ def _end_name(end: str) -> str:
 
 
 def _paired(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[int | None, int | None]]:
-    """Which of the changed lines are paired: the most alike, without crossing."""
-    if len(left) * len(right) > _PAIRS_TO_COMPARE or not left or not right:
+    """Yield index pairs of changed lines: the most similar are paired, without crossing."""
+    if len(left) * len(right) > _MAX_PAIRS or not left or not right:
         pairs = [(k, k) for k in range(min(len(left), len(right)))]
     else:
         pairs = _most_similar(left, right)
     i = j = 0
     for i_pair, j_pair in [*pairs, (len(left), len(right))]:
-        # A line unlike any on the other side goes next to what replaced it.
+        # A line without a counterpart is shown next to the lines that replaced it.
         yield from zip_longest(range(i, i_pair), range(j, j_pair))
         if i_pair < len(left):
             yield i_pair, j_pair
@@ -111,19 +111,26 @@ def _paired(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[int | N
 
 
 def _most_similar(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int]]:
-    """The pairs, in order on both sides, with the highest total similarity."""
+    """Return the pairs, in order on both sides, with the highest total similarity."""
     olds = [Counter(_tokens(line)) for line in left]
     news = [Counter(_tokens(line)) for line in right]
     best = [[0.0] * (len(right) + 1) for _ in range(len(left) + 1)]
-    alike = [[_likeness(old, new) for new in news] for old in olds]
+    similarities = [[_similarity(old, new) for new in news] for old in olds]
     for i in reversed(range(len(left))):
         for j in reversed(range(len(right))):
-            pair = alike[i][j] + best[i + 1][j + 1] if alike[i][j] >= _ALIKE else 0.0
-            best[i][j] = max(pair, best[i + 1][j], best[i][j + 1])
+            paired = (
+                similarities[i][j] + best[i + 1][j + 1]
+                if similarities[i][j] >= _MIN_SIMILARITY
+                else 0.0
+            )
+            best[i][j] = max(paired, best[i + 1][j], best[i][j + 1])
     pairs: list[tuple[int, int]] = []
     i = j = 0
     while i < len(left) and j < len(right):
-        if alike[i][j] >= _ALIKE and best[i][j] == alike[i][j] + best[i + 1][j + 1]:
+        if (
+            similarities[i][j] >= _MIN_SIMILARITY
+            and best[i][j] == similarities[i][j] + best[i + 1][j + 1]
+        ):
             pairs.append((i, j))
             i, j = i + 1, j + 1
         elif best[i][j] == best[i + 1][j]:
@@ -133,7 +140,7 @@ def _most_similar(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, 
     return pairs
 
 
-def _likeness(old: Counter[str], new: Counter[str]) -> float:
+def _similarity(old: Counter[str], new: Counter[str]) -> float:
     total = old.total() + new.total()
     return 2 * (old & new).total() / total if total else 1.0
 
@@ -143,13 +150,13 @@ def _tokens(line: str) -> list[str]:
 
 
 def _compared(old: str, new: str) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
-    """The words of both lines, marking those that the other lacks.
+    """Return the parts of both lines, marking the words that the other line lacks.
 
-    Words rather than letters: `Session` beside `NPUSession` reads better as one change than as
-    three inserted letters. Lines that have little in common are marked as a whole.
+    Whole words are marked: `Session` beside `NPUSession` is easier to read as one change than as
+    three inserted letters. Lines with little in common are marked completely.
     """
-    likeness = _likeness(Counter(_tokens(old)), Counter(_tokens(new)))
-    if likeness < _ALIKE or len(old) + len(new) > 2 * _LONG_LINE:
+    similarity = _similarity(Counter(_tokens(old)), Counter(_tokens(new)))
+    if similarity < _MIN_SIMILARITY or len(old) + len(new) > 2 * _LONG_LINE:
         return (Part(text=old, changed=True),), (Part(text=new, changed=True),)
     olds, news = re.findall(r"\w+|\s+|[^\w\s]", old), re.findall(r"\w+|\s+|[^\w\s]", new)
     old_parts: list[Part] = []

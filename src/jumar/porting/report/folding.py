@@ -1,19 +1,20 @@
-"""The two sides of a file for the page: what is shown, folded or omitted."""
+"""Decides which lines of a file the page shows and which it folds."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from jumar.porting.edits import Edit, FileReport, Finding
 from jumar.porting.report.aligning import Row, align
 
 CONTEXT = 3
 _SHORTEST_FOLD = 4
-"""Fewer unchanged lines than this are shown: a fold would take as much room."""
+"""Fewer unchanged lines are shown, since a fold would need as much space."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Note:
-    """An edit or a finding at its line; `key` names it on the page."""
+    """An edit or a finding at its line; `key` is its element id on the page."""
 
     key: str
     item: Edit | Finding
@@ -44,42 +45,33 @@ class Folded:
 
 
 def side_by_side(file: FileReport, key: str) -> list[Shown | Folded]:
-    """A ported file from top to bottom.
+    """Split a ported file into shown and folded parts, from top to bottom.
 
     Args:
         file: The file, with both texts.
-        key: Prefix of the keys of its notes.
+        key: Prefix of the keys of the notes.
     """
     rows = align(file.before.removeprefix("\ufeff"), file.after.removeprefix("\ufeff"))
     if not rows:
         return []
-    notes = _placed(file, rows, key)
+    notes = _notes_by_row(file, rows, key)
     near_rows: set[int] = set()
     for index, row in enumerate(rows):
         if row.changed or index in notes:
             near_rows.update(range(index - CONTEXT, index + CONTEXT + 1))
     parts: list[Shown | Folded] = []
-    for start, end, is_near in _runs([index in near_rows for index in range(len(rows))]):
-        if is_near or end - start < _SHORTEST_FOLD:
+    for is_near, group in groupby(range(len(rows)), key=near_rows.__contains__):
+        indices = list(group)
+        if is_near or len(indices) < _SHORTEST_FOLD:
             noted_rows = tuple(
-                NotedRow(row=rows[index], notes=tuple(notes.get(index, ())))
-                for index in range(start, end)
+                NotedRow(row=rows[index], notes=tuple(notes.get(index, ()))) for index in indices
             )
             if parts and isinstance(parts[-1], Shown):
                 noted_rows = (*parts.pop().rows, *noted_rows)  # pyright: ignore[reportAttributeAccessIssue]
             parts.append(Shown(rows=noted_rows))
         else:
-            parts.append(_folded(rows[start:end]))
+            parts.append(_folded([rows[index] for index in indices]))
     return parts
-
-
-def _runs(flags: Sequence[bool]) -> Iterator[tuple[int, int, bool]]:
-    """First index, end and value of each run of equal flags."""
-    first = 0
-    for index in range(1, len(flags) + 1):
-        if index == len(flags) or flags[index] != flags[first]:
-            yield first, index, flags[first]
-            first = index
 
 
 def _folded(rows: Sequence[Row]) -> Folded:
@@ -90,33 +82,35 @@ def _folded(rows: Sequence[Row]) -> Folded:
     return Folded(left=left.number, right=right.number, lines=lines)
 
 
-def _placed(file: FileReport, rows: Sequence[Row], key: str) -> dict[int, list[Note]]:
-    """The notes of each row, by its index."""
-    lefts = {row.left.number: index for index, row in enumerate(rows) if row.left is not None}
-    rights = {row.right.number: index for index, row in enumerate(rows) if row.right is not None}
+def _notes_by_row(file: FileReport, rows: Sequence[Row], key: str) -> dict[int, list[Note]]:
+    """Return the notes of each row, by row index."""
+    left_rows = {row.left.number: index for index, row in enumerate(rows) if row.left is not None}
+    right_rows = {
+        row.right.number: index for index, row in enumerate(rows) if row.right is not None
+    }
     notes_of_row: dict[int, list[Note]] = {}
     items: list[tuple[str, Edit | Finding]] = [
         *((f"{key}-e{number}", edit) for number, edit in enumerate(file.edits)),
         *((f"{key}-d{number}", finding) for number, finding in enumerate(file.findings)),
     ]
     for name, item in items:
-        index = _row_of(item, rows, lefts, rights)
+        index = _row_of(item, rows, left_rows, right_rows)
         notes_of_row.setdefault(index, []).append(Note(key=name, item=item))
     return notes_of_row
 
 
 def _row_of(
-    item: Edit | Finding, rows: Sequence[Row], lefts: dict[int, int], rights: dict[int, int]
+    item: Edit | Finding, rows: Sequence[Row], left_rows: dict[int, int], right_rows: dict[int, int]
 ) -> int:
-    """Where an edit or a finding is shown: at its first changed line, or else at its own line."""
+    """Return the row that shows an item: its first changed line, or else its own line."""
     code, code_after = (item.before, item.after) if isinstance(item, Edit) else ("", "")
     candidates: list[int] = []
     if item.place_after is not None:
-        # An insertion before a line has that line as its place: the new line is more helpful.
-        candidates += _rows_from(item.place_after.line, code_after, rights)
-    candidates += _rows_from(item.place.line, code, lefts)
+        # The place of an insertion is the line that follows; the new line is more helpful.
+        candidates += _rows_from(item.place_after.line, code_after, right_rows)
+    candidates += _rows_from(item.place.line, code, left_rows)
     if isinstance(item, Edit):
-        # An edit that inserted lines before or after its place belongs to them.
+        # An edit that inserted lines before or after its place is shown at those lines.
         beside = (1, -1) if item.before == item.after else (-1, 1)
         neighbours = [index + step for step in beside for index in candidates]
         candidates += [index for index in neighbours if 0 <= index < len(rows)]
@@ -125,6 +119,6 @@ def _row_of(
 
 
 def _rows_from(line: int, code: str, index_of: dict[int, int]) -> list[int]:
-    """The rows of the lines that a piece of code spans, from its first line."""
+    """Return the rows of the lines that a piece of code spans, starting at a line."""
     numbers = range(line, line + code.count("\n") + 1)
     return [index_of[number] for number in numbers if number in index_of]

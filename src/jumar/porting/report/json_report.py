@@ -1,7 +1,7 @@
-"""A report as JSON, and back.
+"""Converts reports to JSON and back.
 
 The schema is versioned (`"schema": 1`); `docs/port-reports.md` describes it. Sentences are kept in
-both languages, so that a report can later be shown in the other one.
+both languages, so that a report can later be shown in either.
 """
 
 import json
@@ -29,12 +29,14 @@ from jumar.porting.edits import (
 FORMAT = "jumar port report"
 SCHEMA = 1
 
+_TODO = "Use a file that `jumar port ... --report FILE.json` wrote."
+
 _Read = TypeVar("_Read")
 _Json = dict[str, Any]
 
 
 def to_json(report: TreeReport) -> _Json:
-    """A report as JSON values: dicts, lists, strings, numbers and None."""
+    """Convert a report to JSON values: dicts, lists, strings, numbers and None."""
     return {
         "format": FORMAT,
         "schema": SCHEMA,
@@ -53,29 +55,29 @@ def to_json(report: TreeReport) -> _Json:
 
 
 def dumps(report: TreeReport) -> str:
-    """A report as the text of a JSON file, with Chinese unescaped."""
+    """Return a report as the text of a JSON file, with Chinese unescaped."""
     text = json.dumps(to_json(report), ensure_ascii=False, indent=1)
-    # File names may contain bytes that are not text, which no encoding could write.
+    # File names may contain undecodable bytes, which no encoding can write.
     return re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
 
 
 def from_json(value: object, *, where: str = "") -> TreeReport:
-    """The report that `to_json` converted. `totals` are for other readers and are not read.
+    """Return the report that `to_json` converted; `totals` are redundant and not read.
 
     Args:
         value: The parsed JSON.
-        where: The file, for messages.
+        where: The file name for error messages.
 
     Raises:
-        UserError: It is not a report, or one of a newer schema; the message names the field.
+        UserError: The value is not a report, or has another schema; the message names the field.
     """
     top = _Field(value, where)
     if top["format"].text() != FORMAT:
-        raise top["format"].refused(f'"{FORMAT}"')
+        raise top["format"].rejected(f'"{FORMAT}"')
     schema = top["schema"].number()
     if schema != SCHEMA:
         raise UserError(
-            f"a report of schema {schema}; this jumar reads schema {SCHEMA}",
+            f"the report has schema {schema}, but this version of jumar reads schema {SCHEMA}",
             where=where,
             todo="Write it again with `jumar port ... --report FILE.json`, or update jumar.",
         )
@@ -92,13 +94,12 @@ def read_report(path: Path) -> TreeReport:
     """Read a report that was saved as JSON.
 
     Raises:
-        UserError: It cannot be read, is not JSON, or is not a report.
+        UserError: The file cannot be read, is not JSON, or is not a report.
     """
-    todo = "Give a file that `jumar port ... --report FILE.json` wrote."
     try:
         value = parse_json(read_text(path))
     except ValueError as error:
-        raise UserError(f"is not JSON: {error}", where=str(path), todo=todo) from error
+        raise UserError(f"is not JSON: {error}", where=str(path), todo=_TODO) from error
     return from_json(value, where=str(path))
 
 
@@ -166,41 +167,41 @@ class _Field:
         self.where = where
         self.name = name
 
-    def refused(self, expected: str) -> UserError:
+    def rejected(self, expected: str) -> UserError:
         return UserError(
             f"{self.name or 'the file'} is not {expected}",
             where=self.where,
-            todo="Give a file that `jumar port ... --report FILE.json` wrote.",
+            todo=_TODO,
         )
 
     def __getitem__(self, key: str) -> "_Field":
         name = f"{self.name}.{key}" if self.name else key
         if not isinstance(self.value, dict):
-            raise self.refused("an object")
+            raise self.rejected("an object")
         if key not in self.value:
-            raise _Field(None, self.where, name).refused("there")
+            raise UserError(f"{name} is missing", where=self.where, todo=_TODO)
         return _Field(self.value[key], self.where, name)
 
     def text(self) -> str:
         if not isinstance(self.value, str):
-            raise self.refused("a text")
+            raise self.rejected("a string")
         return self.value
 
     def number(self) -> int:
         # True is an int in Python, but not a line number.
         if not isinstance(self.value, int) or isinstance(self.value, bool) or self.value < 1:
-            raise self.refused("a number of 1 or more")
+            raise self.rejected("an integer of at least 1")
         return self.value
 
     def one_of(self, known: Sequence[_Read]) -> _Read:
         for candidate in known:
             if candidate == self.value:
                 return candidate
-        raise self.refused("one of " + ", ".join(map(str, known)))
+        raise self.rejected("one of " + ", ".join(map(str, known)))
 
     def each(self, read: "Callable[[_Field], _Read]") -> tuple[_Read, ...]:
         if not isinstance(self.value, list):
-            raise self.refused("a list")
+            raise self.rejected("a list")
         return tuple(
             read(_Field(item, self.where, f"{self.name}[{index}]"))
             for index, item in enumerate(self.value)

@@ -5,20 +5,20 @@ from collections.abc import Iterator
 from typing import get_args
 
 from jumar.porting.edits import Edit, FileReport, FileStatus, Finding, Language, TreeReport
-from jumar.porting.report.showing import code_and_prose, lines_of, one_line, places, visible
+from jumar.porting.report.showing import code_and_prose, lines_of, moved_location, one_line, visible
 from jumar.porting.report.words import Words, words
 
 _SPECIAL = re.compile(r"[\\*\[\]<>|~#$&`]|(?<![^\W_])_|_(?![^\W_])")
-"""An underscore within a word is only a letter; names such as loss_scale stay readable."""
+"""Underscores within words are not escaped, so that names such as loss_scale stay readable."""
 
 
 def markdown(report: TreeReport, language: Language = "en", *, list_kept: bool = False) -> str:
-    """The report as a Markdown document.
+    """Return the report as a Markdown document.
 
     Args:
         report: The outcome of the port.
         language: Language of sentences and headings.
-        list_kept: Whether places left on purpose are listed, rather than counted.
+        list_kept: Whether to list the code left on purpose rather than count it.
     """
     labels = words(language)
     lines = [
@@ -32,7 +32,7 @@ def markdown(report: TreeReport, language: Language = "en", *, list_kept: bool =
 
 
 def code(text: str) -> str:
-    """A code span on one line, whatever backticks the text contains."""
+    """Return a code span on one line, which may contain any backticks."""
     text = one_line(text)
     if not text.strip():
         return ""
@@ -42,12 +42,12 @@ def code(text: str) -> str:
 
 
 def code_cell(text: str) -> str:
-    """A code span in a table: a pipe would end the cell even within the span."""
+    """Return a code span for a table, where a pipe would end the cell even within the span."""
     return code(text).replace("|", "\\|")
 
 
 def prose(text: str) -> str:
-    """A sentence of a rule; text between backticks stays code, the rest is plain text."""
+    """Return a sentence of a rule with text between backticks as code, the rest as plain text."""
     return "".join(
         code(part) or " " if is_code else _SPECIAL.sub(r"\\\g<0>", one_line(part))
         for is_code, part in code_and_prose(text)
@@ -100,15 +100,15 @@ def _counts_by_rule(report: TreeReport, labels: Words) -> Iterator[str]:
 def _findings(report: TreeReport, labels: Words, language: Language) -> Iterator[str]:
     yield f"## {labels.first}"
     yield ""
-    last = ""
-    for file, finding in report.with_findings():
-        if finding.severity != last:
-            last = finding.severity
+    last_severity = ""
+    for file, finding in report.findings_by_severity():
+        if finding.severity != last_severity:
+            last_severity = finding.severity
             meaning = labels.severity_meanings[finding.severity]
             yield f"### {labels.severities[finding.severity]} ({meaning})"
             yield ""
         yield from _finding(file, finding, labels, language)
-    if not last:
+    if not last_severity:
         yield labels.no_findings
         yield ""
 
@@ -116,7 +116,7 @@ def _findings(report: TreeReport, labels: Words, language: Language) -> Iterator
 def _finding(
     file: FileReport, finding: Finding, labels: Words, language: Language
 ) -> Iterator[str]:
-    location = places(file.path, finding.place, finding.place_after, labels.removed)
+    location = moved_location(file.path, finding.place, finding.place_after, labels.removed)
     yield f"- **{code(location)}** {code(finding.code)}  "
     yield f"  {prose(finding.reason.in_language(language))}  "
     yield f"  **{labels.todo}**{labels.colon}{prose(finding.todo.in_language(language))}  "

@@ -32,18 +32,18 @@
     const narrowed = ["rule", "severity", "confidence"].some((name) => fields[name].value);
     for (const item of items) item.hidden = !matches(item);
     for (const group of groups) {
-      const own = group.matches("[data-rule]") ? [group] : all("[data-rule]", group);
-      group.hidden = own.length > 0
-        ? own.every((item) => item.hidden) && (narrowed || path !== "")
+      const members = group.matches("[data-rule]") ? [group] : all("[data-rule]", group);
+      group.hidden = members.length > 0
+        ? members.every((item) => item.hidden) && (narrowed || path !== "")
         : narrowed || !group.dataset.path.toLowerCase().includes(path);
     }
-    // The findings of a group say the same; without one of them there is nothing left to say.
+    // The findings of a group share one text, which is hidden if all of them are.
     for (const group of all("[data-group]")) group.hidden = all("[data-rule]", group).every((item) => item.hidden);
     const { findings, edits, colon } = shown.dataset;
     shown.textContent = `${findings}${colon}${count("finding")} · ${edits}${colon}${count("edit")}`;
   }
 
-  // Unchanged lines stand once in the page; both sides are drawn when somebody asks for them.
+  // The page contains unchanged lines only once; both sides are built when a fold is opened.
   function unfold(fold) {
     const text = fold.querySelector("pre");
     if (!text) return;

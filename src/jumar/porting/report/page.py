@@ -1,4 +1,4 @@
-"""The page of a port: one self-contained HTML file."""
+"""Renders a port report as one self-contained HTML page."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,22 +17,22 @@ from jumar.porting.edits import (
 )
 from jumar.porting.report.aligning import Cell
 from jumar.porting.report.folding import Folded, Shown, side_by_side
-from jumar.porting.report.showing import code_and_prose, lines_of, one_line, visible
+from jumar.porting.report.showing import code_and_prose, one_line, visible
 from jumar.porting.report.words import words
 
-LINES_KEPT_WHOLE = 2_000
-"""Lines; the page shows only those around edits and findings of a longer file."""
+MAX_WHOLE_FILE_LINES = 2_000
+"""Of a longer file, the page contains only the lines around edits and findings."""
 PAGE_CHARACTERS = 6_000_000
-"""About this many characters of differences fit on a page; what follows is left out, and the
-page says so. A browser opens a page of that size in a second or two."""
+"""Approximate limit on the characters of differences; the page notes which ones are left out. A
+browser opens a page of this size in a second or two."""
 MAX_FINDINGS = 2_000
 MAX_FILES = 5_000
 MAX_KEPT = 1_000
 _PACKAGE = "jumar.porting.report"
-_FILES_OPEN = 12
-_CHARACTERS_A_ROW = 150
-_LONG_LINE = 400
-_LONG_PART = 160
+_MAX_OPEN_FILES = 12
+_CHARACTERS_PER_ROW = 150
+_MAX_LINE_LENGTH = 400
+_MAX_UNCHANGED_LENGTH = 160
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class FileView:
 
 @dataclass(frozen=True, kw_only=True)
 class FindingView:
-    """A finding of the list; `link` leads to it in the differences, if it is on the page."""
+    """A listed finding; `link` is the id of its note in the differences, empty if left out."""
 
     path: str
     found: Finding
@@ -56,15 +56,15 @@ class FindingView:
 
 
 def render(report: TreeReport, language: Language = "en") -> str:
-    """The page as HTML, with its style and script inside and no address of anything outside.
+    """Return the page as HTML, with embedded style and script and no external links.
 
-    The template engine escapes every text of the report, and the page's policy lets only the script
-    run that filters the page.
+    The template engine escapes every text of the report, and the page's policy allows only the
+    script that filters the page.
     """
     views = _with_differences(report)
     style, script = (page_source(_PACKAGE, name) for name in ("page.css", "page.js"))
-    findings = list(report.with_findings())
-    keys = {id(view.report): view for view in views}
+    findings = list(report.findings_by_severity())
+    view_of = {id(view.report): view for view in views}
     kept = [(file.path, kept) for file in report.files for kept in file.kept]
     page = page_template(_PACKAGE).render(
         report=report,
@@ -83,20 +83,19 @@ def render(report: TreeReport, language: Language = "en") -> str:
         rules=sorted({*report.edits_by_rule(), *report.findings_by_rule(), *report.kept_by_rule()}),
         findings=_grouped(
             [
-                _finding_view(file, finding, keys.get(id(file)))
+                _finding_view(file, finding, view_of.get(id(file)))
                 for file, finding in findings[:MAX_FINDINGS]
             ]
         ),
         findings_left_out=max(0, len(findings) - MAX_FINDINGS),
         views=views,
-        files_open=len(views) <= _FILES_OPEN,
+        files_open=len(views) <= _MAX_OPEN_FILES,
         others=[file for file in report.files if not file.edits][:MAX_FILES],
         others_left_out=max(0, sum(not file.edits for file in report.files) - MAX_FILES),
         kept_places=sorted(kept, key=_by_rule)[:MAX_KEPT],
         kept_left_out=max(0, len(kept) - MAX_KEPT),
         is_fold=_is_fold,
         pieces=_pieces,
-        lines_of=lines_of,
         visible=visible,
         one_line=one_line,
         code_and_prose=code_and_prose,
@@ -109,17 +108,17 @@ def _by_rule(pair: tuple[str, Kept]) -> tuple[str, str, object]:
 
 
 def _with_differences(report: TreeReport) -> list[FileView]:
-    """The files with edits: the changes in each, then unchanged lines if there is room."""
-    left = PAGE_CHARACTERS
+    """Return the files with edits: all changes first, then unchanged lines while space remains."""
+    budget = PAGE_CHARACTERS
     views: list[FileView] = []
     for number, file in enumerate(report.files):
         if not file.edits:
             continue
         key = f"f{number}"
-        blocks = side_by_side(file, key) if left > 0 else []
+        blocks = side_by_side(file, key) if budget > 0 else []
         size = sum(_size_of_rows(block) for block in blocks if isinstance(block, Shown))
-        left_out = size > left or not blocks
-        left -= 0 if left_out else size
+        left_out = size > budget or not blocks
+        budget -= 0 if left_out else size
         views.append(
             FileView(
                 key=key,
@@ -131,17 +130,17 @@ def _with_differences(report: TreeReport) -> list[FileView]:
         )
     for index, view in enumerate(views):
         size = sum(_size_of_fold(block) for block in view.blocks if isinstance(block, Folded))
-        if size <= left and view.report.before.count("\n") <= LINES_KEPT_WHOLE:
+        if size <= budget and view.report.before.count("\n") <= MAX_WHOLE_FILE_LINES:
             views[index] = replace(view, whole=True)
-            left -= size
+            budget -= size
     return views
 
 
 def _size_of_rows(block: Shown) -> int:
     return sum(
-        _CHARACTERS_A_ROW * (1 + 2 * len(noted_row.notes))
+        _CHARACTERS_PER_ROW * (1 + 2 * len(noted_row.notes))
         + sum(
-            min(_LONG_LINE, len(cell.text))
+            min(_MAX_LINE_LENGTH, len(cell.text))
             for cell in (noted_row.row.left, noted_row.row.right)
             if cell is not None
         )
@@ -150,7 +149,7 @@ def _size_of_rows(block: Shown) -> int:
 
 
 def _size_of_fold(block: Folded) -> int:
-    return _CHARACTERS_A_ROW + sum(len(line) + 1 for line in block.lines)
+    return _CHARACTERS_PER_ROW + sum(len(line) + 1 for line in block.lines)
 
 
 def _finding_view(file: FileReport, finding: Finding, view: FileView | None) -> FindingView:
@@ -162,7 +161,7 @@ def _finding_view(file: FileReport, finding: Finding, view: FileView | None) -> 
 
 
 def _grouped(views: Sequence[FindingView]) -> list[list[FindingView]]:
-    """Identical findings grouped: a sentence repeated fifty times hides the others."""
+    """Group identical findings, since a sentence repeated fifty times would hide the others."""
     groups: dict[object, list[FindingView]] = {}
     for view in views:
         finding = view.found
@@ -177,13 +176,13 @@ def _is_fold(block: Shown | Folded) -> bool:
 
 
 def _pieces(cell: Cell) -> Iterator[tuple[str, str]]:
-    """The parts of a line as class and text; for a very long line, those around its changes."""
-    is_long = len(cell.text) > _LONG_LINE
-    # A line that changed entirely is marked as a line; marking each character would distract.
+    """Yield the parts of a line as class and text; long parts are shortened in the middle."""
+    is_long = len(cell.text) > _MAX_LINE_LENGTH
+    # A line that changed entirely is marked as a line; marking all its parts would distract.
     is_whole = all(part.changed for part in cell.parts)
     for part in cell.parts:
         kind = "changed" if part.changed and not is_whole else ""
-        limit = _LONG_LINE if part.changed else _LONG_PART
+        limit = _MAX_LINE_LENGTH if part.changed else _MAX_UNCHANGED_LENGTH
         if not is_long or len(part.text) <= limit:
             yield kind, visible(part.text)
             continue

@@ -12,10 +12,10 @@ SUFFIXES = (".md", ".json", ".html")
 
 
 def report_suffix(path: Path) -> str:
-    """The format requested by a file name, to check it before hours of work.
+    """Return the format that a file name requests; called early, before hours of work.
 
     Raises:
-        UserError: It asks for an unknown format.
+        UserError: The format is unknown.
     """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
@@ -39,9 +39,9 @@ def save_report(report: TreeReport, path: Path, language: Language = "en") -> No
     elif suffix == ".md":
         text = markdown(report, language)
     else:
-        # Jinja takes 60 ms to import, which a port without a page should not wait for.
+        # Importing Jinja takes 60 ms, which a port without a page should not spend.
         from jumar.porting.report.page import render
 
         text = render(report, language)
-    # A file name may contain bytes that are not text; they are escaped.
+    # Undecodable bytes in file names are escaped.
     write_text(path, text, errors="backslashreplace")

@@ -1,29 +1,28 @@
-"""Source code and names made safe to show."""
+"""Makes source code and names safe to show."""
 
 import re
 from collections.abc import Iterator
 
 from jumar.porting.edits import Place
 
-_UNSEEN = re.compile(
+_INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
 )
-"""What a reader would not see, or what would move or hide other letters: control characters, marks
-that turn the direction of writing, zero-width ones, halves of surrogate pairs (bytes of a file
-name that are not text)."""
+"""Characters that are invisible, or that move or hide others: control characters, bidirectional
+marks, zero-width characters, and lone surrogates (undecodable bytes of a file name)."""
 
 
 def visible(text: str) -> str:
-    """A text with nothing hidden: invisible characters are spelt out.
+    """Return the text with invisible characters spelt out.
 
     Code that reverses the writing direction, or moves the cursor of a terminal, would otherwise
-    show a reader a different program than the one that runs. Line ends and tabs stay.
+    show a reader a different program from the one that runs. Line ends and tabs stay.
     """
-    return _UNSEEN.sub(_spelt, text)
+    return _INVISIBLE.sub(_spelt, text)
 
 
 def one_line(text: str) -> str:
-    """A text on one line, such as a file name that contains a line break."""
+    """Return the text on one line; file names, for instance, may contain line breaks."""
     return visible(text.replace("\r\n", "⏎").replace("\n", "⏎").replace("\t", " "))
 
 
@@ -37,13 +36,13 @@ def _spelt(match: "re.Match[str]") -> str:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a source with their ends, as Python's parser counts them."""
+    """Return the lines of a source with their line endings, as Python's parser counts them."""
     lines = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)
     return [str(line) for line in lines]
 
 
 def code_and_prose(text: str) -> Iterator[tuple[bool, str]]:
-    """The parts of a sentence, and whether each is code, that is, was between backticks.
+    """Yield the parts of a sentence, each with whether it is code, that is, between backticks.
 
     An unpaired backtick is an ordinary character.
     """
@@ -55,8 +54,8 @@ def code_and_prose(text: str) -> Iterator[tuple[bool, str]]:
             yield index % 2 == 1, part
 
 
-def places(path: str, place: Place, place_after: Place | None, removed: str) -> str:
-    """`path:line:column → line:column`; the second is omitted if it is the same."""
+def moved_location(path: str, place: Place, place_after: Place | None, removed: str) -> str:
+    """Return `path:line:column → line:column`, without the second position if it is the same."""
     location = f"{one_line(path)}:{place}"
     if place_after == place:
         return location

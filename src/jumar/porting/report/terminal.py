@@ -1,4 +1,4 @@
-"""A port in the terminal: the diff and a summary, coloured on request."""
+"""Prints the diff and the summary of a port, in colour on a terminal."""
 
 import shlex
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ _SEVERITY_STYLES: dict[Severity, str] = {
 
 
 def is_coloured(console: Console) -> bool:
-    """Whether to colour: a terminal, and NO_COLOR is not set."""
+    """Return whether to use colours: the console is a terminal and NO_COLOR is not set."""
     return console.is_terminal and not console.no_color
 
 
@@ -76,9 +76,9 @@ def print_summary(
         report: The outcome of the port.
         console: The console to print to.
         language: Language of the sentences.
-        next_command: What to type next; without it the last line is omitted.
+        next_command: The command to suggest; without it, the last line is omitted.
         findings_shown: Maximum number of findings to show, identical ones counting as one; the
-            line after them says how many places are left.
+            line after them counts the remaining places.
     """
     labels = words(language)
     lines = [_files_line(report, labels)]
@@ -92,9 +92,9 @@ def print_summary(
 
 
 def command_to_write(report: TreeReport) -> str:
-    """The command that writes the tree of which a port only showed the diff."""
+    """Return the command that writes the tree, for a port that only showed the diff."""
     root = PurePath(report.root)
-    # `.` and `..` have no name to add to, and a folder within the tree would be ported next time.
+    # `.` and `..` have no name to extend, and a folder within the tree would be ported next time.
     target = (
         root.with_name(f"{root.stem}-npu{root.suffix}") if root.name.strip(".") else "../ported"
     )
@@ -122,7 +122,7 @@ def _counts_lines(report: TreeReport, labels: Words) -> list[Line]:
         (labels.findings, report.findings_by_rule()),
         (labels.kept, report.kept_by_rule()),
     ):
-        # Counter.most_common leaves equal counts in the order of the files; names are steadier.
+        # Unlike Counter.most_common, this sorts equal counts by name.
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         rules = [f"{one_line(rule)} {number:,}" for rule, number in ranked[:_RULES_SHOWN]]
         rules += ["…"] if len(ranked) > _RULES_SHOWN else []
@@ -132,14 +132,14 @@ def _counts_lines(report: TreeReport, labels: Words) -> list[Line]:
 
 
 def _counted(head: str, shares: Sequence[str]) -> Line:
-    """A total, followed by its parts."""
+    """Return a total followed by its parts."""
     return Line.assemble((head, "bold"), f"  {' · '.join(shares)}" if shares else "")
 
 
-def _finding_lines(report: TreeReport, labels: Words, language: Language, most: int) -> list[Line]:
-    """The findings, worst first; equal ones are merged, with all their locations."""
+def _finding_lines(report: TreeReport, labels: Words, language: Language, limit: int) -> list[Line]:
+    """List the findings, worst first, with identical ones merged and their locations joined."""
     groups: dict[tuple[str, str, str, str], list[tuple[str, Finding]]] = {}
-    for file, finding in report.with_findings():
+    for file, finding in report.findings_by_severity():
         key = (
             finding.severity,
             finding.rule,
@@ -150,11 +150,11 @@ def _finding_lines(report: TreeReport, labels: Words, language: Language, most: 
     if not groups:
         return []
     lines = [Line(""), Line(labels.first, style="bold")]
-    for group in list(groups.values())[:most]:
+    for group in list(groups.values())[:limit]:
         lines += _finding(group, labels, language)
-    num_left = sum(len(group) for group in list(groups.values())[most:])
-    if num_left:
-        lines.append(Line("  " + labels.more.format(count=f"{num_left:,}")))
+    num_remaining = sum(len(group) for group in list(groups.values())[limit:])
+    if num_remaining:
+        lines.append(Line("  " + labels.more.format(count=f"{num_remaining:,}")))
     return [*lines, Line("")]
 
 
@@ -182,5 +182,5 @@ def _finding(group: list[tuple[str, Finding]], labels: Words, language: Language
     ]
 
 
-def _shortened(code: str, most: int = 80) -> str:
-    return code if len(code) <= most else f"{code[: most - 1]}…"
+def _shortened(code: str, limit: int = 80) -> str:
+    return code if len(code) <= limit else f"{code[: limit - 1]}…"

@@ -13,11 +13,10 @@ CONTEXT = 3
 
 
 def diff_lines(file: FileReport) -> Iterator[str]:
-    r"""The unified diff of a ported file; nothing if both texts are the same.
+    r"""Yield the unified diff of a ported file; nothing if both texts are the same.
 
-    Every line ends in `\n`; before it comes whatever the file's own line ends in, such as `\r`.
-    Joined, the lines are a patch, provided they are encoded as the file is; `diff_bytes`
-    does that.
+    Every line ends in `\n`, after any other characters of the original line ending, such as `\r`.
+    The joined lines form a patch if they are encoded like the file, as `diff_bytes` does.
     """
     if file.before == file.after:
         return
@@ -36,9 +35,9 @@ def diff_lines(file: FileReport) -> Iterator[str]:
 
 
 def diff_bytes(file: FileReport) -> bytes:
-    """The unified diff in the file's own encoding, as Python reads it from the coding cookie.
+    """Return the unified diff in the encoding that the file's coding cookie declares.
 
-    A patch in another encoding would not find its lines.
+    A patch in another encoding would not apply.
     """
     beginning = BytesIO(file.before[:4096].encode("utf-8", "replace"))
     try:
@@ -51,7 +50,7 @@ def diff_bytes(file: FileReport) -> bytes:
 
 
 def _split(text: str) -> list[str]:
-    r"""The lines as `patch` counts them: ended by `\n` alone."""
+    r"""Return the lines as `patch` counts them: only `\n` ends a line."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
@@ -65,7 +64,7 @@ def _marked(mark: str, lines: Sequence[str]) -> Iterator[str]:
 
 
 def _range(start: int, end: int) -> str:
-    """First line and number of lines; an empty range names the line before it."""
+    """Return the first line and the number of lines; an empty range names the line before it."""
     length = end - start
     if length == 1:
         return str(start + 1)
@@ -73,10 +72,10 @@ def _range(start: int, end: int) -> str:
 
 
 def _name(path: str) -> str:
-    """A file name as both programs read it back: quoted like a C string if necessary."""
+    """Return a file name as both programs parse it, quoted like a C string if necessary."""
     if re.search(r'["\\\x00-\x1f\x7f\ud800-\udfff]', path):
         return '"' + "".join(_quoted(byte) for byte in os.fsencode(path)) + '"'
-    # Without a tab after it, both programs would end a name at its first space.
+    # Without a trailing tab, both programs would end a name at its first space.
     return f"{path}\t" if re.search(r"\s", path) else path
 
 

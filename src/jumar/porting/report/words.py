@@ -1,4 +1,4 @@
-"""The words of the reports, in both languages."""
+"""The labels and sentences of the reports, in both languages."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,12 @@ from jumar.porting.edits import Confidence, FileStatus, Language, Severity
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """Every text that a report adds to those of the rules."""
+    """All texts of a report except those of the rules."""
 
     tag: str
-    """The language as HTML names it."""
+    """The HTML language tag."""
     colon: str
-    """Between a name and what it names."""
+    """The separator between a label and its value."""
     title: str
     options: str
     default_options: str
@@ -72,7 +72,7 @@ class Words:
     footer: str
 
     def count(self, name: str, number: int) -> str:
-        """A count after its name, which needs no plural."""
+        """Return a count after its label, which avoids plurals."""
         return f"{name}{self.colon}{number:,}"
 
 
@@ -124,16 +124,16 @@ ENGLISH = Words(
         "copied": "not a script",
         "unreadable": "could not be read as a script; copied as it is",
     },
-    first="What a person has to do",
-    no_findings="Nothing: no decision is left to a person.",
+    first="To do by hand",
+    no_findings="Nothing has to be done by hand.",
     no_edits="No file was changed.",
     every_edit="Every edit",
     removed="removed",
     note="note",
-    kept_meaning="Places that a rule looked at and left as they are.",
-    kept_unlisted="The JSON report lists each of them.",
+    kept_meaning="Code that a rule examined and left as it is.",
+    kept_unlisted="The JSON report lists all of them.",
     next_step="Next",
-    more="{count} more; a report lists them all: --report FILE.html",
+    more="{count} more; write a report to list them all: --report FILE.html",
     also="and {count} more",
     files_without_edits="Files without edits",
     difference="Differences",
@@ -147,15 +147,15 @@ ENGLISH = Words(
     open_all="open all files",
     close_all="close all files",
     same_lines="unchanged lines: {count}",
-    left_out_lines="unchanged lines, not kept on this page: {count}",
+    left_out_lines="unchanged lines, left out of this page: {count}",
     left_out_difference="The differences of this file are left out to keep the page small. "
     "The JSON report has them.",
     left_out_findings="Findings left out to keep the page small: {count}. The JSON report has all.",
     left_out_files="Files left out of this list: {count}. The JSON report has all.",
-    left_out_kept="Places left out of this list: {count}. The JSON report has all.",
+    left_out_kept="Entries left out of this list: {count}. The JSON report has all.",
     clipped="characters left out: {count}",
-    no_newline="no line end",
-    keys="Keys: n and p go to the next and the previous edit or finding, / goes to the filters.",
+    no_newline="no newline",
+    keys="Keys: n and p jump to the next and previous edit or finding, / jumps to the filters.",
     footer="Written by jumar. This page is one file and needs no network.",
 )
 
@@ -238,5 +238,5 @@ CHINESE = Words(
 
 
 def words(language: Language) -> Words:
-    """The words of a language."""
+    """Return the labels of a language."""
     return CHINESE if language == "zh" else ENGLISH

@@ -1,8 +1,8 @@
-"""The stand-in `npu_bridge`, with which ported scripts run on a plain CPU TensorFlow 1.15.
+"""A stand-in for `npu_bridge`, with which ported scripts run on a plain CPU TensorFlow 1.15.
 
 The folder of this module is put on the `PYTHONPATH` of a Python 3.7 that has TensorFlow 1.15.
-Nothing in it imports jumar, and jumar imports nothing of what lies below it. What both know is
-data: `options.json` and `signatures.json` of `npu_bridge_standin`.
+Nothing in the folder imports jumar, and jumar imports none of its packages. They share only data:
+`options.json` and `signatures.json` of `npu_bridge_standin`.
 """
 
 import json
@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 RECORD_VARIABLE = "JUMAR_STANDIN_RECORD"
-"""Environment variable with the file to which the stand-in appends one JSON object a line."""
+"""Environment variable with the file to which the stand-in appends JSON lines."""
 
 
 def standin_folder() -> Path:
-    """The folder that makes `import npu_bridge` find the stand-in."""
+    """Return the folder from which `import npu_bridge` loads the stand-in."""
     return Path(__file__).resolve().parent
 
 
 def standin_data(name: Literal["options", "signatures"]) -> dict[str, Any]:
-    """What is recorded of the real package: the adapter's options, or how its names are called."""
+    """Return data on the real package: the adapter's options, or the signatures of its names."""
     path = standin_folder() / "npu_bridge_standin" / f"{name}.json"
     return json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""What a port adds to a tree: launch files, and the op list that its sessions read."""
+"""The files that a port adds to a tree: launch files, and the op list that sessions read."""
 
 import re
 from dataclasses import dataclass, field
@@ -14,14 +14,14 @@ from jumar.porting.script.project import MAX_SCRIPT_BYTES, Project
 from jumar.porting.script.source import Unreadable, decode
 from jumar.porting.tree.source_tree import SourceTree, as_tree
 
-_STARTS = re.compile(r"""^if\s+__name__\s*==\s*['"]__main__['"]""", re.MULTILINE)
-_RELATIVE = re.compile(r"^from\s+\.", re.MULTILINE)
-_LIKELY = ("train", "training", "main", "run")
+_MAIN_GUARD = re.compile(r"""^if\s+__name__\s*==\s*['"]__main__['"]""", re.MULTILINE)
+_RELATIVE_IMPORT = re.compile(r"^from\s+\.", re.MULTILINE)
+_LIKELY_STEMS = ("train", "training", "main", "run")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Additions:
-    """Files by their path in the tree; `kept` already exist with different content.
+    """The files to add, by path; `kept` are paths that already exist with different content.
 
     `entry` is the script that starts training, empty if it is not known.
     """
@@ -34,7 +34,7 @@ class Additions:
 def additions(
     report: TreeReport, root: Path | SourceTree, options: PortOptions, *, entry: str = ""
 ) -> Additions:
-    """The files that a port adds.
+    """Determine the files that a port adds.
 
     Args:
         report: The report of a port of `root`.
@@ -48,14 +48,16 @@ def additions(
     tree = as_tree(root)
     base = tree.folder
     scripts = {path: size for path, size in tree.scripts.items() if path not in ADDED_NAMES}
-    start = _named(entry, base, list(scripts)) if entry else _likely_entry(tree.project, scripts)
-    is_requested = bool(entry) or options.distributed or options.modelarts
+    start = (
+        _named_script(entry, base, list(scripts)) if entry else _likely_entry(tree.project, scripts)
+    )
+    launch_requested = bool(entry) or options.distributed or options.modelarts
     files: dict[str, str] = {}
     # Files that were not requested are not added to a lone script or an unchanged tree.
-    if is_requested or (base == tree.place and report.count("ported")):
+    if launch_requested or (base == tree.resolved and report.count("ported")):
         files |= added_files(options, entry=start)
     existing = [path for path in files if (base / path).exists()]
-    kept_paths = tuple(path for path in existing if not _is(base / path, files[path]))
+    kept_paths = tuple(path for path in existing if not _has_text(base / path, files[path]))
     files = {path: text for path, text in files.items() if path not in existing}
     if options.mixlist:
         files |= _mixlists(report, options, start)
@@ -63,24 +65,24 @@ def additions(
 
 
 def _likely_entry(project: Project, scripts: dict[str, int]) -> str:
-    """The script that starts training, or nothing where several could be it."""
+    """Return the script that starts training, or an empty string if several could."""
     if len(scripts) == 1:
         return next(iter(scripts))
-    starting = [
+    candidates = [
         path
         for path, size in scripts.items()
-        if size <= MAX_SCRIPT_BYTES and _starts(project, path)
+        if size <= LARGEST_SCRIPT and _is_entry_point(project, path)
     ]
-    if len(starting) == 1:
-        return starting[0]
-    for word in _LIKELY:
-        exact = [path for path in starting if PurePosixPath(path).stem == word]
-        if len(exact) == 1:
-            return exact[0]
+    if len(candidates) == 1:
+        return candidates[0]
+    for stem in _LIKELY_STEMS:
+        matches = [path for path in candidates if PurePosixPath(path).stem == stem]
+        if len(matches) == 1:
+            return matches[0]
     return ""
 
 
-def _named(name: str, base: Path, scripts: list[str]) -> str:
+def _named_script(name: str, base: Path, scripts: list[str]) -> str:
     path = PurePosixPath(name).as_posix()
     if path in scripts:
         return path
@@ -92,16 +94,16 @@ def _named(name: str, base: Path, scripts: list[str]) -> str:
     raise unknown_name("script", name, scripts, where="--entry")
 
 
-def _starts(project: Project, path: str) -> bool:
-    """Whether a script is meant to be started by its path: a module of a package needs `-m`."""
+def _is_entry_point(project: Project, path: str) -> bool:
+    """Return whether a script can be started by its path; a package module needs `-m`."""
     try:
         text = decode(project.content(path)).text
     except (OSError, Unreadable):
         return False
-    return bool(_STARTS.search(text)) and not _RELATIVE.search(text)
+    return bool(_MAIN_GUARD.search(text)) and not _RELATIVE_IMPORT.search(text)
 
 
-def _is(path: Path, text: str) -> bool:
+def _has_text(path: Path, text: str) -> bool:
     try:
         return not path.is_symlink() and path.read_bytes() == text.encode("utf-8")
     except OSError:
@@ -109,11 +111,11 @@ def _is(path: Path, text: str) -> bool:
 
 
 def _mixlists(report: TreeReport, options: PortOptions, start: str) -> dict[str, str]:
-    """The op list next to every script that reads it: each looks for it in its own folder."""
+    """Place the op list next to every script that reads it: each looks in its own folder."""
     text = _read_mixlist(options)
     name = mixlist_name(options)
-    reading = [file.path for file in report.files if file.status == "ported" and name in file.after]
-    folders = {PurePosixPath(path).parent for path in (reading or [start or name])}
+    readers = [file.path for file in report.files if file.status == "ported" and name in file.after]
+    folders = {PurePosixPath(path).parent for path in (readers or [start or name])}
     return {str(folder / name): text for folder in sorted(folders)}
 
 

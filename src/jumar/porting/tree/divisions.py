@@ -1,4 +1,4 @@
-"""Divisions in scripts valid in both Pythons that belong to a Python 2 program."""
+"""Finds divisions in scripts that also parse in Python 3 but belong to a Python 2 program."""
 
 import ast
 import warnings
@@ -15,17 +15,17 @@ _RULE = "python2-division"
 
 
 def with_divisions(reports: Mapping[str, FileReport], project: Project) -> dict[str, FileReport]:
-    """The reports, with divisions in everything that a Python 2 script imports.
+    """Add findings for the divisions in everything that a Python 2 script imports.
 
-    A script without `print` parses in both; that its divisions round down shows only in its
-    other names of Python 2, or in what imports it.
+    A script without `print` parses in both versions. Only other Python 2 names in it, or a Python 2
+    script that imports it, reveal that its divisions round down.
 
     Args:
         reports: The reports of all scripts of a tree, by path.
         project: The tree.
     """
     result = dict(reports)
-    # A script that Python 3 cannot parse, or whose names it lacks, only runs in Python 2.
+    # A script that Python 3 cannot parse, or that uses names it lacks, only runs in Python 2.
     python2_paths = [
         path
         for path, report in reports.items()
@@ -59,7 +59,7 @@ def with_divisions(reports: Mapping[str, FileReport], project: Project) -> dict[
 
 
 def _moved(finding: Finding, before: str, after: str) -> Place | None:
-    """The position of a finding's line in the ported text; None if it is not there."""
+    """The position of a finding's line in the ported text; None if the line is gone."""
     line = before.split("\n")[finding.place.line - 1]
     line_numbers = [number for number, text in enumerate(after.split("\n"), 1) if text == line]
     nearest = min(line_numbers, key=lambda number: abs(number - finding.place.line), default=None)

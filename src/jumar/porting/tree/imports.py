@@ -1,4 +1,4 @@
-"""Which scripts of a tree import which, read from their texts: quick, and also in functions."""
+"""The import graph of a tree: a quick text search, which includes imports in functions."""
 
 import re
 from collections.abc import Container, Iterable, Mapping
@@ -18,7 +18,7 @@ _FITS = re.compile(r"\.(?:fit|fit_generator|train_on_batch)\s*\(")
 
 
 def import_graph(texts: Mapping[str, str], project: Project) -> dict[str, list[str]]:
-    """For each script, the scripts of the tree that it imports anywhere.
+    """Return, for each script, the scripts of the tree that it imports anywhere.
 
     Args:
         texts: The texts of all scripts, by path.
@@ -28,7 +28,7 @@ def import_graph(texts: Mapping[str, str], project: Project) -> dict[str, list[s
 
 
 def reached(start: str, imports: Mapping[str, list[str]]) -> list[str]:
-    """A script and all that it imports within the tree, nearest first."""
+    """Return a script and all that it imports within the tree, nearest first."""
     reachable = [start]
     visited = {start}
     for path in reachable:
@@ -38,8 +38,8 @@ def reached(start: str, imports: Mapping[str, list[str]]) -> list[str]:
     return reachable
 
 
-def start_keras(paths: Iterable[str], project: Project) -> frozenset[str]:
-    """Scripts that may train with Keras through their imports, without mentioning it.
+def keras_through_imports(paths: Iterable[str], project: Project) -> frozenset[str]:
+    """Return the scripts that may train with Keras through their imports alone.
 
     Args:
         paths: All scripts of the tree.
@@ -53,13 +53,13 @@ def start_keras(paths: Iterable[str], project: Project) -> frozenset[str]:
             continue
     if not any(_KERAS.search(text) for text in texts.values()):
         return frozenset()
-    runs = {path for path, text in texts.items() if _FITS.search(text)}
-    imports = import_graph(texts, project) if runs else {}
-    return frozenset(path for path in imports if runs.intersection(reached(path, imports)))
+    fitting = {path for path, text in texts.items() if _FITS.search(text)}
+    imports = import_graph(texts, project) if fitting else {}
+    return frozenset(path for path in imports if fitting.intersection(reached(path, imports)))
 
 
 def ported_text(report: FileReport, path: str, project: Project) -> str:
-    """The ported text of a script, or its own; nothing if it cannot be read."""
+    """Return the text of a script after the port; empty if the script cannot be read."""
     if report.after or report.status == "unreadable":
         return report.after.removeprefix("\ufeff")
     try:

@@ -1,4 +1,4 @@
-"""A ported tree in place of its original, which git can restore."""
+"""Writes a ported tree over its original, which git can restore."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from jumar.ground.errors import UserError
 from jumar.porting.edits import TreeReport
@@ -49,29 +49,30 @@ def write_in_place(
     for path, text in added.items():
         content = text.encode("utf-8")
         target = base / path
-        links_on_path = [part for part in (path, *_folders(path)) if part in links]
-        if links_on_path:
+        link = next(
+            (
+                str(part)
+                for part in (PurePosixPath(path), *PurePosixPath(path).parents)
+                if str(part) in links
+            ),
+            None,
+        )
+        if link:
             raise UserError(
                 f"is a link; {path} would be written through it",
-                where=links_on_path[0],
+                where=link,
                 todo="Remove the link, or use --to.",
             )
         if not target.is_file() or target.read_bytes() != content:
             contents[path] = content
     overwritten = [path for path in contents if (base / path).exists()]
     if not force:
-        _demand_committed(base, overwritten)
-    _Exchange(base).write(contents)
-    num_ported = len([file for file in report.files if file.status == "ported"])
-    return Written(place=base, ported=num_ported, copied=0, added=tuple(added))
+        _require_committed(base, overwritten)
+    _Replacement(base).write(contents)
+    return Written(place=base, ported=report.count("ported"), copied=0, added=tuple(added))
 
 
-def _folders(path: str) -> list[str]:
-    parts = path.split("/")[:-1]
-    return ["/".join(parts[: count + 1]) for count in range(len(parts))]
-
-
-def _demand_committed(base: Path, paths: list[str]) -> None:
+def _require_committed(base: Path, paths: list[str]) -> None:
     """Raise unless git can restore every overwritten file."""
     if not paths:
         return
@@ -80,7 +81,7 @@ def _demand_committed(base: Path, paths: list[str]) -> None:
     status = _git(base, "status", "--porcelain", "-z", "--untracked-files=no", "--", ".")
     dirty = {record[3:].removeprefix(prefix) for record in status.split("\0") if record}
     for path in paths:
-        problem = "is not under git" if path not in tracked_paths else "is not committed"
+        problem = "is not tracked by git" if path not in tracked_paths else "is not committed"
         if path not in tracked_paths or path in dirty:
             raise UserError(
                 f"{problem}: git could not restore what --in-place overwrites",
@@ -90,8 +91,8 @@ def _demand_committed(base: Path, paths: list[str]) -> None:
 
 
 def _git(base: Path, *arguments: str) -> str:
-    # `status` would run a file system monitor named in the repository's settings, and would give
-    # the old name of a renamed file in a record of another form.
+    # By default, `status` would run the file system monitor in the repository's settings, and list
+    # the old name of a renamed file in a record without a status.
     settings = ["-c", "core.fsmonitor=false", "-c", "status.renames=false"]
     command = ["git", "-C", str(base), *settings, *arguments]
     try:
@@ -115,9 +116,9 @@ def _git(base: Path, *arguments: str) -> str:
             todo="Use --to, or add --force.",
         ) from error
     if result.returncode:
-        complaint = result.stderr.decode(errors="replace").strip().splitlines()
+        stderr_lines = result.stderr.decode(errors="replace").strip().splitlines()
         raise UserError(
-            f"is not under git ({complaint[0] if complaint else 'git failed'})",
+            f"is not tracked by git ({stderr_lines[0] if stderr_lines else 'git failed'})",
             where=str(base),
             todo="Commit it to a repository first, use --to, or add --force.",
         )
@@ -126,15 +127,15 @@ def _git(base: Path, *arguments: str) -> str:
 
 @dataclass(frozen=True)
 class _Step:
-    """One file: its path, its new content next to it, and the original under another name."""
+    """A file to replace, its new content next to it, and a backup of the original if it exists."""
 
-    place: Path
+    target: Path
     new: Path
-    kept: Path | None
+    backup: Path | None
 
 
-class _Exchange:
-    """New contents for files; if one cannot be written, none is changed.
+class _Replacement:
+    """Replaces the contents of files; if one cannot be written, none is changed.
 
     Args:
         base: The folder that the paths are relative to.
@@ -146,10 +147,10 @@ class _Exchange:
         self._steps: list[_Step] = []
 
     def write(self, contents: Mapping[str, bytes]) -> None:
-        """Write them all.
+        """Write all files.
 
         Raises:
-            UserError: One cannot be written.
+            UserError: A file cannot be written.
         """
         target = self._base
         try:
@@ -158,12 +159,12 @@ class _Exchange:
                 target = self._base / path
                 self._prepare(target, content)
             for step in self._steps:
-                target = step.place
-                if step.kept:
-                    _keep(target, step.kept)
+                target = step.target
+                if step.backup:
+                    _back_up(target, step.backup)
                 step.new.replace(target)
         except BaseException as error:
-            lost = self._put_back()
+            lost = self._roll_back()
             if isinstance(error, OSError):
                 todo = "Check that the disk is not full and that the folder may be written to."
                 if lost:
@@ -173,48 +174,48 @@ class _Exchange:
                 ) from error
             raise
         for step in self._steps:
-            if step.kept:
-                step.kept.unlink(missing_ok=True)
+            if step.backup:
+                step.backup.unlink(missing_ok=True)
 
     def _prepare(self, target: Path, content: bytes) -> None:
         missing = [folder for folder in target.parents if not folder.exists()]
         for folder in reversed(missing):
             folder.mkdir()
             self._folders.append(folder)
-        number, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
+        descriptor, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
         new = Path(name)
         exists = target.exists()
         backup = new.with_name(f"{new.name}.original") if exists else None
         self._steps.append(_Step(target, new, backup))
-        with os.fdopen(number, "wb") as stream:
+        with os.fdopen(descriptor, "wb") as stream:
             stream.write(content)
         if exists:
             new.chmod(stat.S_IMODE(target.stat().st_mode) & 0o777)
         else:
             new.chmod(0o755 if content.startswith(b"#!") else 0o644)
 
-    def _put_back(self) -> list[str]:
-        """Undo every step; returns originals that could not be restored, with their location."""
+    def _roll_back(self) -> list[str]:
+        """Undo every step; return the originals that could not be restored, with their backups."""
         lost: list[str] = []
         for step in reversed(self._steps):
             was_replaced = not step.new.exists()
             step.new.unlink(missing_ok=True)
             try:
-                if was_replaced and step.kept:
-                    step.kept.replace(step.place)
+                if was_replaced and step.backup:
+                    step.backup.replace(step.target)
                 elif was_replaced:
-                    step.place.unlink(missing_ok=True)
-                elif step.kept:
-                    step.kept.unlink(missing_ok=True)
+                    step.target.unlink(missing_ok=True)
+                elif step.backup:
+                    step.backup.unlink(missing_ok=True)
             except OSError:
-                lost.append(f"{step.kept} to {step.place}")
+                lost.append(f"{step.backup} to {step.target}")
         for folder in reversed(self._folders):
             with suppress(OSError):
                 folder.rmdir()
         return lost
 
 
-def _keep(original: Path, backup: Path) -> None:
+def _back_up(original: Path, backup: Path) -> None:
     try:
         # A hard link to the original, so that the file exists at every moment.
         backup.hardlink_to(original)

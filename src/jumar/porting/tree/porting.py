@@ -1,7 +1,8 @@
-"""Porting a whole tree: in several processes if it is large, in the order of its paths."""
+"""Ports a whole tree, in several processes if it is large."""
 
 import ast
 import re
+import traceback
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from jumar.porting.rewriting.registry import rule_index
 from jumar.porting.script.project import MAX_SCRIPT_BYTES, Project
 from jumar.porting.script.source import SourceText, Unreadable, decode
 from jumar.porting.tree.divisions import with_divisions
-from jumar.porting.tree.imports import start_keras
+from jumar.porting.tree.imports import keras_through_imports
 from jumar.porting.tree.source_tree import SourceTree, as_tree
 from jumar.porting.tree.unreached import with_unreached_training
 from jumar.porting.tree.walking import Entry
@@ -30,8 +31,8 @@ LONGEST_LINE = 1_000_000
 SMALL_TREE = 400_000
 """Bytes of scripts that take less time to port than processes take to start."""
 
-_OF_ANY_LIBRARY = ("python2-", "old-libraries")
-"""Rules that also act in a tree that uses neither library."""
+_LIBRARY_INDEPENDENT = ("python2-", "old-libraries")
+"""Prefixes of the rules that also apply to a tree that uses neither library."""
 _LIBRARY = {"tensorflow": "TensorFlow", "torch": "PyTorch"}
 
 
@@ -41,25 +42,25 @@ def port_tree(
     """Port every script of a folder, or a single one; nothing is written.
 
     Args:
-        root: A folder or a script, or what was read of it.
+        root: A folder, a script, or its tree as already read.
         options: The port's options.
-        jobs: Processes; by default one per processor, and none for a small tree.
+        jobs: Number of processes; by default one per processor, and none for a small tree.
 
     Raises:
-        UserError: There is no such path, or no script in it.
+        UserError: The path does not exist, or contains no script.
     """
     tree = as_tree(root)
     scripts = tree.scripts
     if not scripts:
         raise _no_script(tree.root, tree.entries)
-    # A bug in the rules themselves shows here, not once in every script; and forked processes have
-    # the rules loaded.
+    # A bug in loading the rules shows up here, not once per script; forked processes inherit the
+    # loaded rules.
     rule_index(options.source, options.minimal)
     tensorflow = options.source == "tensorflow"
-    starting = start_keras(scripts, tree.project) if tensorflow else frozenset[str]()
-    port = ScriptPort(tree.project, options, starting)
+    forced = keras_through_imports(scripts, tree.project) if tensorflow else frozenset[str]()
+    port = ScriptPort(tree.project, options, forced)
     num_processes = jobs or usable_cores()
-    small = sum(scripts.values()) <= SMALL_TREE and (jobs is None or jobs == 1)
+    small = sum(scripts.values()) <= SMALL_TREE and jobs in (None, 1)
     if small:
         reports = {path: port(path) for path in scripts}
     else:
@@ -84,23 +85,23 @@ def port_tree(
 
 
 class ScriptPort:
-    """Ports the scripts of a tree one by one; it is sent to processes by its arguments.
+    """Ports the scripts of a tree one by one; instances are sent to worker processes.
 
     Args:
         project: The tree.
         options: The port's options.
-        starting: Scripts to be ported whatever words they contain.
+        forced: Scripts to port even if their text does not mention the library.
     """
 
     def __init__(
-        self, project: Project, options: PortOptions, starting: frozenset[str] = frozenset()
+        self, project: Project, options: PortOptions, forced: frozenset[str] = frozenset()
     ) -> None:
         self._options = options
-        self._starting = starting
+        self._forced = forced
         self._project = project
 
     def __call__(self, path: str) -> FileReport:
-        """The report of one script; it never raises, so that one script cannot stop the tree."""
+        """Return the report of one script; never raises, so that no script can stop the port."""
         with warnings.catch_warnings():
             # Python warns of escapes such as '\d' in the scripts that it parses.
             warnings.simplefilter("ignore")
@@ -118,21 +119,21 @@ class ScriptPort:
                     ),
                 )
             except (RecursionError, MemoryError) as error:
-                return FileReport(path=path, status="unreadable", note=_too_much(error))
-            except Exception as error:  # a bug in a rule, reported with the file that shows it
+                return FileReport(path=path, status="unreadable", note=_exhausted(error))
+            except Exception as error:  # a bug in a rule, reported with the file that triggers it
                 return FileReport(path=path, status="unreadable", note=_defect(error), defect=True)
 
     def _port(self, path: str) -> FileReport:
-        source = decode(_checked(self._project.content(path)))
-        starts = path in self._starting
-        if not starts and not rules_may_apply(source, self._options):
+        source = decode(_size_checked(self._project.content(path)))
+        is_forced = path in self._forced
+        if not is_forced and not may_concern(source, self._options):
             return _python2(source, path, self._project)
-        return port_file(source, path, self._project, self._options, force=starts)
+        return port_file(source, path, self._project, self._options, whatever_words=is_forced)
 
 
 def _no_script(root: Path, entries: tuple[Entry, ...]) -> UserError:
     notebooks = [entry.shown for entry in entries if entry.path.endswith(".ipynb")]
-    todo = "Give a .py file, or a folder with some in it."
+    todo = "Specify a .py file, or a folder that contains some."
     if notebooks:
         name = notebooks[0]
         todo = f"Convert the notebook first: jupyter nbconvert --to script {name}"
@@ -147,11 +148,11 @@ def _no_script(root: Path, entries: tuple[Entry, ...]) -> UserError:
     )
 
 
-def _checked(content: bytes) -> bytes:
-    """The bytes of a script.
+def _size_checked(content: bytes) -> bytes:
+    """Return the bytes of a script.
 
     Raises:
-        Unreadable: It is too large, or has a line that is.
+        Unreadable: The script or one of its lines is too large.
     """
     if len(content) > MAX_SCRIPT_BYTES:
         raise Unreadable(
@@ -170,19 +171,15 @@ def _checked(content: bytes) -> bytes:
     return content
 
 
-def _too_much(error: RecursionError | MemoryError) -> Text:
+def _exhausted(error: RecursionError | MemoryError) -> Text:
     if isinstance(error, RecursionError):
         return Text(en="too deeply nested to be read", zh="嵌套过深，无法读取")
     return Text(en="needs too much memory to be read", zh="读取所需内存过多")
 
 
 def _defect(error: Exception) -> Text:
-    trace = error.__traceback__
-    while trace and trace.tb_next:
-        trace = trace.tb_next
-    location = ""
-    if trace:
-        location = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+    innermost = traceback.extract_tb(error.__traceback__)[-1]
+    location = f"{Path(innermost.filename).name}:{innermost.lineno}"
     description = f"{type(error).__name__}: {error} ({location})"
     return Text(
         en=f"a bug in jumar, please report it: {description}",
@@ -191,7 +188,7 @@ def _defect(error: Exception) -> Text:
 
 
 def _python2(source: SourceText, path: str, project: Project) -> FileReport:
-    """The report of a script without anything to port, which may be Python 2."""
+    """Return the report of a script with nothing to port, which may be Python 2."""
     try:
         tree = ast.parse(source.text)
     except SyntaxError as error:
@@ -223,16 +220,16 @@ def _python2(source: SourceText, path: str, project: Project) -> FileReport:
 def _without_needless_conversion(
     reports: dict[str, FileReport], options: PortOptions
 ) -> dict[str, FileReport]:
-    """Python 2 stays Python 2 in a tree that has nothing to port."""
+    """Undo conversions from Python 2 in a tree that has nothing else to port."""
     if any(
-        not item.rule.startswith(_OF_ANY_LIBRARY)
+        not item.rule.startswith(_LIBRARY_INDEPENDENT)
         for report in reports.values()
         for item in (*report.edits, *report.findings, *report.kept)
     ):
         return reports
     library = _LIBRARY[options.source]
     note = Text(
-        en=f"Python 2; left as it is, since nothing here uses {library}",
+        en=f"Python 2: left as it is, since nothing in the tree uses {library}",
         zh=f"Python 2 源码；此处未使用 {library}，保持原样",
     )
     return {
@@ -271,7 +268,7 @@ def _not_a_script(project: Project, entry: Entry, options: PortOptions) -> FileR
         place_after=start,
         code=entry.shown,
         reason=Text(
-            en=f"A notebook that uses {_LIBRARY[options.source]}; only scripts are ported.",
+            en=f"This notebook uses {_LIBRARY[options.source]}, but only scripts are ported.",
             zh=f"使用 {_LIBRARY[options.source]} 的 notebook；只移植脚本。",
         ),
         todo=Text(

@@ -1,4 +1,4 @@
-"""The tree to port: walked and read once, whatever is done with it afterwards."""
+"""The tree to port, which is walked and read only once for all steps."""
 
 from pathlib import Path
 
@@ -9,45 +9,47 @@ from jumar.porting.tree.walking import walk
 
 
 class SourceTree:
-    """The contents of a folder, or a single script, when a call begins.
+    """A folder or a single script, with its contents at the time of construction.
 
     Args:
         root: A folder or a script.
 
     Raises:
-        UserError: There is no such path.
+        UserError: The path does not exist.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.place = _place(root)
-        """Without links in its path."""
-        self.folder = self.place if is_folder(self.place) else self.place.parent
+        self.resolved = _resolved(root)
+        """The root with all links in its path resolved."""
+        self.folder = self.resolved if is_folder(self.resolved) else self.resolved.parent
         """The folder that the paths of the entries are relative to."""
-        self.entries = walk(self.place)
+        self.entries = walk(self.resolved)
         self.project = Project(self.folder)
 
     @property
     def scripts(self) -> dict[str, int]:
-        """The paths of the scripts, with their sizes."""
+        """The sizes of the scripts, by path."""
         return {entry.path: entry.size for entry in self.entries if entry.kind == "script"}
 
 
 def as_tree(root: Path | SourceTree) -> SourceTree:
-    """A tree as it was read before, or read now.
+    """Return the tree itself, or read the tree at a path.
 
     Raises:
-        UserError: There is no such path.
+        UserError: The path does not exist.
     """
     return root if isinstance(root, SourceTree) else SourceTree(root)
 
 
-def _place(root: Path) -> Path:
+def _resolved(root: Path) -> Path:
     if not exists(root):
         raise missing(root)
     path = root.resolve(strict=True)
     if not is_folder(path) and not is_file(path):
         raise UserError(
-            "is neither a folder nor a file", where=str(root), todo="Give a script or its folder."
+            "is neither a folder nor a file",
+            where=str(root),
+            todo="Specify a script or its folder.",
         )
     return path

@@ -1,14 +1,14 @@
-"""Training code in a tree in which nothing that runs carries the NPU options.
+"""Finds training code that would run without the NPU options.
 
-If nothing in a tree has the options, all of it would stay on the CPU. If something has, a script
-that is started by itself may still have been missed: neither it nor its imports have them.
+If nothing in a tree has the options, all training would stay on the CPU. Otherwise, a script that
+is started on its own may still have been missed: neither it nor its imports have them.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from jumar.porting.edits import OF_THE_TREE, FileReport, Finding, Kept, Text
+from jumar.porting.edits import WHOLE_TREE_RULE, FileReport, Finding, Kept, Text
 from jumar.porting.script.project import Project
 from jumar.porting.script.source import Lines
 from jumar.porting.tree.imports import import_graph, ported_text, reached
@@ -32,12 +32,12 @@ _RUNS = re.compile(
     r"\.run\s*\(|Session\s*\(|\.fit\w*\s*\(|train_on_batch\s*\(|train_and_evaluate\s*\("
     r"|\.train\s*\("
 )
-"""Code that shows that training is not only built but run."""
+"""Code that runs training rather than only building it."""
 _TESTS = re.compile(r"(?:^|/)test_[^/]*\.py$|_test\.py$")
-"""Tests use sessions of their own, if they run at all."""
-_STARTED = re.compile(r"^if\s+__name__\s*==", re.MULTILINE)
+"""Tests open their own sessions, if they are run at all."""
+_MAIN_GUARD = re.compile(r"^if\s+__name__\s*==", re.MULTILINE)
 _REASON = Text(
-    en="the tree trains here, but no session, estimator or Keras model in it carries the NPU's "
+    en="the tree trains here, but none of its sessions, estimators or Keras models has the NPU "
     "options: training would stay on the CPU",
     zh="此处进行训练，但整个工程中没有任何会话、Estimator 或 Keras 模型带有 NPU 选项："
     "训练将停留在 CPU 上",
@@ -45,12 +45,12 @@ _REASON = Text(
 _KERAS_SESSION = "keras-session"
 _SET_SESSION = "set_keras_session_npu_config("
 _SET_ABOVE = Text(
-    en="a script that imports this module sets the session of Keras where it begins",
+    en="a script that imports this module sets the Keras session at its beginning",
     zh="导入此模块的脚本已在开头设置 Keras 会话",
 )
 _MISSED = Text(
-    en="a script that is started by itself trains here, and neither it nor what it imports carries "
-    "the NPU's options, though others of the tree do: its training would stay on the CPU",
+    en="a script that is started on its own trains here; neither it nor its imports have the NPU "
+    "options, although other scripts of the tree do: its training would stay on the CPU",
     zh="单独启动的脚本在此训练，而它及其导入的模块均未带有 NPU 选项（工程中其他脚本带有）："
     "该训练将停留在 CPU 上",
 )
@@ -67,14 +67,14 @@ _ADVICE = Text(
 def with_unreached_training(
     reports: Mapping[str, FileReport], project: Project
 ) -> dict[str, FileReport]:
-    """The reports, with one blocking finding if something trains and nothing has the options.
+    """Add a blocking finding wherever training would run without the NPU options.
 
     Args:
         reports: The reports of all scripts of a tree, by path.
         project: The tree.
     """
     texts = {path: ported_text(report, path, project) for path, report in reports.items()}
-    result = _without_answered(reports, texts, project)
+    result = _without_set_sessions(reports, texts, project)
     keras = any(_KERAS.search(text) for text in texts.values())
     trains = {
         path: training
@@ -84,7 +84,7 @@ def with_unreached_training(
     if not trains:
         return result
     if not any(_OPTIONS.search(text) for text in texts.values()):
-        # A script on its own that only builds a train op is run by others.
+        # A lone script that only builds a train op is run by another script.
         path = next(iter(trains))
         if len(texts) > 1 or _RUNS.search(texts[path]):
             result[path] = _with_finding(result[path], texts[path], trains[path], _REASON)
@@ -94,10 +94,10 @@ def with_unreached_training(
     return result
 
 
-def _without_answered(
+def _without_set_sessions(
     reports: Mapping[str, FileReport], texts: Mapping[str, str], project: Project
 ) -> dict[str, FileReport]:
-    """The reports without advice to set a Keras session if a starting script has set it."""
+    """Drop the advice to set a Keras session where an importing script already sets it."""
     result = dict(reports)
     advised_paths = {
         path
@@ -124,14 +124,12 @@ def _without_answered(
 def _missed(
     texts: Mapping[str, str], trains: Mapping[str, tuple[int, str]], project: Project
 ) -> list[str]:
-    """Scripts that train when started by a script no part of which has the options."""
+    """Return the training scripts of programs that lack the options in all their parts."""
     imports = import_graph(texts, project)
-    imported_paths = {
-        inner for path, inners in imports.items() for inner in inners if inner != path
-    }
+    imported_paths = {inner for inners in imports.values() for inner in inners}
     missed_paths: list[str] = []
     for path, text in texts.items():
-        if (path in imported_paths and not _STARTED.search(text)) or _TESTS.search(path):
+        if (path in imported_paths and not _MAIN_GUARD.search(text)) or _TESTS.search(path):
             continue
         parts = reached(path, imports)
         training_parts = [part for part in parts if part in trains]
@@ -148,7 +146,7 @@ def _with_finding(
     # The same line may have moved in the port; the call's text has not changed.
     start = original.find(training[1])
     finding = Finding(
-        rule=OF_THE_TREE,
+        rule=WHOLE_TREE_RULE,
         place=Lines(original).place(max(start, 0)),
         place_after=Lines(text).place(training[0]),
         code=training[1],
@@ -162,7 +160,7 @@ def _with_finding(
 
 
 def _training(text: str, *, keras: bool) -> tuple[int, str] | None:
-    """The first training call: its offset and its beginning."""
+    """Return the offset and the text of the first training call, if there is one."""
     match = _TRAINS.search(text) if _LIBRARY.search(text) else None
     if match is None and keras and not _OTHER_FITS.search(text):
         match = _FITS.search(text)

@@ -1,4 +1,4 @@
-"""Everything in a tree, without following links or opening what could block."""
+"""Lists a tree without following links or opening files that could block."""
 
 import errno
 import os
@@ -12,7 +12,7 @@ from typing import Literal
 from jumar.porting.edits import Text
 
 VERSION_CONTROL = (".git", ".hg", ".svn")
-"""A copy of these would commit into the original's history."""
+"""Commits in a copy of these would go into the original's history."""
 
 EntryKind = Literal["script", "file", "folder", "link", "left out"]
 """`left out`: neither read nor copied; the note says why, except for version control folders."""
@@ -22,10 +22,10 @@ _SHEBANG_BYTES = 256
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """Something in a tree.
+    """A file, folder or link in a tree.
 
-    `path` is relative, with forward slashes, as the file system has it; `target` is what a copy of
-    a link points at; `mode` are its permissions.
+    `path` is relative, with forward slashes and the file system's bytes; `target` is the target for
+    a copy of a link; `mode` contains the permissions.
     """
 
     path: str
@@ -38,34 +38,37 @@ class Entry:
     @property
     def shown(self) -> str:
         """The path as text: bytes that are not UTF-8 are escaped."""
-        return self.path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        return _printable(self.path)
+
+
+def _printable(path: str) -> str:
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def walk(root: Path) -> tuple[Entry, ...]:
-    """The contents of a folder, or a single file, sorted by path; folders before their contents.
+    """List a folder or a single file, sorted by path, with folders before their contents.
 
     Args:
         root: A folder, without links in its own path; or a file.
     """
     if not root.is_dir():
-        entry = _entry(root, root.name, root.parent)
-        return (entry,)
+        return (_entry(root, root.name, root.parent),)
     entries: list[Entry] = []
     waiting = [""]
     while waiting:
         folder = waiting.pop()
-        for entry in _inside(root, folder):
+        for entry in _children(root, folder):
             entries.append(entry)
             if entry.kind == "folder":
                 waiting.append(entry.path)
     return tuple(sorted(entries, key=lambda entry: entry.path.split("/")))
 
 
-def _inside(root: Path, folder: str) -> Iterator[Entry]:
+def _children(root: Path, folder: str) -> Iterator[Entry]:
     try:
         names = os.listdir(root / folder)  # noqa: PTH208 - names alone, unlike paths, are cheap
     except OSError as error:
-        yield Entry(path=folder or ".", kind="left out", note=_unread(error))
+        yield Entry(path=folder or ".", kind="left out", note=_unreadable(error))
         return
     for name in names:
         yield _entry(root / folder / name, f"{folder}/{name}" if folder else name, root)
@@ -85,7 +88,7 @@ def _entry(full_path: Path, path: str, root: Path) -> Entry:
             return Entry(path=path, kind="left out", mode=mode, note=_SPECIAL)
         return _file(full_path, path, status.st_size, mode)
     except OSError as error:
-        return Entry(path=path, kind="left out", note=_unread(error))
+        return Entry(path=path, kind="left out", note=_unreadable(error))
 
 
 def _file(full_path: Path, path: str, size: int, mode: int) -> Entry:
@@ -96,12 +99,12 @@ def _file(full_path: Path, path: str, size: int, mode: int) -> Entry:
         with full_path.open("rb") as stream:
             line = stream.read(_SHEBANG_BYTES).split(b"\n", 1)[0]
         is_script = line.startswith(b"#!") and b"python" in line
-    if is_script and not _is_text(path):
-        return Entry(path=path, kind="file", mode=mode, size=size, note=_NO_TEXT)
+    if is_script and not _is_decodable(path):
+        return Entry(path=path, kind="file", mode=mode, size=size, note=_UNDECODABLE)
     return Entry(path=path, kind="script" if is_script else "file", mode=mode, size=size)
 
 
-def _is_text(path: str) -> bool:
+def _is_decodable(path: str) -> bool:
     try:
         path.encode("utf-8")
     except UnicodeEncodeError:
@@ -110,33 +113,29 @@ def _is_text(path: str) -> bool:
 
 
 def _link(full_path: Path, path: str, root: Path) -> Entry:
-    """A link, with the target that a copy of it needs to mean the same."""
-    # Texts, not paths: `Path` changes what a link says (`./a/` to `a`), and raises on cycles.
+    """Return the entry of a link, with the target that a copy needs to point to the same file."""
+    # Strings, because `Path` normalises targets (`./a/` becomes `a`) and raises on cycles.
     text = os.readlink(full_path)  # noqa: PTH115
     folder = posixpath.dirname(path)
     lexical = posixpath.normpath(posixpath.join(folder, text))
     stays = not text.startswith("/") and not (lexical == ".." or lexical.startswith("../"))
-    printable_target = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     real = posixpath.realpath(full_path)
     base = posixpath.realpath(root)
-    outward = text if stays or text.startswith("/") else real
+    target = text if stays or text.startswith("/") else real
     if posixpath.islink(real):
-        return Entry(path=path, kind="link", target=outward, note=_CYCLIC)
-    if not posixpath.exists(real):
-        return Entry(
-            path=path, kind="link", target=outward, note=_DANGLING.filled(target=printable_target)
-        )
-    if posixpath.commonpath([base, real]) != base:
-        return Entry(
-            path=path, kind="link", target=outward, note=_OUTWARD.filled(target=printable_target)
-        )
-    above = posixpath.commonpath([real, posixpath.join(base, path)]) == real
-    inward = text if stays else posixpath.relpath(real, posixpath.join(base, folder))
-    note = (_ABOVE if above else _INWARD).filled(target=printable_target)
-    return Entry(path=path, kind="link", target=inward, note=note)
+        note = _CYCLIC
+    elif not posixpath.exists(real):
+        note = _DANGLING
+    elif posixpath.commonpath([base, real]) != base:
+        note = _OUTWARD
+    else:
+        is_above = posixpath.commonpath([real, posixpath.join(base, path)]) == real
+        note = _ABOVE if is_above else _INWARD
+        target = text if stays else posixpath.relpath(real, posixpath.join(base, folder))
+    return Entry(path=path, kind="link", target=target, note=note.filled(target=_printable(text)))
 
 
-def _unread(error: OSError) -> Text:
+def _unreadable(error: OSError) -> Text:
     return Text(
         en=f"cannot be read ({error.strerror}): left out of the copy",
         zh=f"无法读取（{error.strerror}），未复制",
@@ -147,7 +146,7 @@ _SPECIAL = Text(
     en="a socket, pipe or device: left out of the copy",
     zh="套接字、管道或设备文件：未复制",
 )
-_NO_TEXT = Text(
+_UNDECODABLE = Text(
     en="the file name is not UTF-8: copied as it is, not ported",
     zh="文件名不是 UTF-8：原样复制，未移植",
 )
@@ -160,11 +159,11 @@ _DANGLING = Text(
     zh="指向 {target} 的链接，目标不存在：保留，未跟随",
 )
 _OUTWARD = Text(
-    en="a link out of the tree, to {target}: kept, not followed; what it points at is not ported",
+    en="a link to {target}, outside the tree: kept, not followed; its target is not ported",
     zh="指向目录树之外（{target}）的链接：保留，未跟随；其目标未移植",
 )
 _ABOVE = Text(
-    en="a link to {target}, a folder above it: kept, not followed",
+    en="a link to {target}, a folder that contains it: kept, not followed",
     zh="指向上级目录 {target} 的链接：保留，未跟随",
 )
 _INWARD = Text(en="a link to {target}: kept as a link", zh="指向 {target} 的链接：保留为链接")

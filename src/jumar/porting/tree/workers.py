@@ -1,4 +1,4 @@
-"""Scripts in several processes, none of which can stop the others by dying."""
+"""Ports scripts in several processes; a process that dies does not stop the others."""
 
 import gc
 import multiprocessing
@@ -14,16 +14,16 @@ from jumar.porting.edits import FileReport, Text
 
 Port = Callable[[str], FileReport]
 
-LONGEST_SECONDS = 60
-"""Time limit for one script; the largest real ones take a second."""
+TIMEOUT_SECONDS = 60
+"""Time limit for one script; the largest real scripts take a second."""
 MAX_MEMORY = 1_500_000_000
-"""Bytes that a process may take for the syntax trees of a script."""
+"""Bytes of memory that a process may use for the syntax trees of a script."""
 
 _port: Port | None = None
 
 
 def in_processes(port: Port, sizes: Mapping[str, int], *, processes: int) -> dict[str, FileReport]:
-    """The reports of scripts by path.
+    """Port scripts in parallel and return their reports by path.
 
     Args:
         port: Returns the report of a script.
@@ -45,13 +45,13 @@ def in_processes(port: Port, sizes: Mapping[str, int], *, processes: int) -> dic
 def _until_broken(
     port: Port, waiting: deque[str], reports: dict[str, FileReport], processes: int
 ) -> list[str]:
-    """Work until nothing waits or a process dies; returns the scripts in progress then."""
+    """Port until nothing is waiting or a process dies; return the scripts then in progress."""
     earlier_children = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(processes, process_context(), _start, (port,))
     running: dict[Future[FileReport], str] = {}
     try:
         while waiting or running:
-            # Few at a time: work under way when a process dies is repeated.
+            # Few at a time: work in progress when a process dies is repeated.
             while waiting and len(running) < 2 * processes:
                 running[pool.submit(_run, waiting[0])] = waiting[0]
                 waiting.popleft()
@@ -61,7 +61,7 @@ def _until_broken(
                 try:
                     reports[path] = future.result()
                 except (MemoryError, RecursionError):
-                    # An error in sending the report; what porting itself raises is in the report.
+                    # An error in sending the report; errors in porting are part of the report.
                     reports[path] = FileReport(path=path, status="unreadable", note=_DIED)
                 del running[future]
         pool.shutdown()
@@ -77,13 +77,13 @@ def _until_broken(
 
 
 def _start(port: Port) -> None:
-    global _port  # noqa: PLW0603 - a process of a pool can keep its state nowhere else
+    global _port  # noqa: PLW0603 - a pool process has no other place for state
     _port = port
     begin_worker()
-    signal.signal(signal.SIGALRM, _out_of_time)
-    most = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    if most == resource.RLIM_INFINITY or most > MAX_MEMORY:
-        resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY, most))
+    signal.signal(signal.SIGALRM, _raise_timeout)
+    hard_limit = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    if hard_limit == resource.RLIM_INFINITY or hard_limit > MAX_MEMORY:
+        resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY, hard_limit))
     # Syntax trees are many small objects that live until the script is done.
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
@@ -91,29 +91,29 @@ def _start(port: Port) -> None:
 
 def _run(path: str) -> FileReport:
     assert _port is not None
-    signal.alarm(LONGEST_SECONDS)
+    signal.alarm(TIMEOUT_SECONDS)
     try:
         return _port(path)
-    except _OutOfTime:
+    except _ScriptTimeout:
         return FileReport(path=path, status="unreadable", note=_SLOW)
     finally:
         signal.alarm(0)
 
 
-class _OutOfTime(BaseException):
-    """A script takes too long; no handler of errors in between may take it for one of its own."""
+class _ScriptTimeout(BaseException):
+    """A script takes too long. No `except Exception` on the way may catch this."""
 
 
-def _out_of_time(signal_number: int, frame: object) -> None:
+def _raise_timeout(signal_number: int, frame: object) -> None:
     del signal_number, frame
-    raise _OutOfTime
+    raise _ScriptTimeout
 
 
 _DIED = Text(
-    en="the process that read it died: copied as it is",
+    en="the process that read this script died: copied as it is",
     zh="读取它的进程异常退出：原样复制",
 )
 _SLOW = Text(
-    en=f"took longer than {LONGEST_SECONDS} s to read: copied as it is",
-    zh=f"读取超过 {LONGEST_SECONDS} 秒：原样复制",
+    en=f"took longer than {TIMEOUT_SECONDS} s to read: copied as it is",
+    zh=f"读取超过 {TIMEOUT_SECONDS} 秒：原样复制",
 )

@@ -1,4 +1,4 @@
-"""A ported tree on the disk: complete or not at all, and nothing outside it."""
+"""Writes a ported tree: either completely or not at all, and nothing outside it."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ from jumar.porting.tree.walking import Entry
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """What was written where; `left_out` are parts of the original not in the copy."""
+    """The written path and the numbers of files; `left_out` are entries that were not copied."""
 
     place: Path
     ported: int
@@ -31,7 +31,7 @@ class Written:
 def write_tree(
     report: TreeReport, root: Path | SourceTree, out: Path, added: Mapping[str, str] | None = None
 ) -> Written:
-    """Write the ported tree and all else of the original under a temporary name, then rename it.
+    """Write the ported tree with all other files under a temporary name, then rename it.
 
     Args:
         report: The report of a port of `root`.
@@ -40,8 +40,8 @@ def write_tree(
         added: Files that are not in the original, by their path in the tree.
 
     Raises:
-        UserError: `out` already exists and is not empty, or is within the original, the original
-            has changed since, or the disk is full; nothing is written then.
+        UserError: `out` is within the original or already exists and is not empty, the original has
+            changed since, or the disk is full; nothing is written in these cases.
     """
     tree = as_tree(root)
     base, entries = tree.folder, tree.entries
@@ -53,8 +53,8 @@ def write_tree(
     if missing:
         raise _changed(base / missing[0])
     out = Path(os.path.realpath(out))
-    _check_place(tree.place, out)
-    if is_file(tree.place) and out.suffix == tree.root.suffix:
+    _check_target(tree.resolved, out)
+    if is_file(tree.resolved) and out.suffix == tree.root.suffix:
         return _write_script(ported_files, tree, entries[0], out, added)
     with folder_beside(out) as target_root:
         written_entries: dict[str, Entry] = {}
@@ -71,7 +71,7 @@ def write_tree(
         for entry in entries:
             if entry.kind == "link":
                 (target_root / entry.path).symlink_to(entry.target)
-        _give_modes(target_root, base, entries)
+        _set_modes(target_root, base, entries)
     return Written(
         place=out,
         ported=len(ported_files),
@@ -83,11 +83,11 @@ def write_tree(
 
 
 def new_content(project: Project, file: FileReport) -> bytes:
-    """The bytes of a ported script, in the encoding of the original.
+    """Return the bytes of a ported script, in the encoding of the original.
 
     Args:
         project: The tree of the original.
-        file: Its outcome.
+        file: The report of the script.
 
     Raises:
         UserError: The original has changed since it was read.
@@ -111,36 +111,40 @@ def new_content(project: Project, file: FileReport) -> bytes:
 
 
 def checked_added(added: Mapping[str, str]) -> dict[str, str]:
-    """The added files, if every path stays within the tree.
+    """Return the added files with normalised paths.
 
     Raises:
-        UserError: One does not.
+        UserError: A path leads outside the tree.
     """
     for path in added:
         parts = PurePosixPath(path).parts
         if not parts or path.startswith("/") or ".." in parts or "\0" in path:
-            raise UserError("would be outside the tree", where=path, todo="Give a file in it.")
+            raise UserError(
+                "would be outside the tree", where=path, todo="Use a path within the tree."
+            )
     return {str(PurePosixPath(path)): text for path, text in added.items()}
 
 
-def _check_place(root: Path, out: Path) -> None:
+def _check_target(root: Path, out: Path) -> None:
     if out == root:
         raise UserError(
-            "is the original", where=str(out), todo="Give a new folder, or use --in-place."
+            "is the original", where=str(out), todo="Specify a new folder, or use --in-place."
         )
     if root in out.parents:
-        raise UserError("is within the original", where=str(out), todo="Give a folder outside it.")
+        raise UserError(
+            "is within the original", where=str(out), todo="Specify a folder outside it."
+        )
     if out in root.parents and exists(out):
-        raise UserError("contains the original", where=str(out), todo="Give a new folder.")
+        raise UserError("contains the original", where=str(out), todo="Specify a new folder.")
     if exists(out) and not is_folder(out):
-        raise UserError("already exists", where=str(out), todo="Give a new name.")
+        raise UserError("already exists", where=str(out), todo="Use a new name.")
     try:
         has_files = is_folder(out) and any(out.iterdir())
     except OSError as error:
-        raise _unwritable(out, error) from error
+        raise unwritable(out, error) from error
     if has_files:
         raise UserError(
-            "is not empty", where=str(out), todo="Give a new folder, or remove this one."
+            "is not empty", where=str(out), todo="Specify a new folder, or remove this one."
         )
 
 
@@ -150,7 +154,7 @@ def _make_folders(target_root: Path, entries: tuple[Entry, ...]) -> None:
             (target_root / entry.path).mkdir()
 
 
-def _give_modes(target_root: Path, base: Path, entries: tuple[Entry, ...]) -> None:
+def _set_modes(target_root: Path, base: Path, entries: tuple[Entry, ...]) -> None:
     """Set the permissions of folders, which may forbid writing, from the innermost to the root."""
     for entry in reversed(entries):
         if entry.kind == "folder":
@@ -169,7 +173,7 @@ def _write_file(
     else:
         source = project.root / entry.path
         try:
-            # A file that has become a link meanwhile is not followed.
+            # If the file has become a link in the meantime, it is not followed.
             shutil.copyfile(source, target, follow_symlinks=False)
         except (FileNotFoundError, PermissionError, shutil.SpecialFileError) as error:
             raise UserError(
@@ -210,7 +214,7 @@ def _write_script(
         raise UserError(
             f"{', '.join(added)} cannot be added next to a single script",
             where=str(out),
-            todo="Give a folder with --to.",
+            todo="Specify a folder with --to.",
         )
     with written_beside(out) as target:
         _write_file(tree.project, target, entry, ported_files.get(entry.path))
@@ -223,11 +227,7 @@ def _changed(path: Path) -> UserError:
 
 def _in_the_way(existing: str, path: str) -> UserError:
     return UserError(
-        f"exists in the tree and would be overwritten by the new {path}",
+        f"already exists in the tree and would be overwritten by the new {path}",
         where=existing,
         todo="Rename or remove it in the original.",
     )
-
-
-def _unwritable(path: Path, error: OSError) -> UserError:
-    return unwritable(path, error)

@@ -1,5 +1,5 @@
-"""The code that runs inside the checked script's own Python 3.7, next to TensorFlow 1.15.
+"""The code that runs in the checked script's own Python 3.7, next to TensorFlow 1.15.
 
-Nothing here is imported by jumar itself: `start.py` is a program of its own, and so the package
-is written for Python 3.7, needs nothing but TensorFlow, and is not part of the typed source.
+jumar itself imports none of it: `start.py` is a separate program. The package is therefore written
+for Python 3.7, needs only TensorFlow, and is not part of the typed source.
 """

@@ -1,8 +1,8 @@
-"""Processes started by the script: each has a name, and is watched like the script itself.
+"""Names the processes that the script starts, and watches them like the script itself.
 
-A name is the parent's name and a number within it: `2.1` is the first process of the script's
-second one. Losses of two runs are paired in the order of these names, since process IDs differ from
-run to run.
+A name consists of the parent's name and a number: `2.1` is the first process started by the
+script's second process. The losses of two runs are paired in the order of these names, since
+process IDs differ between runs.
 """
 
 import faulthandler
@@ -27,14 +27,14 @@ _PASSED_ON = ("JUMAR_CHECK_CONFIG", "JUMAR_STANDIN_RECORD", "PYTHONHASHSEED")
 
 
 def begin(path):
-    """Watch this process, which a watched one started, from before its first line."""
+    """Watch this process, which a watched process started, before its first line runs."""
     with open(path, encoding="utf-8") as file:
         config = json.load(file)
     events = Events(config["events"], config["begin"], os.environ.get(_PROCESS, ""))
     events.write("child")
     faulthandler.register(signal.SIGUSR1, all_threads=False)
     random.seed(config["seed"])
-    _note_errors(events)
+    _record_errors(events)
     watch(events)
     from runner37 import seeds, start
 
@@ -43,7 +43,7 @@ def begin(path):
 
 
 def watch(events):
-    """Name the processes that this one starts, and have them watched."""
+    """Name and watch the processes that this one starts."""
     family = _Family(events)
     folders = [_INHERITED, os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(folder for folder in folders if folder)
@@ -51,18 +51,18 @@ def watch(events):
     os.system = _named_in_environment(os.system, family, lambda args: args[0])
     at_fork(family, before="before_fork", after_in_child="in_fork")
     _after_import("multiprocessing.util", family.name_spawned)
-    _after_import("multiprocessing.process", lambda module: _note_errors_of(module, events))
+    _after_import("multiprocessing.process", lambda module: _record_errors_of(module, events))
 
 
 def at_fork(owner, **methods):
     """Call methods of an object around forks.
 
-    Python 3.7 releases such functions after its modules, and crashes if that closes a file: so
-    they reference the object weakly, and whatever they are hooked into keeps it alive.
+    Python 3.7 releases the registered functions after its modules, and crashes if that closes a
+    file. They therefore hold only a weak reference; the hooks in the modules keep the object alive.
     """
     reference = weakref.ref(owner)
 
-    def calling(name):
+    def weak_call(name):
         def call():
             living = reference()
             if living is not None:
@@ -70,7 +70,7 @@ def at_fork(owner, **methods):
 
         return call
 
-    os.register_at_fork(**{when: calling(name) for when, name in methods.items()})
+    os.register_at_fork(**{when: weak_call(name) for when, name in methods.items()})
 
 
 class _Family:
@@ -94,9 +94,9 @@ class _Family:
     def name_spawned(self, module):
         module.spawnv_passfds = _named_in_environment(module.spawnv_passfds, self, None)
 
-    def environment(self, given, name):
-        """The environment of a process, even if the script built its own."""
-        environment = dict(os.environ if given is None else given)
+    def environment(self, script_environment, name):
+        """Return the environment of a process, completed if the script built one."""
+        environment = dict(os.environ if script_environment is None else script_environment)
         for key in _PASSED_ON:
             if key in os.environ:
                 environment.setdefault(key, os.environ[key])
@@ -107,12 +107,14 @@ class _Family:
 
 
 def _complete(environment, key):
-    """Start with the folders of this process, followed by the script's own."""
-    own_folders = [folder for folder in os.environ.get(key, "").split(os.pathsep) if folder]
-    given_folders = [folder for folder in environment.get(key, "").split(os.pathsep) if folder]
-    if key == "PATH" and given_folders:
-        own_folders = own_folders[:1]  # the folder with the interpreter
-    folders = own_folders + [folder for folder in given_folders if folder not in own_folders]
+    """Put the folders of this process before those of the script."""
+    inherited_folders = [folder for folder in os.environ.get(key, "").split(os.pathsep) if folder]
+    script_folders = [folder for folder in environment.get(key, "").split(os.pathsep) if folder]
+    if key == "PATH" and script_folders:
+        inherited_folders = inherited_folders[:1]  # the folder with the interpreter
+    folders = inherited_folders + [
+        folder for folder in script_folders if folder not in inherited_folders
+    ]
     if folders:
         environment[key] = os.pathsep.join(folders)
 
@@ -124,13 +126,11 @@ def _popen(original, family):
     def init(*args, **kwargs):
         bound = signature.bind(*args, **kwargs)
         script_environment = bound.arguments.get("env")
-        if not (
-            script_environment is None or all(isinstance(key, str) for key in script_environment)
-        ):
+        if not all(isinstance(key, str) for key in script_environment or ()):
             return original(*args, **kwargs)
         name = family.next_name()
         bound.arguments["env"] = family.environment(script_environment, name)
-        family.events.write("started", child=name, command=_words(bound.arguments["args"]))
+        family.events.write("started", child=name, command=_shortened(bound.arguments["args"]))
         return original(*bound.args, **bound.kwargs)
 
     return init
@@ -142,7 +142,7 @@ def _named_in_environment(original, family, command):
         before = os.environ.get(_PROCESS)
         os.environ[_PROCESS] = name = family.next_name()
         if command is not None:
-            family.events.write("started", child=name, command=_words(command(args)))
+            family.events.write("started", child=name, command=_shortened(command(args)))
         try:
             return original(*args)
         finally:
@@ -154,24 +154,24 @@ def _named_in_environment(original, family, command):
     return start
 
 
-def _words(command):
+def _shortened(command):
     if isinstance(command, (str, bytes, os.PathLike)):
         command = [command]
     return [os.fsdecode(word)[:200] for word in list(command)[:20]]
 
 
-def _note_errors(events):
+def _record_errors(events):
     original = sys.excepthook
 
-    def note(kind, error, trace):
+    def record(kind, error, trace):
         _write_error(events, error)
         original(kind, error, trace)
 
-    sys.excepthook = note
+    sys.excepthook = record
 
 
-def _note_errors_of(module, events):
-    """`multiprocessing` prints an error in its process itself."""
+def _record_errors_of(module, events):
+    """Record errors of `multiprocessing` processes, which do not call `sys.excepthook`."""
     original = module.BaseProcess._bootstrap
 
     @functools.wraps(original)
@@ -209,7 +209,7 @@ def _write_error(events, error):
 
 
 class _AfterImport(importlib.abc.MetaPathFinder):
-    """Finds one module as Python would, and calls a function when it has been executed."""
+    """Finds one module as Python would, and calls a function once it has been executed."""
 
     def __init__(self, name, function):
         self._name = name

@@ -9,7 +9,7 @@ import warnings
 
 
 def error_of(path):
-    """Python 3.7's error for a file, or None."""
+    """Return Python 3.7's error for a file, or None."""
     try:
         with open(path, "rb") as file:
             compile(file.read(), path, "exec", dont_inherit=True)

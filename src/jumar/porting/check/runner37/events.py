@@ -8,8 +8,8 @@ import time
 class Events:
     """The file of events; each line is on the disk before the script continues.
 
-    Several processes append to it, each line in one write. `process` is the name of one that the
-    script started, empty for the script itself.
+    Several processes append to it, each line in one write. `process` is the name of a process
+    that the script started, empty for the script itself.
     """
 
     def __init__(self, path, begin, process=""):

@@ -1,4 +1,4 @@
-"""Which calls of a session train, and which tensor is their loss."""
+"""Determines which session calls train, and which tensors are their losses."""
 
 import threading
 import weakref
@@ -13,7 +13,7 @@ _APPLIES = ("Apply", "SparseApply", "ResourceApply", "ResourceSparseApply")
 
 
 class Gradients:
-    """One call that computed gradients: of which loss, and the ops they end in."""
+    """A call that computed gradients: the losses, and the ops that produce the gradients."""
 
     def __init__(self, losses, gradient_ops, by_optimizer):
         self.losses = losses
@@ -22,7 +22,7 @@ class Gradients:
 
 
 class Step:
-    """The meaning of a session's call: whether it trains, and on which losses."""
+    """A session call that trains, with its losses."""
 
     def __init__(self, losses):
         self.losses = losses
@@ -35,7 +35,7 @@ class Watch:
         self._events = events
         self._gradients = weakref.WeakKeyDictionary()
         self._updates = weakref.WeakKeyDictionary()
-        self._known = weakref.WeakKeyDictionary()
+        self._steps = weakref.WeakKeyDictionary()
         self._local = threading.local()
 
     def install(self):
@@ -43,8 +43,8 @@ class Watch:
         from tensorflow.python.keras.optimizer_v2 import optimizer_v2
 
         for base in (optimizer_v1.Optimizer, optimizer_v2.OptimizerV2):
-            self._wrap_tree(base)
-            self._wrap_later(base)
+            self._wrap_with_subclasses(base)
+            self._wrap_future_subclasses(base)
 
     def _wrap_gradients(self):
         original = gradients_util._GradientsHelper
@@ -61,7 +61,7 @@ class Watch:
         flat_xs = xs if isinstance(xs, (list, tuple)) else [xs]
         of_variables = any(hasattr(x, "initializer") for x in flat_xs)
         if not losses and not of_variables:
-            return  # a gradient penalty: of an input, and part of the loss itself
+            return  # a gradient penalty: the gradient of an input, as a part of the loss
         flat_ys = ys if isinstance(ys, (list, tuple)) else [ys]
         tensors = losses[:1] or [y for y in flat_ys if isinstance(y, ops.Tensor)]
         gradient_ops = {_op(gradient) for gradient in gradients if gradient is not None}
@@ -74,13 +74,13 @@ class Watch:
             setattr(self._local, name, [])
         return getattr(self._local, name)
 
-    def _wrap_tree(self, cls):
+    def _wrap_with_subclasses(self, cls):
         self._wrap(cls)
-        for sub in cls.__subclasses__():
-            self._wrap_tree(sub)
+        for subclass in cls.__subclasses__():
+            self._wrap_with_subclasses(subclass)
 
-    def _wrap_later(self, base):
-        """Optimizers defined by the script itself are wrapped when their class is created."""
+    def _wrap_future_subclasses(self, base):
+        """Wrap optimizers that the script defines when their class is created."""
         watch = self
 
         def init_subclass(cls, **kwargs):
@@ -117,11 +117,11 @@ class Watch:
             pairs = list(args[0] if args else kwargs.pop("grads_and_vars"))
             graph = ops.get_default_graph()
             first = {_op(gradient) for gradient, _ in pairs if gradient is not None}
-            losses = self._losses_behind(graph, _with_ancestors(first))
+            losses = self._losses_among(graph, _with_ancestors(first))
             stack.append(optimizer)
             try:
                 # Without this, a loss that reads a variable (weight decay) may see it before or
-                # after the update: which one depends on ops that a port adds elsewhere.
+                # after the update, depending on ops that a port adds elsewhere.
                 with ops.control_dependencies([loss.op for loss in losses]):
                     update = original(optimizer, pairs, *args[1:], **kwargs)
             finally:
@@ -132,9 +132,8 @@ class Watch:
         return _named(apply_gradients, original)
 
     def _note_update(self, graph, update):
-        element = update if isinstance(update, (ops.Operation, ops.Tensor)) else None
-        if element is not None:
-            self._updates.setdefault(graph, set()).add(_op(element))
+        if isinstance(update, (ops.Operation, ops.Tensor)):
+            self._updates.setdefault(graph, set()).add(_op(update))
         self._events.write(
             "graph",
             ops=len(graph.get_operations()),
@@ -142,29 +141,29 @@ class Watch:
         )
 
     def step(self, graph, elements):
-        """The meaning of a call that fetches these tensors and ops; None if it does not train."""
+        """Return the step of a call that fetches these elements; None if it does not train."""
         notes = self._gradients.get(graph, ())
         updates = self._updates.get(graph, set())
         if not notes and not updates:
             return None
         key = (frozenset(elements), len(notes), len(updates))
-        steps = self._known.setdefault(graph, {})
+        steps = self._steps.setdefault(graph, {})
         if key not in steps:
             steps[key] = self._find_step(graph, _with_ancestors(elements))
         return steps[key]
 
-    def _find_step(self, graph, behind):
+    def _find_step(self, graph, ancestors):
         updates = self._updates.get(graph, set())
-        reached = _reached(self._gradient_ops(graph) & behind, behind)
-        trains = bool(updates & behind) or any(_is_update(op) for op in behind & reached)
-        trains = trains or any(op.type.startswith(_APPLIES) for op in behind)
-        return Step(self._losses_behind(graph, behind)) if trains else None
+        reached = _reached(self._gradient_ops(graph) & ancestors, ancestors)
+        trains = bool(updates & ancestors) or any(_is_update(op) for op in ancestors & reached)
+        trains = trains or any(op.type.startswith(_APPLIES) for op in ancestors)
+        return Step(self._losses_among(graph, ancestors)) if trains else None
 
     def _gradient_ops(self, graph):
         return {op for note in self._gradients.get(graph, ()) for op in note.ops}
 
-    def _losses_behind(self, graph, behind):
-        notes = [note for note in self._gradients.get(graph, ()) if note.ops & behind]
+    def _losses_among(self, graph, ancestors):
+        notes = [note for note in self._gradients.get(graph, ()) if note.ops & ancestors]
         notes = [note for note in notes if note.by_optimizer] or notes
         losses = []
         for loss in (loss for note in notes for loss in note.losses):
@@ -189,7 +188,7 @@ def _op(element):
 
 
 def _with_ancestors(elements):
-    """Every op that has to run before these, and they themselves."""
+    """Return the ops of these elements and every op that has to run before them."""
     waiting = [_op(element) for element in elements]
     visited = set(waiting)
     while waiting:
@@ -202,7 +201,7 @@ def _with_ancestors(elements):
 
 
 def _reached(sources, within):
-    """Every op of `within` that the values of `sources` flow into."""
+    """Return the sources and every op of `within` that their values flow into."""
     waiting = list(sources)
     visited = set(waiting)
     while waiting:

@@ -1,4 +1,4 @@
-"""One element of a data set, and one iteration of a loop, at a time.
+"""Runs data sets one element, and loops one iteration, at a time.
 
 A random op inside a mapped function or a loop has one generator. Parallel calls and iterations draw
 from it in any order, so two runs of the same script would see different images or dropout masks: of
@@ -19,17 +19,17 @@ _NAME = "num_parallel_calls"
 
 
 def install():
-    """Make data sets process one element, and loops one round, at a time."""
+    """Make data sets process one element, and loops one iteration, at a time."""
     loop = control_flow_ops.WhileContext
     for name in ("_init_from_args", "_init_from_proto"):
-        setattr(loop, name, _round_by_round(getattr(loop, name)))
+        setattr(loop, name, _one_iteration_at_a_time(getattr(loop, name)))
     for module in (gen_dataset_ops, gen_experimental_dataset_ops):
         for name, function in list(vars(module).items()):
             if inspect.isfunction(function) and _NAME in inspect.signature(function).parameters:
-                setattr(module, name, _alone(function))
+                setattr(module, name, _sequential(function))
 
 
-def _alone(original):
+def _sequential(original):
     signature = inspect.signature(original)
 
     @functools.wraps(original)
@@ -43,7 +43,7 @@ def _alone(original):
     return make
 
 
-def _round_by_round(original):
+def _one_iteration_at_a_time(original):
     @functools.wraps(original)
     def init(self, *args, **kwargs):
         original(self, *args, **kwargs)

@@ -1,9 +1,9 @@
-"""Queues that return the same elements in the same order in every run.
+"""Makes queues return the same elements in the same order in every run.
 
 `tf.train.batch` and similar functions fill a queue from several threads, in any order; a shuffling
-queue picks from what it contains at the time. Here one thread fills each queue, its ops taking
-turns, and a shuffling queue is full whenever an element is taken. Buckets of sequences keep a
-thread each, since an empty one would block all others.
+queue picks from its contents at that time. Here, one thread fills each queue, running its ops in
+turn, and a shuffling queue is full whenever an element is taken. Buckets of sequences keep one
+thread each, since an empty bucket would block all others.
 """
 
 import itertools
@@ -15,7 +15,7 @@ from tensorflow.python.training import queue_runner_impl
 
 
 class _InTurn:
-    """A session for a queue's thread: its callable runs several ops in turn."""
+    """A session for the thread of a queue, whose callable runs several ops in turn."""
 
     def __init__(self, session, enqueue_ops):
         self._session = session
@@ -41,7 +41,7 @@ class _InTurn:
 
 
 def install():
-    """Give every queue runner one thread, and fill the queues of `tf.train.shuffle_batch`."""
+    """Limit queue runners to one thread, and keep queues of `tf.train.shuffle_batch` full."""
     runner = queue_runner_impl.QueueRunner
     runner._init_from_args = _with_one_thread(runner._init_from_args)
     runner._init_from_proto = _with_one_thread(runner._init_from_proto)
@@ -52,27 +52,27 @@ def install():
 def _with_one_thread(original):
     def init(self, *args, **kwargs):
         original(self, *args, **kwargs)
-        different = list(dict.fromkeys(self._enqueue_ops))
-        self._jumar_in_turn = not _wait_for_each_their_own(different)
-        self._jumar_enqueue_ops = different
-        self._enqueue_ops = different[:1] if self._jumar_in_turn else different
+        distinct_ops = list(dict.fromkeys(self._enqueue_ops))
+        self._jumar_in_turn = not _have_separate_sources(distinct_ops)
+        self._jumar_enqueue_ops = distinct_ops
+        self._enqueue_ops = distinct_ops[:1] if self._jumar_in_turn else distinct_ops
 
     return init
 
 
-def _wait_for_each_their_own(enqueue_ops):
-    """Whether there are several, each taking batches from its own queue, as with buckets."""
+def _have_separate_sources(enqueue_ops):
+    """Return whether several ops take batches, each from a separate queue, as with buckets."""
     batches = ("QueueDequeueMany", "QueueDequeueUpTo")
-    taken_from = [
+    source_queues = [
         {value.op.inputs[0] for value in _inputs(op) if value.op.type.startswith(batches)}
         for op in enqueue_ops
     ]
-    apart = len(set().union(*taken_from)) == sum(map(len, taken_from))
-    return len(taken_from) > 1 and all(taken_from) and apart
+    disjoint = len(set().union(*source_queues)) == sum(map(len, source_queues))
+    return len(source_queues) > 1 and all(source_queues) and disjoint
 
 
 def _inputs(enqueue):
-    """The inputs of an op; the last one of a condition (`keep_input`) is a tensor."""
+    """Return the inputs of an op, or of the op of a tensor (from `keep_input`)."""
     return getattr(enqueue, "op", enqueue).inputs
 
 
@@ -87,7 +87,7 @@ def _in_turn(original):
 def _full(original):
     def init(self, capacity, min_after_dequeue, *args, **kwargs):
         caller = sys._getframe(1).f_code.co_filename
-        # A script that fills its own queue from its main thread would wait for ever.
+        # Other callers, which may fill their queue from the main thread, would block forever.
         if caller.endswith(os.path.join("training", "input.py")):
             capacity = min_after_dequeue + 1
         original(self, capacity, min_after_dequeue, *args, **kwargs)

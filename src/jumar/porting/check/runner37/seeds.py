@@ -1,9 +1,9 @@
-"""Seeds that do not depend on how many operations a graph has.
+"""Makes seeds independent of the number of operations in a graph.
 
 TensorFlow 1.15 derives the seed of a random op from the number of ops created before it. A port
-adds ops, so every later initialiser and mask would differ, and no losses could be compared. Here
-the seed of an initialiser is derived from its variable's name, that of a dropout mask from the
-number of masks before it, every other one from its op's kind and number.
+adds ops, so every later initialiser and mask would differ, and no losses could be compared. Here,
+the seed of an initialiser is derived from its variable's name, the seed of a dropout mask from the
+number of masks before it, and every other seed from the kind and number of the op.
 """
 
 import hashlib
@@ -11,11 +11,11 @@ import os
 import sys
 import weakref
 
-_FRAMES_TO_LOOK_AT = 12
+_MAX_FRAMES = 12
 
 
 def install(seed):
-    """Seed every TensorFlow op without a seed of its own."""
+    """Seed every TensorFlow op that the script does not seed."""
     from tensorflow.python.eager import context
     from tensorflow.python.framework import ops, random_seed
 
@@ -37,7 +37,7 @@ def install(seed):
 
 
 def _seed_boxes(get_seed):
-    """Seed the one op that never asks for a seed: the crops of `sample_distorted_bounding_box`."""
+    """Seed `sample_distorted_bounding_box`, the only op that does not call `get_seed`."""
     from tensorflow.python.ops import gen_image_ops
 
     original = gen_image_ops.sample_distorted_bounding_box_v2
@@ -58,12 +58,12 @@ def seed_numpy(seed):
 
 
 def _number(text):
-    """A positive number of 31 bits; 0 would mean "any seed" to TensorFlow."""
+    """Hash a text to a positive 31-bit number; TensorFlow takes 0 for "no seed"."""
     return int(hashlib.sha256(text.encode()).hexdigest()[:7], 16) + 1
 
 
 def _outermost(graph):
-    """The graph that a function is defined in: numbering continues inside tf.data's functions."""
+    """Return the outermost graph, so that numbering continues inside tf.data's functions."""
     while True:
         outer = getattr(graph, "outer_graph", None) or getattr(graph, "_outer_graph", None)
         if outer is None or outer is graph:
@@ -79,9 +79,9 @@ def _key(scope, frame):
 
 
 def _kind(frame):
-    """What is drawn: `dropout`, a data set's class, or the calling TensorFlow function."""
+    """Return the kind of draw: `dropout`, a data set's class, or the TensorFlow function."""
     first = None
-    for _ in range(_FRAMES_TO_LOOK_AT):
+    for _ in range(_MAX_FRAMES):
         if frame is None:
             break
         name, path = frame.f_code.co_name, frame.f_code.co_filename

@@ -1,4 +1,4 @@
-"""Every session of the script: one thread, no GPU needed, and its training steps watched."""
+"""Makes the sessions of the script use one thread and no GPU, and watches training steps."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ _SECONDS_TO_LEAVE = 5.0
 
 
 class Stop(SystemExit):
-    """Leaves the script when enough steps ran; no `except Exception` of the script catches it."""
+    """Leaves the script after the last step; no `except Exception` of the script catches it."""
 
 
 class Counter:
@@ -23,16 +23,16 @@ class Counter:
     def __init__(self, events, steps):
         self._events = events
         self._steps = steps
-        self._begin()
-        at_fork(self, after_in_child="_begin")
+        self._reset()
+        at_fork(self, after_in_child="_reset")
 
-    def _begin(self):
-        """Each process has its own steps, and does not wait for threads of its parent."""
+    def _reset(self):
+        """Start counting, with a lock that no thread of the parent process holds."""
         self._done = 0
         self._lock = threading.Lock()
 
     def refuse_when_done(self):
-        """A script that swallows the exit of the last step must not continue training."""
+        """Stop a script that swallowed the exit of the last step from training on."""
         if self._done >= self._steps:
             raise Stop(0)
 
@@ -71,29 +71,31 @@ def _mean(value):
 def install(watch, counter, events):
     """Hook into the script's sessions."""
     base = session_module.BaseSession
-    base.__init__ = _made_equal(base.__init__)
+    base.__init__ = _reproducible(base.__init__)
     base.run = _watched_run(base.run, watch, counter)
     base.make_callable = _watched_callable(base.make_callable, watch, counter)
     base._make_callable_from_options = _watched_options(
         base._make_callable_from_options, watch, counter
     )
-    _note_restores(events)
+    _record_restores(events)
 
 
-def _made_equal(original):
+def _reproducible(original):
     def init(self, target="", graph=None, config=None):
-        single = config_pb2.ConfigProto()
+        session_config = config_pb2.ConfigProto()
         if config is not None:
-            single.CopyFrom(config)
-        # Sums over several threads, and parallel calls of maps, run in any order.
-        single.intra_op_parallelism_threads = 1
-        single.inter_op_parallelism_threads = 1
-        single.allow_soft_placement = True
+            session_config.CopyFrom(config)
+        # Sums over several threads and parallel calls of maps would run in any order.
+        session_config.intra_op_parallelism_threads = 1
+        session_config.inter_op_parallelism_threads = 1
+        session_config.allow_soft_placement = True
         # TensorFlow aborts if a list of visible GPUs names a missing one.
-        single.ClearField("gpu_options")
-        # A port switches it off for the NPU; fused operators round differently than their parts.
-        single.graph_options.rewrite_options.remapping = rewriter_config_pb2.RewriterConfig.OFF
-        original(self, target, graph, single)
+        session_config.ClearField("gpu_options")
+        # A port switches this off for the NPU, and fused operators round differently.
+        session_config.graph_options.rewrite_options.remapping = (
+            rewriter_config_pb2.RewriterConfig.OFF
+        )
+        original(self, target, graph, session_config)
 
     return init
 
@@ -156,13 +158,12 @@ def _watched_options(original, watch, counter):
 
 
 def _elements(graph, fetches):
-    """The ops and tensors in whatever a session can fetch."""
+    """Yield the ops and tensors in any structure that a session can fetch."""
     if isinstance(fetches, dict):
         fetches = list(fetches.values())
     if isinstance(fetches, (list, tuple)):
         for part in fetches:
-            for element in _elements(graph, part):
-                yield element
+            yield from _elements(graph, part)
         return
     for part in getattr(fetches, "_flat_components", None) or [_plain(fetches)]:
         try:
@@ -177,7 +178,7 @@ def _plain(fetched):
     return getattr(fetched, "op", fetched) if hasattr(fetched, "dense_shape") else fetched
 
 
-def _note_restores(events):
+def _record_restores(events):
     """Record which checkpoints were read: losses differ if one side resumes from one."""
     from tensorflow.python.training import saver
 

@@ -1,4 +1,4 @@
-"""Run one script as `python SCRIPT ARGUMENTS` would, watched: `python start.py CONFIG.json`."""
+"""Run and watch a script like `python SCRIPT ARGUMENTS`: `python start.py CONFIG.json`."""
 
 import ast
 import faulthandler
@@ -28,7 +28,7 @@ def main():
 
 
 def run(config, events):
-    """Prepare TensorFlow, run the script, and report how it ended."""
+    """Prepare TensorFlow, run the script, and record how it ended."""
     from runner37 import children
 
     script = config["script"]
@@ -43,13 +43,13 @@ def run(config, events):
     stage = ["parses"]
     try:
         execute(script, config["module"], lambda: reached_imports(events, stage))
-    except SystemExit as leaving:
-        return left(events, leaving)
+    except SystemExit as system_exit:
+        return handle_exit(events, system_exit)
     except BaseException as error:
         report(events, error, stage[0])
         return 1
     events.write("end", reason="script")
-    leave_later()
+    leave_soon_if_loaded()
     return 0
 
 
@@ -62,7 +62,7 @@ def prepare(config, events):
 
 
 def watch_tensorflow(config, events):
-    """Follow what TensorFlow does in this process, and make it reproducible."""
+    """Watch TensorFlow in this process, and make it reproducible."""
     import tensorflow
     from runner37 import graphs, order, queues, seeds, sessions
 
@@ -76,10 +76,10 @@ def watch_tensorflow(config, events):
 
 
 def execute(script, name, imported):
-    """Run the file as the module `__main__`, and report when its last top-level import is done."""
+    """Run the file as the module `__main__`, and report the end of its top-level imports."""
     with open(script, "rb") as file:
         tree = ast.parse(file.read(), script)
-    mark(tree)
+    insert_callback(tree)
     module = types.ModuleType("__main__")
     module.__file__ = script
     module.__builtins__ = __builtins__
@@ -93,8 +93,8 @@ def execute(script, name, imported):
     exec(compile(tree, script, "exec", dont_inherit=True), module.__dict__)  # noqa: S102
 
 
-def mark(tree):
-    """Call our function after the last import at the top level."""
+def insert_callback(tree):
+    """Insert a call of the callback after the last top-level import."""
     position = 0
     for index, statement in enumerate(tree.body):
         is_guard = isinstance(statement, ast.Try) or (
@@ -117,14 +117,14 @@ def reached_imports(events, stage):
     events.write("imports")
 
 
-def left(events, leaving):
-    """`sys.exit` of the script, or our own after the last step."""
+def handle_exit(events, system_exit):
+    """Handle `sys.exit` by the script, or by the counter after the last step."""
     from runner37.sessions import Stop
 
-    leave_later()
-    if isinstance(leaving, Stop):
+    leave_soon_if_loaded()
+    if isinstance(system_exit, Stop):
         return 0
-    code = leaving.code
+    code = system_exit.code
     if code is None or code == 0:
         events.write("end", reason="script")
         return 0
@@ -136,12 +136,12 @@ def left(events, leaving):
 
 
 def report(events, error, after):
-    """Print the traceback as Python would and record where in the script's own code it was."""
+    """Print the traceback as Python would, and record its location in the script."""
     frames = traceback.extract_tb(error.__traceback__)
     folder = os.path.dirname(os.path.abspath(__file__))
     script_frames = [frame for frame in frames if os.path.dirname(frame.filename) != folder]
     if frames and os.path.dirname(frames[-1].filename) == folder:
-        script_frames = list(frames)  # a bug of ours, impossible to find without its location
+        script_frames = list(frames)  # a bug in the runner, impossible to find without its location
     sys.stdout.flush()
     sys.stderr.write("Traceback (most recent call last):\n")
     sys.stderr.write("".join(traceback.format_list(script_frames)))
@@ -155,10 +155,10 @@ def report(events, error, after):
         module=getattr(error, "name", None) if isinstance(error, ImportError) else None,
         frames=[[frame.filename, frame.lineno] for frame in script_frames][-40:],
     )
-    leave_later()
+    leave_soon_if_loaded()
 
 
-def leave_later():
+def leave_soon_if_loaded():
     try:
         from runner37.sessions import leave_soon
     except ImportError:

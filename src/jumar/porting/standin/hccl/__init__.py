@@ -1,1 +1,1 @@
-"""Stand-in for the collective communication library of Ascend, for one process."""
+"""Stand-in for Ascend's collective communication library, for a single process."""

@@ -1,7 +1,7 @@
-"""Stand-in for the TensorFlow adapter of Ascend: the real names, computed by TensorFlow's CPU.
+"""Stand-in for Ascend's TensorFlow adapter: the real names, computed by TensorFlow on the CPU.
 
-What a port is checked with where no NPU is: the same import paths, signatures and defaults as the
-real package, options that are checked instead of ignored, and collectives of one process. Numbers
+It is for checking a port without an NPU: the import paths, signatures and defaults are those of the
+real package, options are checked instead of ignored, and collectives run in one process. Properties
 of the device (rounding, random masks, speed) are not reproduced.
 """
 

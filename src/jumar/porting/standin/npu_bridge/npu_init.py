@@ -1,4 +1,4 @@
-"""What a ported script imports; doing so makes every session one for the NPU."""
+"""The module that ported scripts import, which configures every session for the NPU."""
 
 import os
 
@@ -62,10 +62,10 @@ from npu_bridge.estimator.npu.npu_optimizer import (
 from npu_bridge.estimator.npu_unary_ops import npu_unary_ops
 from npu_bridge.hccl import hccl_ops
 from npu_bridge_standin.record import record as _record
-from npu_bridge_standin.record import say as _say
+from npu_bridge_standin.record import warn_once as _warn_once
 from npu_bridge_standin.sessions import with_npu_defaults as _with_npu_defaults
 
-# The real module has no `__all__`: a star import brings every name of it, `os` and `util` too.
+# The real module has no `__all__`: a star import imports all its names, even `os` and `util`.
 
 _RANK_FUNCTIONS = {
     "npu_rank_id": get_rank_id,
@@ -91,96 +91,98 @@ class NpuEmptyHook(session_run_hook.SessionRunHook):
 
 
 def npu_hooks_append(hooks_list=()):
-    """The list of hooks with the broadcast at its end; anything but a list is dropped."""
-    hooks_list = _own_list("npu_hooks_append", hooks_list)
+    """Return the list of hooks with the broadcast appended; anything but a list is dropped."""
+    hooks_list = _list_or_new("npu_hooks_append", hooks_list)
     hooks_list.append(NPUBroadcastGlobalVariablesHook(0, int(os.getenv("RANK_ID", "0"))))
     return hooks_list
 
 
 def npu_callbacks_append(callbacks_list=()):
-    """The list of Keras callbacks with the broadcast at its end; anything but a list is dropped."""
-    callbacks_list = _own_list("npu_callbacks_append", callbacks_list)
+    """Return the list of callbacks with the broadcast appended; anything but a list is dropped."""
+    callbacks_list = _list_or_new("npu_callbacks_append", callbacks_list)
     callbacks_list.append(NPUBroadcastGlobalVariablesCallback(0))
     return callbacks_list
 
 
-def _own_list(function, given):
-    if isinstance(given, list):
-        return given
-    if given:
-        text = "{} drops its argument, because it is a {} and no list: {!r}".format(
-            function, type(given).__name__, given
+def _list_or_new(function, value):
+    if isinstance(value, list):
+        return value
+    if value:
+        text = "{} drops its argument, because it is a {} and not a list: {!r}".format(
+            function, type(value).__name__, value
         )
-        _say(text)
-        _record("dropped argument", function=function, type=type(given).__name__, text=text)
+        _warn_once(text)
+        _record("dropped argument", function=function, type=type(value).__name__, text=text)
     return []
 
 
 def npu_config_proto(config_proto=None):
-    """The configuration, or a new one, with the `NpuOptimizer` block."""
+    """Return the configuration, or a new one, with the `NpuOptimizer` block."""
     return _with_npu_defaults(
-        _kind_or_new("npu_config_proto", config_proto, config_pb2.ConfigProto)
+        _instance_or_new("npu_config_proto", config_proto, config_pb2.ConfigProto)
     )
 
 
 def npu_graph_options(graph_options=None):
-    """The graph options, or new ones, without XLA."""
-    graph_options = _kind_or_new("npu_graph_options", graph_options, config_pb2.GraphOptions)
+    """Return the graph options, or new ones, without XLA."""
+    graph_options = _instance_or_new("npu_graph_options", graph_options, config_pb2.GraphOptions)
     graph_options.optimizer_options.global_jit_level = config_pb2.OptimizerOptions.OFF
     return graph_options
 
 
 def npu_optimizer_options(optimizer_options=None):
-    """The optimizer options, or new ones, without XLA."""
-    options = _kind_or_new("npu_optimizer_options", optimizer_options, config_pb2.OptimizerOptions)
+    """Return the optimizer options, or new ones, without XLA."""
+    options = _instance_or_new(
+        "npu_optimizer_options", optimizer_options, config_pb2.OptimizerOptions
+    )
     options.global_jit_level = config_pb2.OptimizerOptions.OFF
     return options
 
 
 def npu_run_config_init(run_config=None):
-    """The run configuration, or a default one, whose sessions have the block."""
-    run_config = _kind_or_new("npu_run_config_init", run_config, tf.estimator.RunConfig)
+    """Return the run configuration, or a new one, with the block for its sessions."""
+    run_config = _instance_or_new("npu_run_config_init", run_config, tf.estimator.RunConfig)
     run_config.__dict__["_session_config"] = npu_config_proto(run_config.session_config)
     return run_config
 
 
-def _kind_or_new(function, given, kind):
-    if isinstance(given, kind):
-        return given
-    if given is not None:
-        text = "{} drops its argument, because it is a {} and no {}".format(
-            function, type(given).__name__, kind.__name__
+def _instance_or_new(function, value, kind):
+    if isinstance(value, kind):
+        return value
+    if value is not None:
+        text = "{} drops its argument, because it is a {} and not a {}".format(
+            function, type(value).__name__, kind.__name__
         )
-        _say(text)
-        _record("dropped argument", function=function, type=type(given).__name__, text=text)
+        _warn_once(text)
+        _record("dropped argument", function=function, type=type(value).__name__, text=text)
     return kind()
 
 
 def set_keras_session_npu_config(config=None):
-    """A session for the NPU, which becomes that of Keras."""
-    config = _kind_or_new("set_keras_session_npu_config", config, config_pb2.ConfigProto)
+    """Create a session for the NPU and make it the session of Keras."""
+    config = _instance_or_new("set_keras_session_npu_config", config, config_pb2.ConfigProto)
     sess = session.Session(config=_with_npu_defaults(config))
     backend.set_session(sess)
     return sess
 
 
 def npu_clear_session(config=None):
-    """Forget Keras's graph and begin a new session for the NPU."""
+    """Clear Keras's graph and start a new session for the NPU."""
     backend.clear_session()
     backend.set_session(session.Session(config=npu_config_proto(config)))
 
 
 def init_resource(config=None):
-    """Open the device: a session, and the operation for `shutdown_resource`."""
-    config = _kind_or_new("init_resource", config, config_pb2.ConfigProto)
+    """Open the device; return a session and the operation for `shutdown_resource`."""
+    config = _instance_or_new("init_resource", config, config_pb2.ConfigProto)
     util.global_dict_init()
-    opening, closing = npu_ops.initialize_system(), npu_ops.shutdown_system()
+    init_op, shutdown_op = npu_ops.initialize_system(), npu_ops.shutdown_system()
     sess = session.Session(config=_with_npu_defaults(config))
-    sess.run(opening)
+    sess.run(init_op)
     for name, function in _RANK_FUNCTIONS.items():
         util.set_value(name, function())
     _record("resource", call="init_resource")
-    return sess, closing
+    return sess, shutdown_op
 
 
 def shutdown_resource(sess, npu_shutdown):

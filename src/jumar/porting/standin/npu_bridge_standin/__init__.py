@@ -1,4 +1,4 @@
-"""What the stand-ins `npu_bridge` and `hccl` are made of; the real packages have no such module.
+"""The implementation of the stand-ins `npu_bridge` and `hccl`, without a real counterpart.
 
-`option_table` and `option_checks`, `record` and `ranks` need no TensorFlow.
+`option_table`, `option_checks`, `record` and `ranks` do not need TensorFlow.
 """

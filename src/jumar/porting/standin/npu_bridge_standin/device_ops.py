@@ -1,7 +1,7 @@
-"""The compiled operators of the adapter that have a meaning on a CPU, in TensorFlow's own ones.
+"""The adapter's compiled operators that are meaningful on a CPU, built from TensorFlow's operators.
 
-`helper.get_gen_ops()` gives this module where the real one gives the operators of a library. What
-only a device can do raises `NotImplementedError` when it is called, not when it is imported.
+`helper.get_gen_ops()` returns this module, whereas the real one returns the operators of a library.
+Device-only operators raise `NotImplementedError` when called, not when imported.
 """
 
 import math
@@ -23,7 +23,7 @@ def gelu(x, name=None):
     """The Gaussian error linear unit, as its tanh approximation."""
     with tf1.name_scope(name, "Gelu", [x]):
         x = tf1.convert_to_tensor(x)
-        # In the order in which scripts write it, so that theirs rounds the same.
+        # In the order that scripts use, so that it rounds like theirs.
         cubic = x + 0.044715 * tf1.pow(x, 3)
         return 0.5 * x * (1.0 + tf1.tanh(math.sqrt(2.0 / math.pi) * cubic))
 
@@ -36,7 +36,7 @@ def fast_gelu(x, name=None):
 
 
 def fast_gelu_v2(x, name=None):
-    """A cheaper one on the device; here the tanh approximation, which it approaches."""
+    """A cheaper `gelu` on the device; here, the tanh approximation."""
     return gelu(x, name)
 
 
@@ -65,7 +65,7 @@ def centralization(x, axes, name=None):
 def fused_layer_norm(
     x, gamma, beta, begin_norm_axis=0, begin_params_axis=0, epsilon=0.0000001, name=None
 ):
-    """Layer normalisation: result, mean and variance."""
+    """Layer normalisation; returns the result, mean and variance."""
     with tf1.name_scope(name, "FusedLayerNorm", [x, gamma, beta]):
         x = tf1.convert_to_tensor(x)
         rank = x.shape.ndims
@@ -73,7 +73,7 @@ def fused_layer_norm(
         expected = x.shape[begin_params_axis % rank :]
         for parameter in (gamma, beta):
             if not expected.is_compatible_with(tf1.convert_to_tensor(parameter).shape):
-                raise ValueError("gamma and beta have shape {} here".format(expected))
+                raise ValueError("gamma and beta must have shape {}".format(expected))
         mean, variance = tf1.nn.moments(tf1.cast(x, tf1.float32), axes, keep_dims=True)
         normed = (tf1.cast(x, tf1.float32) - mean) * tf1.rsqrt(variance + epsilon)
         result = normed * tf1.cast(gamma, tf1.float32) + tf1.cast(beta, tf1.float32)
@@ -81,13 +81,13 @@ def fused_layer_norm(
 
 
 def non_zero(x, transpose=False, output_type=tf1.int64, name=None):
-    """Indices of what is not zero: one row per value, or one column with `transpose`."""
-    found = tf1.cast(tf1.where(tf1.not_equal(x, 0)), output_type)
-    return tf1.identity(tf1.transpose(found) if transpose else found, name=name)
+    """Indices of the nonzero values, one per row, or one per column with `transpose`."""
+    indices = tf1.cast(tf1.where(tf1.not_equal(x, 0)), output_type)
+    return tf1.identity(tf1.transpose(indices) if transpose else indices, name=name)
 
 
 def lars(inputs_w, inputs_g, weight_decay, hyperpara=0.001, epsilon=0.00001, name=None):
-    """Gradients scaled layer by layer by the ratio of weights to gradients."""
+    """Gradients scaled layer by layer by the ratio of weight norm to gradient norm."""
     with tf1.name_scope(name, "LARS"):
         return [
             lars_v2(weight, grad, weight_decay, 1.0, hyperpara, epsilon)
@@ -105,7 +105,7 @@ def lars_v2(
     use_clip=False,
     name=None,
 ):
-    """One gradient scaled by the ratio of its weights to it, with weight decay."""
+    """One gradient with weight decay, scaled by the ratio of the weight norm to its norm."""
     with tf1.name_scope(name, "LarsV2"):
         weight_norm, grad_norm = tf1.norm(input_weight), tf1.norm(input_grad)
         ratio = hyperpara * weight_norm / (grad_norm + weight_decay * weight_norm + epsilon)
@@ -124,64 +124,64 @@ def scatter_elements(data, indices, updates, axis=0, name=None):
 
 
 def npu_init(name=None):
-    """Nothing has to be opened."""
+    """Do nothing, since there is no device to open."""
     return tf1.no_op(name=name or "NPUInit")
 
 
 def npu_shutdown(name=None):
-    """Nothing has to be closed."""
+    """Do nothing, since there is no device to close."""
     return tf1.no_op(name=name or "NPUShutdown")
 
 
 def npu_alloc_float_status(name=None):
-    """A status register that has seen no overflow."""
+    """A status register without overflow."""
     return tf1.zeros([FLOAT_STATUS_WORDS], tf1.float32, name=name or "NpuAllocFloatStatus")
 
 
 def npu_get_float_status_v2(name=None):
-    """A CPU has no such register, so this one never saw an overflow."""
+    """A status register without overflow, since a CPU has none."""
     return tf1.zeros([FLOAT_STATUS_WORDS], tf1.int32, name=name or "NpuGetFloatStatusV2")
 
 
 def npu_clear_float_status_v2(name=None):
-    """Nothing has to be cleared."""
+    """Do nothing, since a CPU has no status register."""
     return tf1.no_op(name=name or "NpuClearFloatStatusV2")
 
 
 def all_finite(grads):
-    """Whether every gradient is finite; what stands in for the device's status register."""
+    """Whether every gradient is finite, which replaces the device's status register."""
     values = [grad.values if isinstance(grad, tf1.IndexedSlices) else grad for grad in grads]
     finite = [math_ops.reduce_all(gen_math_ops.is_finite(value)) for value in values]
     return math_ops.reduce_all(finite) if finite else tf1.constant(True)
 
 
 def hcom_all_reduce(input, reduction, group=WORLD_GROUP, fusion=1, fusion_id=-1, name=None):
-    """The reduction over ranks that all hold what this one holds."""
+    """The reduction over ranks that all have the same values."""
     value, size = _reduced("allreduce", input, reduction, group, fusion, fusion_id, (0, 1, 2))
-    return _over_equal_ranks(value, reduction, size, name or "HcomAllReduce")
+    return _reduce_equal_ranks(value, reduction, size, name or "HcomAllReduce")
 
 
 def hcom_reduce(input, reduction, root_rank, group=WORLD_GROUP, fusion=0, fusion_id=-1, name=None):
-    """As `hcom_all_reduce`."""
+    """Like `hcom_all_reduce`."""
     value, size = _reduced("reduce", input, reduction, group, fusion, fusion_id, (0, 2))
     _check_rank("root_rank", root_rank, size)
-    return _over_equal_ranks(value, reduction, size, name or "HcomReduce")
+    return _reduce_equal_ranks(value, reduction, size, name or "HcomReduce")
 
 
 def hcom_reduce_scatter(
     input, reduction, rank_size, group=WORLD_GROUP, fusion=0, fusion_id=-1, name=None
 ):
-    """The part of the reduction that is this rank's."""
+    """The part of the reduction for this rank."""
     value, size = _reduced("reduce_scatter", input, reduction, group, fusion, fusion_id, (0, 2))
     _check_rank_size(rank_size, size)
     if value.shape[0].value is not None and value.shape[0].value % size:
         raise ValueError("{} rows cannot be split over {} ranks".format(value.shape[0].value, size))
-    whole = _over_equal_ranks(value, reduction, size, name or "HcomReduceScatter")
-    return tf1.split(whole, size)[ranks.rank_in(group)] if size > 1 else whole
+    reduced = _reduce_equal_ranks(value, reduction, size, name or "HcomReduceScatter")
+    return tf1.split(reduced, size)[ranks.rank_in(group)] if size > 1 else reduced
 
 
 def hcom_all_gather(input, rank_size, group=WORLD_GROUP, fusion=0, fusion_id=-1, name=None):
-    """The values of all ranks, stacked."""
+    """The values of all ranks, concatenated."""
     value = tf1.convert_to_tensor(input)
     _check_fusion(fusion, fusion_id, (0, 2))
     _check_rank_size(rank_size, len(ranks.group_ranks(group)))
@@ -190,12 +190,12 @@ def hcom_all_gather(input, rank_size, group=WORLD_GROUP, fusion=0, fusion_id=-1,
 
 
 def hcom_broadcast(input, root_rank, group=WORLD_GROUP, fusion=2, fusion_id=0, name=None):
-    """The tensors of the root, which are this rank's own."""
+    """The tensors of the root, which equal those of this rank."""
     if not isinstance(input, (list, tuple)):
-        raise TypeError("broadcast takes a list of tensors, got {!r}".format(input))
+        raise TypeError("broadcast requires a list of tensors, got {!r}".format(input))
     _check_fusion(fusion, fusion_id, (0, 2))
     _check_rank("root_rank", root_rank, len(ranks.group_ranks(group)))
-    values = [tf1.convert_to_tensor(one) for one in input]
+    values = [tf1.convert_to_tensor(tensor) for tensor in input]
     names = [value.name for value in values]
     record("hccl", call="broadcast", group=group, tensors=names, root_rank=root_rank)
     return [tf1.identity(value, name=name or "HcomBroadcast") for value in values]
@@ -204,10 +204,14 @@ def hcom_broadcast(input, root_rank, group=WORLD_GROUP, fusion=2, fusion_id=0, n
 def _reduced(call, tensor, reduction, group, fusion, fusion_id, fusions):
     value = tf1.convert_to_tensor(tensor)
     if reduction not in REDUCTIONS:
-        raise ValueError("reduction is {!r}; there are {}".format(reduction, ", ".join(REDUCTIONS)))
+        raise ValueError(
+            "reduction must be one of {1}, got {0!r}".format(reduction, ", ".join(REDUCTIONS))
+        )
     if value.dtype.base_dtype.name not in REDUCED_TYPES:
         raise TypeError(
-            "{} takes no {}; it takes {}".format(call, value.dtype.name, ", ".join(REDUCED_TYPES))
+            "{} does not support {}; it supports {}".format(
+                call, value.dtype.name, ", ".join(REDUCED_TYPES)
+            )
         )
     _check_fusion(fusion, fusion_id, fusions)
     size = len(ranks.group_ranks(group))
@@ -215,7 +219,7 @@ def _reduced(call, tensor, reduction, group, fusion, fusion_id, fusions):
     return value, size
 
 
-def _over_equal_ranks(value, reduction, size, name):
+def _reduce_equal_ranks(value, reduction, size, name):
     if size > 1 and reduction == "sum":
         return tf1.multiply(value, tf1.cast(size, value.dtype), name=name)
     if size > 1 and reduction == "prod":
@@ -225,19 +229,19 @@ def _over_equal_ranks(value, reduction, size, name):
 
 def _check_fusion(fusion, fusion_id, allowed):
     if fusion not in allowed:
-        raise ValueError("fusion is {!r}; allowed are {}".format(fusion, allowed))
+        raise ValueError("fusion is {!r}; allowed values are {}".format(fusion, allowed))
     if not isinstance(fusion_id, int) or fusion_id < -1:
-        raise ValueError("fusion_id is {!r}; it is an int from -1".format(fusion_id))
+        raise ValueError("fusion_id must be an int of -1 or more, got {!r}".format(fusion_id))
 
 
 def _check_rank(name, rank, size):
     if not isinstance(rank, int) or not 0 <= rank < size:
-        raise ValueError("{} is {!r} in a group of {}".format(name, rank, size))
+        raise ValueError("{} is {!r}, but the group has {} ranks".format(name, rank, size))
 
 
 def _check_rank_size(rank_size, size):
     if rank_size != size:
-        raise ValueError("rank_size is {!r}, the group has {}".format(rank_size, size))
+        raise ValueError("rank_size is {!r}, but the group has {} ranks".format(rank_size, size))
 
 
 add_device_only(globals())

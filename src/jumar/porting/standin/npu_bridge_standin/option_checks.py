@@ -1,7 +1,7 @@
-"""What the real adapter would make of the `NpuOptimizer` blocks of a session.
+"""Predicts the reaction of the real adapter to the `NpuOptimizer` blocks of a session.
 
-A block is given as a dictionary from key to a pair: the field that was set (`b`, `i`, `s`, another
-one, or None) and its value. Bytes are texts already.
+A block is a dictionary from key to a pair: the field that was set (`b`, `i`, `s`, another, or None)
+and its value, with bytes already decoded.
 """
 
 import difflib
@@ -13,7 +13,7 @@ from pathlib import Path
 from npu_bridge_standin.option_table import MIXED_MODES, MIXED_MODES_V2, NOT_READ, OPTIONS
 
 Problem = namedtuple("Problem", ["key", "value", "text", "refused"])
-"""`refused`: the real adapter ends the session or the process. Otherwise it goes on silently."""
+"""`refused`: the real adapter ends the session or process. Otherwise, it ignores the problem."""
 
 ZERO = {"b": False, "i": 0, "s": ""}
 FIELD_NAMES = {"b": ".b (a bool)", "i": ".i (an int)", "s": ".s (bytes)"}
@@ -21,7 +21,7 @@ DUMP_STEP_GROUPS = 100
 
 
 def check_blocks(blocks, environment=None):
-    """All problems of the blocks of one session, in the order in which the adapter meets them."""
+    """Return the problems in the blocks of a session, in the order of the adapter's checks."""
     state = {"enable_dump": False, "enable_dump_debug": False, "profiling_mode": False}
     environment = os.environ if environment is None else environment
     problems = []
@@ -34,22 +34,22 @@ def check_blocks(blocks, environment=None):
         problems += _tuning_problems(values, environment)
         problems += _combination_problems(values)
         problems += _dynamic_problems(values)
-        problems += _switched_off_problems({**state, **values}, values)
+        problems += _unread_problems({**state, **values}, values)
     return problems
 
 
 def read_values(block):
-    """The values as the adapter reads them: a value in another field reads as zero."""
+    """Return the values that the adapter reads; a value in the wrong field is read as zero."""
     values = {}
     for key, (field, value) in block.items():
         if key in OPTIONS:
-            wanted = OPTIONS[key]["field"]
-            values[key] = value if field == wanted else ZERO[wanted]
+            expected_field = OPTIONS[key]["field"]
+            values[key] = value if field == expected_field else ZERO[expected_field]
     return values
 
 
 def nearest_key(key):
-    """The known key that is closest to a misspelt one, or None."""
+    """Return the known key closest to a misspelt one, or None."""
     folded = {known.lower(): known for known in OPTIONS}
     close = difflib.get_close_matches(key.lower(), list(folded), n=1, cutoff=0.6)
     return folded[close[0]] if close else None
@@ -72,34 +72,34 @@ def _silent_problems(block):
             hint = "; did you mean '{}'?".format(close) if close else ""
             yield _ignored(key, value, "no such option, it has no effect" + hint)
         elif field != OPTIONS[key]["field"] and key != "jit_compile":
-            wanted = OPTIONS[key]["field"]
-            given = "not set" if field is None else "set in ." + field
+            expected_field = OPTIONS[key]["field"]
+            state = "not set" if field is None else "set in ." + field
             yield _ignored(
                 key,
                 value,
                 "it is {}, but read from {}, so it counts as {!r}".format(
-                    given, FIELD_NAMES[wanted], ZERO[wanted]
+                    state, FIELD_NAMES[expected_field], ZERO[expected_field]
                 ),
             )
 
 
 def _value_problems(block, values):
     if "jit_compile" in block and block["jit_compile"][0] != "s":
-        yield _refused("jit_compile", block["jit_compile"][1], "has to be set in .s (bytes)")
-    read_later = {"dump_mode", "dump_debug_mode", "dynamic_graph_execute_mode", "aoe_mode"}
+        yield _refused("jit_compile", block["jit_compile"][1], "must be set in .s (bytes)")
+    checked_elsewhere = {"dump_mode", "dump_debug_mode", "dynamic_graph_execute_mode", "aoe_mode"}
     for key, value in values.items():
         allowed = OPTIONS[key].get("allowed")
-        if allowed and key not in read_later and value not in allowed:
+        if allowed and key not in checked_elsewhere and value not in allowed:
             if key == "jit_compile" and block[key][0] != "s":
                 continue
             yield _not_allowed(key, value)
-    for key, lowest in (
+    for key, minimum in (
         ("iterations_per_loop", 1),
         ("task_index", 0),
         ("session_device_id", 0),
     ):
-        if values.get(key, lowest) < lowest:
-            yield _refused(key, values[key], "must be {} or more".format(lowest))
+        if values.get(key, minimum) < minimum:
+            yield _refused(key, values[key], "must be {} or more".format(minimum))
     if values.get("graph_run_mode", 1) > 1:
         yield _refused("graph_run_mode", values["graph_run_mode"], "must be 0 or 1")
     if not 0 <= values.get("local_rank_id", 0) <= 7:
@@ -111,10 +111,10 @@ def _value_problems(block, values):
 
 def _not_allowed(key, value):
     allowed = OPTIONS[key]["allowed"]
-    close = difflib.get_close_matches(str(value), [str(one) for one in allowed], n=1)
+    close = difflib.get_close_matches(str(value), [str(item) for item in allowed], n=1)
     hint = "did you mean '{}'? ".format(close[0]) if close else ""
     return _refused(
-        key, value, "{}allowed are {}".format(hint, ", ".join(str(one) for one in allowed))
+        key, value, "{}allowed values are {}".format(hint, ", ".join(str(item) for item in allowed))
     )
 
 
@@ -145,13 +145,13 @@ def _dump_step_problems(text):
             yield _refused("dump_step", text, "write it like '0|5|10-20'")
             return
         if len(parts) == 2 and int(parts[0]) >= int(parts[1]):
-            yield _refused("dump_step", text, "'{}' does not ascend".format(group))
+            yield _refused("dump_step", text, "'{}' is not ascending".format(group))
             return
 
 
 def _path_problems(key, path):
     if not Path(path).is_dir():
-        yield _refused(key, path, "there is no such folder")
+        yield _refused(key, path, "the folder does not exist")
     elif not os.access(path, os.R_OK | os.W_OK):
         yield _refused(key, path, "the folder cannot be read and written")
 
@@ -168,19 +168,19 @@ def _tuning_problems(values, environment):
         yield from _path_problems("work_path", values.get("work_path", "./"))
 
 
-def _switched_off_problems(switches, values):
+def _unread_problems(switches, values):
     for key, value in values.items():
         needed = OPTIONS[key].get("read_with", ())
         read = not needed or any(switches.get(switch) for switch in needed)
         # NPUEstimator always writes some of the defaults, which changes nothing.
         if not read and value != OPTIONS[key]["default"]:
-            yield _ignored(key, value, "only read where {} is true".format(" or ".join(needed)))
+            yield _ignored(key, value, "only read if {} is true".format(" or ".join(needed)))
 
 
 def _combination_problems(values):
     precision, precision_v2 = values.get("precision_mode"), values.get("precision_mode_v2")
     if "modify_mixlist" in values:
-        # The adapter looks at precision_mode_v2 only where the block has no precision_mode.
+        # The adapter reads precision_mode_v2 only if the block has no precision_mode.
         if precision is not None:
             mixed = precision in MIXED_MODES
         else:
@@ -189,7 +189,7 @@ def _combination_problems(values):
             yield _refused(
                 "modify_mixlist",
                 values["modify_mixlist"],
-                "only with a mixed precision mode in the same block: precision_mode {} "
+                "only with a mixed-precision mode in the same block: precision_mode {} "
                 "or precision_mode_v2 {}".format(", ".join(MIXED_MODES), ", ".join(MIXED_MODES_V2)),
             )
     if precision is not None and precision_v2 is not None:
@@ -198,7 +198,7 @@ def _combination_problems(values):
         yield _refused(
             "optypelist_for_implmode",
             values["optypelist_for_implmode"],
-            "op_select_implmode must be set too",
+            "op_select_implmode must also be set",
         )
     if "enable_compress_weight" in values and "compress_weight_conf" in values:
         yield _refused(
@@ -210,14 +210,16 @@ def _combination_problems(values):
 
 def _dynamic_problems(values):
     together = ("input_shape", "dynamic_dims", "dynamic_node_type")
-    given = [key for key in together if key in values]
-    if given and len(given) < len(together):
-        yield _refused(given[0], values[given[0]], "set {} together".format(", ".join(together)))
-    elif given:
+    present = [key for key in together if key in values]
+    if present and len(present) < len(together):
+        yield _refused(
+            present[0], values[present[0]], "set {} together".format(", ".join(together))
+        )
+    elif present:
         shapes, dims = values["input_shape"], values["dynamic_dims"]
-        if not all(re.fullmatch(r"\w+:-?\d+(,-?\d+)*", one) for one in _parts(shapes)):
+        if not all(re.fullmatch(r"\w+:-?\d+(,-?\d+)*", part) for part in _parts(shapes)):
             yield _refused("input_shape", shapes, "write it like 'data:1,-1,3;label:1,-1'")
-        if not all(re.fullmatch(r"\d+(,\d+)*", one) for one in _parts(dims)):
+        if not all(re.fullmatch(r"\d+(,\d+)*", part) for part in _parts(dims)):
             yield _refused("dynamic_dims", dims, "write it like '20,20;40,40'")
         if values["dynamic_node_type"] not in (0, 1):
             yield _refused("dynamic_node_type", values["dynamic_node_type"], "must be 0 or 1")
@@ -231,7 +233,7 @@ def _dynamic_problems(values):
             yield _refused(
                 "iterations_per_loop",
                 values["iterations_per_loop"],
-                "must be 1 where dynamic_graph_execute_mode is lazy_recompile",
+                "must be 1 if dynamic_graph_execute_mode is lazy_recompile",
             )
 
 

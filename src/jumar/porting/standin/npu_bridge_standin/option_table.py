@@ -1,9 +1,8 @@
-"""The keys of a `NpuOptimizer` block, as `options.json` has them; jumar's linter reads the same.
+"""The keys of an `NpuOptimizer` block, from `options.json`, which jumar's linter reads as well.
 
-`field` is the field of the value from which the adapter reads: a value that was set in another one
-reads as False, 0 or the empty string. `default` is what holds without the key; None where there is
-none. `allowed` are the values that are not refused. `read_with` are the switches of which one has
-to be true for a key to be read.
+`field` is the field that the adapter reads: a value in another field is read as False, 0 or the
+empty string. `default` is the value without the key, None if there is none. `allowed` are the
+accepted values. `read_with` are switches; the key is read only if one of them is true.
 """
 
 import json
@@ -19,11 +18,11 @@ OPTIONS = {
     if option.get("status") != "not read"
 }
 
-# The adapter compares this number with a list, and every other one with its limits.
+# The adapter compares this number with a list, and all others with limits.
 OPTIONS["enable_exception_dump"]["allowed"] = [0, 1, 2]
 
 NOT_READ = {key: option["unread"] for key, option in _STORED.items() if "unread" in option}
-"""What scripts set although no part of the adapter reads it, with the reason."""
+"""Keys that scripts set but the adapter does not read, with the reason."""
 
 MIXED_MODES = OPTIONS["precision_mode"]["mixed"]
 MIXED_MODES_V2 = OPTIONS["precision_mode_v2"]["mixed"]

@@ -1,4 +1,4 @@
-"""What the stand-in does to sessions: the adapter's defaults, the checks, several steps a run."""
+"""Adds the adapter's defaults, option checks, and several steps per run to sessions."""
 
 import functools
 import inspect
@@ -9,7 +9,7 @@ from tensorflow.python.client import session as session_lib
 from tensorflow.python.framework import ops
 
 from npu_bridge_standin.option_checks import check_blocks
-from npu_bridge_standin.record import ignored_option, record, refused_option, say
+from npu_bridge_standin.record import ignored_option, record, refused_option, warn_once
 
 OPTIMIZER_NAME = "NpuOptimizer"
 ITERATION_OP_NAME = "IterationOp"
@@ -20,13 +20,13 @@ _STEPS_PER_RUN = weakref.WeakKeyDictionary()
 
 
 def npu_blocks(config):
-    """The `NpuOptimizer` blocks of a session's configuration."""
+    """Return the `NpuOptimizer` blocks of a session's configuration."""
     optimizers = config.graph_options.rewrite_options.custom_optimizers
-    return [one for one in optimizers if one.name == OPTIMIZER_NAME]
+    return [block for block in optimizers if block.name == OPTIMIZER_NAME]
 
 
 def with_npu_defaults(config):
-    """Make a configuration, in place, one for the NPU: the block and what has to be off."""
+    """Configure for the NPU, in place: add the block, and turn off incompatible options."""
     rewrites = config.graph_options.rewrite_options
     if not npu_blocks(config):
         rewrites.custom_optimizers.add().name = OPTIMIZER_NAME
@@ -39,21 +39,21 @@ def with_npu_defaults(config):
 
 
 def npu_session_init(init):
-    """A session's `__init__` that makes its configuration one for the NPU first."""
+    """Wrap a session's `__init__` so that it first configures the session for the NPU."""
     parameters = [name for name in inspect.signature(init).parameters if name != "self"]
-    place = parameters.index("config")
+    position = parameters.index("config")
 
     @functools.wraps(init)
     def wrapped(self, *args, **kwargs):
         config = kwargs.get("config")
         if config is None:
-            # Like the real one: None in third place is not taken for a missing argument.
-            config = args[place] if len(args) > place else config_pb2.ConfigProto()
-            args = args[:place] + args[place + 1 :]
+            # As in the real adapter, a positional None does not count as a missing argument.
+            config = args[position] if len(args) > position else config_pb2.ConfigProto()
+            args = args[:position] + args[position + 1 :]
         if not isinstance(config, config_pb2.ConfigProto):
             raise AttributeError(
                 "npu_bridge stand-in: the session's config is {!r}; the real npu_bridge fails "
-                "here too. Omit it or give a ConfigProto".format(config)
+                "here too. Omit it or pass a ConfigProto".format(config)
             )
         kwargs["config"] = with_npu_defaults(config)
         return init(self, *args, **kwargs)
@@ -62,14 +62,14 @@ def npu_session_init(init):
 
 
 def check_every_session():
-    """From now on, check each session's blocks when it is created."""
+    """Make every new session check its blocks."""
     init = session_lib.BaseSession.__init__
     if getattr(init, _MARK, False):
         return
 
     @functools.wraps(init)
     def checked(self, target="", graph=None, config=None):
-        # The destructor asks for it; without, its own error is the last line of a refusal.
+        # The destructor reads it; without it, the error of the destructor would hide ours.
         self._session = None
         if isinstance(config, config_pb2.ConfigProto):
             check_config(config)
@@ -82,7 +82,7 @@ def check_every_session():
 
 
 def check_config(config):
-    """Record a session's options, say which are ignored, and stop at the first refused one."""
+    """Record a session's options, report ignored ones, and stop at the first refused one."""
     blocks = [_plain_block(block) for block in npu_blocks(config)]
     rewrites = config.graph_options.rewrite_options
     settings = {
@@ -104,7 +104,7 @@ def check_config(config):
             ignored_option(problem.key, problem.value, problem.text)
     for key, value in settings.items():
         if value != "OFF":
-            text = "{} is {}: set rewrite_options.{} = RewriterConfig.OFF beside the block".format(
+            text = "{} is {}: set rewrite_options.{} = RewriterConfig.OFF next to the block".format(
                 key, value, key
             )
             ignored_option(key, value, text)
@@ -133,8 +133,8 @@ def _remapping(rewrites):
 
 
 def _memory_optimization(rewrites):
-    # OFF is a number of another enumeration; scripts assign it all the same, and as this one's
-    # MANUAL it switches the optimizer off too.
+    # OFF belongs to another enumeration; scripts assign it nevertheless, and since its number means
+    # MANUAL here, it switches the optimizer off as well.
     kinds = rewriter_config_pb2.RewriterConfig
     listed = not rewrites.optimizers or "memory" in rewrites.optimizers
     if not listed or rewrites.memory_optimization in (kinds.NO_MEM_OPT, kinds.MANUAL):
@@ -143,29 +143,29 @@ def _memory_optimization(rewrites):
 
 
 def run_several_steps(session, steps):
-    """From now on, run `steps` steps where the session runs the operation `IterationOp`.
+    """Run `steps` steps whenever the session runs the operation `IterationOp`.
 
-    The device loops over the whole graph of such a run, so everything that is fetched is computed
-    in each step and the values of the last one come back; so it is here.
+    Like the device, this loops over the whole graph of such a run: everything that is fetched is
+    computed in each step, and the values of the last step are returned.
     """
     session = getattr(session, "_tf_sess", lambda: session)()
     _loop_in_run()
     _STEPS_PER_RUN[session] = steps
     record("session", iterations_per_loop=steps)
     blocks = npu_blocks(getattr(session, "_config", None) or config_pb2.ConfigProto())
-    written = [block.parameter_map["iterations_per_loop"].i for block in blocks]
-    if steps > 1 and steps not in written:
-        text = "{} steps a run, but no NpuOptimizer block has iterations_per_loop = {}".format(
+    values = [block.parameter_map["iterations_per_loop"].i for block in blocks]
+    if steps > 1 and steps not in values:
+        text = "{} steps per run, but no NpuOptimizer block has iterations_per_loop = {}".format(
             steps, steps
         )
         ignored_option("iterations_per_loop", steps, text)
 
 
-def say_if_not_iteration_op(operation):
-    """The adapter looks for one operation of this exact name, so a second one does not loop."""
+def warn_unless_iteration_op(operation):
+    """Warn if the operation will not loop, since the adapter looks for this exact name."""
     if operation.name != ITERATION_OP_NAME:
-        say(
-            "the operation is called {}, and only {} is run several times: create it once and "
+        warn_once(
+            "the operation is called {}, but only {} is run several times: create it once and "
             "outside of name scopes".format(operation.name, ITERATION_OP_NAME)
         )
 
@@ -188,22 +188,23 @@ def _loop_in_run():
 
 
 def _needs_iteration_op(graph, fetches):
-    """Whether what is fetched is the operation `IterationOp` or waits for it."""
+    """Return whether a fetch is the operation `IterationOp` or depends on it."""
     try:
         pending = [graph.get_operation_by_name(ITERATION_OP_NAME)]
     except KeyError:
         return False
-    wanted = set(_names(graph, fetches))
-    # Forwards, because next to nothing waits for a training step.
+    fetched_names = set(_names(graph, fetches))
+    # Forwards, because very few operations depend on a training step.
     seen = set()
     while pending:
         operation = pending.pop()
-        if operation.name in wanted:
+        if operation.name in fetched_names:
             return True
         if operation.name not in seen:
             seen.add(operation.name)
             pending += operation._control_outputs
-            pending += [one for tensor in operation.outputs for one in tensor.consumers()]
+            for tensor in operation.outputs:
+                pending += tensor.consumers()
     return False
 
 
@@ -211,12 +212,12 @@ def _names(graph, fetches):
     if isinstance(fetches, dict):
         fetches = list(fetches.values())
     if isinstance(fetches, (list, tuple)):
-        for one in fetches:
-            yield from _names(graph, one)
+        for fetch in fetches:
+            yield from _names(graph, fetch)
         return
     try:
         element = graph.as_graph_element(fetches)
     except (KeyError, TypeError, ValueError):
-        # What is no operation of this graph; `run` itself says what is wrong with it.
+        # Not an element of this graph; `run` itself reports the error.
         return
     yield element.name if isinstance(element, ops.Operation) else element.op.name

@@ -1,8 +1,8 @@
-"""How the real package's functions and classes are called, as `signatures.json` has them.
+"""The signatures of the real package's functions and classes, from `signatures.json`.
 
-What only a device can do is made from that file alone: a function that takes the recorded arguments
-and raises. A parameter is stored as its name and, where it has one, its default; `{"code": ...}`
-is a default that JSON cannot hold. A name that is stored as null takes any arguments.
+Device-only functions are created from that file alone: they accept the recorded arguments and
+raise. A parameter is stored as its name and, if it has one, its default; `{"code": ...}` is a
+default that JSON cannot represent. A name stored as null accepts any arguments.
 """
 
 import inspect
@@ -13,7 +13,7 @@ _RECORDED = json.loads(Path(__file__).with_name("signatures.json").read_text(enc
 
 
 def signature_of(module, name):
-    """The recorded signature of a function, or of how a class is made, without `self`."""
+    """Return the recorded signature of a function or of a class's constructor, without `self`."""
     return inspect.Signature(
         inspect.Parameter(
             parameter[0],
@@ -25,21 +25,21 @@ def signature_of(module, name):
 
 
 def bound(signature, function, args, kwargs):
-    """The arguments of a call by name, with defaults.
+    """Return the arguments of a call by name, with defaults.
 
     Raises:
-        TypeError: As Python's own, where they do not fit.
+        TypeError: The arguments do not match; the message is Python's.
     """
     try:
-        given = signature.bind(*args, **kwargs)
+        arguments = signature.bind(*args, **kwargs)
     except TypeError as error:
         raise TypeError("{}() {}".format(function, error)) from None
-    given.apply_defaults()
-    return dict(given.arguments)
+    arguments.apply_defaults()
+    return dict(arguments.arguments)
 
 
 def with_signature(module, name):
-    """A decorator for an `__init__` that takes everything by name: it is called as recorded."""
+    """Decorate an `__init__` that accepts keywords only, so that it has the recorded signature."""
     signature = signature_of(module, name)
     this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -55,14 +55,14 @@ def with_signature(module, name):
     return decorate
 
 
-def keep(instance, given, public=()):
-    """Keep arguments as attributes: of their own name, or with an underscore before it."""
-    for name, value in given.items():
+def keep(instance, arguments, public=()):
+    """Store arguments as attributes, with a leading underscore unless they are public."""
+    for name, value in arguments.items():
         setattr(instance, name if name in public else "_" + name, value)
 
 
 def device_only(name, signature=None):
-    """A function for what only a device can do; it raises when it is called, not when imported."""
+    """Return a device-only function, which raises when it is called, not when imported."""
 
     def call(*args, **kwargs):
         if signature is not None:
@@ -72,17 +72,17 @@ def device_only(name, signature=None):
         )
 
     call.__name__ = name
-    call.__doc__ = "Only on an Ascend device."
+    call.__doc__ = "Only available on an Ascend device."
     if signature is not None:
         call.__signature__ = signature
     return call
 
 
 def add_device_only(namespace):
-    """Define the recorded names of a module that it does not define itself.
+    """Define the recorded names that a module does not define itself.
 
     Args:
-        namespace: `globals()` of the module, at its end.
+        namespace: The `globals()` at the end of the module.
     """
     module = namespace["__name__"]
     for name, parameters in _RECORDED[module].items():

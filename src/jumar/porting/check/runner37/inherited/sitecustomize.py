@@ -1,7 +1,7 @@
-"""Python imports this on start-up: a process started by the checked script is watched as well.
+"""Imported by Python on start-up, to watch a process that the checked script starts.
 
-Its folder is on the `PYTHONPATH` of such processes only. It has to run in any Python, since a
-script may start a different one than its own.
+Only such processes have its folder on their `PYTHONPATH`. It has to run in any Python, since a
+script may start a different version.
 """
 
 import os
@@ -15,7 +15,7 @@ def _watch():
     if not path:
         return
     if sys.version_info[:2] != (3, 7):
-        _note_other_python(path)
+        _record_other_python(path)
         return
     check = os.path.dirname(os.path.dirname(_HERE))
     sys.path.insert(0, check)
@@ -26,7 +26,7 @@ def _watch():
     children.begin(path)
 
 
-def _note_other_python(path):
+def _record_other_python(path):
     import json
 
     with open(path) as file:
@@ -37,8 +37,8 @@ def _note_other_python(path):
         file.write(json.dumps(dict(line, what=version)) + "\n")
 
 
-def _run_the_next_one():
-    """The module of this name hidden by this one."""
+def _import_hidden_module():
+    """Import the module of the same name that this one hides."""
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder or ".") != _HERE]
     this_module = sys.modules.pop("sitecustomize", None)
     try:
@@ -49,4 +49,4 @@ def _run_the_next_one():
 
 
 _watch()
-_run_the_next_one()
+_import_hidden_module()

@@ -31,7 +31,7 @@ def get_local_rank_size(group=WORLD_GROUP):
 
 
 def get_local_rank_id(group=WORLD_GROUP):
-    """The rank of this process among those of a group on its server."""
+    """The rank of this process among the ranks of a group on its server."""
     return ranks.neighbours(group).index(ranks.world_rank())
 
 
@@ -44,7 +44,7 @@ def get_world_rank_from_group_rank(group, group_rank_id):
 
 
 def get_group_rank_from_world_rank(world_rank_id, group):
-    """The rank in a group of a world rank."""
+    """The group rank of a world rank."""
     members = ranks.group_ranks(group)
     if world_rank_id not in members:
         raise ValueError("world rank {} is not in group '{}'".format(world_rank_id, group))

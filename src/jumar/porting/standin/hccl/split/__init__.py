@@ -1,1 +1,1 @@
-"""Where gradients are split between two all-reduces."""
+"""Strategies to split gradients into several all-reduces."""

@@ -1,4 +1,4 @@
-"""The embedding service: its names, for it has no meaning without parameter servers."""
+"""The names of the embedding service, which is meaningless without parameter servers."""
 
 from npu_bridge_standin.signatures import add_device_only
 

@@ -25,12 +25,12 @@ def prelu(x, weight):
 
 
 def dropout_v3(x, keep_prob, noise_shape=None, seed=None, name=None):
-    """As `npu_ops.dropout`."""
+    """Like `npu_ops.dropout`."""
     return npu_ops.dropout(x, keep_prob, noise_shape, seed, name)
 
 
 def dropout_v4(x, keep_prob, noise_shape=None, seed=None, output_dtype=dtypes.bool, name=None):
-    """As `npu_ops.dropout`; the type is that of the mask on the device."""
+    """Like `npu_ops.dropout`; `output_dtype` is the type of the mask on the device."""
     del output_dtype
     return npu_ops.dropout(x, keep_prob, noise_shape, seed, name)
 
@@ -38,7 +38,7 @@ def dropout_v4(x, keep_prob, noise_shape=None, seed=None, output_dtype=dtypes.bo
 def layer_norm(
     x, gamma, beta, begin_norm_axis=0, begin_params_axis=0, epsilon=0.0000001, name=None
 ):
-    """Layer normalisation: a list of result, mean and variance."""
+    """Layer normalisation; returns a list of the result, mean and variance."""
     return list(
         npu_aicore_ops.fused_layer_norm(
             x, gamma, beta, begin_norm_axis, begin_params_axis, epsilon, name
@@ -47,7 +47,7 @@ def layer_norm(
 
 
 def nonzero(x, transpose=False, output_type=dtypes.int64, name=None):
-    """The indices of what is not zero."""
+    """The indices of the nonzero values."""
     return npu_aicore_ops.non_zero(x, transpose, output_type, name=name)
 
 

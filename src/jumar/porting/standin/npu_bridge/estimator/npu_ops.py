@@ -1,4 +1,4 @@
-"""Operators that training scripts call: dropout, LARS, the life cycle of a device."""
+"""Operators that training scripts call: dropout, LARS, opening and closing a device."""
 
 import numbers
 
@@ -14,7 +14,7 @@ gen_npu_ops = helper.get_gen_ops()
 
 def _only_in_graphs(name):
     if context.executing_eagerly():
-        raise RuntimeError("npu_bridge stand-in: {} builds graphs, not eager values".format(name))
+        raise RuntimeError("npu_bridge stand-in: {} does not work in eager mode".format(name))
 
 
 def NPUInit(name=None):
@@ -30,45 +30,45 @@ def NPUShutdown(name=None):
 
 
 def initialize_system(name=None):
-    """As `NPUInit`."""
+    """Like `NPUInit`."""
     return NPUInit(name)
 
 
 def shutdown_system(name=None):
-    """As `NPUShutdown`."""
+    """Like `NPUShutdown`."""
     return NPUShutdown(name)
 
 
 def dropout(x, keep_prob, noise_shape=None, seed=None, name=None):
-    """Zero some values and divide the others by the share that is kept.
+    """Set some values to zero and divide the others by `keep_prob`.
 
-    The masks come from TensorFlow's generator, so they are those of `tf.nn.dropout` with the same
+    The masks come from TensorFlow's generator: they equal those of `tf.nn.dropout` with the same
     seeds, not those of a device.
     """
     _only_in_graphs("dropout")
     x = tf1.convert_to_tensor(x, name="x")
     if not x.dtype.is_floating:
-        raise ValueError("dropout is for floating point numbers, x is {}".format(x.dtype.name))
+        raise ValueError("dropout requires a floating-point tensor, x is {}".format(x.dtype.name))
     constant = isinstance(keep_prob, numbers.Real)
     if constant and not 0 < keep_prob <= 1:
-        raise ValueError("keep_prob is {:g}; it must be in (0, 1]".format(keep_prob))
-    said = float(keep_prob) if constant else getattr(keep_prob, "name", str(keep_prob))
-    record("dropout", tensor=x.name, keep_prob=said)
+        raise ValueError("keep_prob must be in (0, 1], got {:g}".format(keep_prob))
+    recorded = float(keep_prob) if constant else getattr(keep_prob, "name", str(keep_prob))
+    record("dropout", tensor=x.name, keep_prob=recorded)
     if isinstance(keep_prob, float) and keep_prob == 1.0:
         return x
     rate = 1.0 - keep_prob if constant else 1 - tf1.cast(keep_prob, x.dtype)
-    with tf1.control_dependencies([] if noise_shape is None else [_whole(x, noise_shape)]):
+    with tf1.control_dependencies([] if noise_shape is None else [_same_shape(x, noise_shape)]):
         return tf1.nn.dropout(x, rate=rate, noise_shape=noise_shape, seed=seed, name=name)
 
 
-def _whole(x, noise_shape):
-    """A check that a mask has as many values as its tensor; at once where the shapes are known."""
+def _same_shape(x, noise_shape):
+    """Check that a mask has the shape of its tensor; immediately if both shapes are known."""
     if isinstance(noise_shape, (list, tuple)):
         sizes = x.shape.as_list()
         noise_shape = [
             sizes[axis] if size is None else size for axis, size in enumerate(noise_shape)
         ]
-    text = "noise_shape is not the shape of x: the operator's kernels take no smaller mask"
+    text = "noise_shape is not the shape of x: the operator's kernels support no smaller mask"
     return tf1.assert_equal(tf1.cast(noise_shape, tf1.int32), tf1.shape(x), message=text)
 
 
@@ -96,19 +96,19 @@ def LARSV2(
 
 
 def outfeed_enqueue_op(channel_name, inputs, name=None):
-    """Put tensors into the channel; a full one drops nothing but waits."""
-    values = [tf1.convert_to_tensor(one) for one in inputs]
+    """Put tensors into the channel; blocks if it is full."""
+    values = [tf1.convert_to_tensor(tensor) for tensor in inputs]
     queue = _channel(channel_name, [value.dtype for value in values])
     return queue.enqueue(values, name=name)
 
 
 def outfeed_dequeue_op(channel_name, output_types, output_shapes, name=None):
     """Take tensors out of the channel."""
-    taken = _channel(channel_name, list(output_types)).dequeue(name=name)
-    taken = taken if isinstance(taken, (list, tuple)) else [taken]
-    for tensor, shape in zip(taken, output_shapes):
+    tensors = _channel(channel_name, list(output_types)).dequeue(name=name)
+    tensors = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+    for tensor, shape in zip(tensors, output_shapes):
         tensor.set_shape(shape)
-    return list(taken)
+    return list(tensors)
 
 
 def _channel(name, types):

@@ -1,4 +1,4 @@
-"""The operators of one tensor: `npu_unary_ops.gelu(x)`."""
+"""Operators with one input: `npu_unary_ops.gelu(x)`."""
 
 from npu_bridge.helper import helper
 

@@ -1,1 +1,1 @@
-"""What the real package marks as experimental."""
+"""Parts that the real package marks as experimental."""

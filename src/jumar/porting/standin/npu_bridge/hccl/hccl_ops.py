@@ -1,7 +1,7 @@
-"""Collective operations as seen by one process whose peers hold the same values.
+"""Collective operations for one process, as if all ranks had the same values.
 
-With RANK_SIZE unset or 1 they pass their input on. With more ranks a sum is the multiple, a gather
-the repetition and the rest the identity, so averaged gradients keep their size.
+If RANK_SIZE is unset or 1, they return their input. With more ranks, a sum multiplies, a gather
+repeats and the others return the input, so that averaged gradients keep their size.
 """
 
 from npu_bridge.helper import helper
@@ -18,14 +18,14 @@ def allreduce(tensor, reduction, fusion=1, fusion_id=-1, group="hccl_world_group
 
 
 def allgather(tensor, rank_size, group="hccl_world_group", fusion=0, fusion_id=-1):
-    """The tensors of all ranks of a group, stacked."""
+    """Return the tensors of all ranks of a group, concatenated."""
     return gen_hccl_ops.hcom_all_gather(
         tensor, rank_size, group=group, fusion=fusion, fusion_id=fusion_id
     )
 
 
 def broadcast(tensor, root_rank, fusion=2, fusion_id=0, group="hccl_world_group"):
-    """A list of tensors as the root rank of a group holds them."""
+    """Return a list of tensors with the values of a group's root rank."""
     return gen_hccl_ops.hcom_broadcast(
         tensor, root_rank, group=group, fusion=fusion, fusion_id=fusion_id
     )

@@ -1,1 +1,1 @@
-"""The handle of the compiled operators."""
+"""The handle for the compiled operators."""

@@ -1,4 +1,4 @@
-"""The handle of the operators; importing it has every session's options checked."""
+"""The handle for the operators; importing this makes every session check its options."""
 
 from npu_bridge_standin import device_ops
 from npu_bridge_standin.sessions import check_every_session
@@ -11,5 +11,5 @@ check_every_session()
 
 
 def get_gen_ops():
-    """The operators."""
+    """Return the module with the operators."""
     return npu_bridge_handle

@@ -1,1 +1,1 @@
-"""Decoding of pictures."""
+"""Image decoding."""

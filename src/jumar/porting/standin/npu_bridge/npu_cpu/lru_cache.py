@@ -1,4 +1,4 @@
-"""A cache of embeddings: its name, for it lives on a device."""
+"""The name of the embedding cache, which exists only on a device."""
 
 from npu_bridge_standin.signatures import add_device_only
 

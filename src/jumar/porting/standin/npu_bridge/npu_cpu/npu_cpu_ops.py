@@ -1,4 +1,4 @@
-"""Operators on the host: their names, for a CPU TensorFlow has none of them."""
+"""The names of host operators, which a CPU TensorFlow lacks."""
 
 from npu_bridge_standin.signatures import add_device_only
 

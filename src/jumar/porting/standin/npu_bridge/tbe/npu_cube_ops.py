@@ -1,4 +1,4 @@
-"""Operators of the matrix engine: their names, for they run on a device."""
+"""The names of the matrix engine's operators, which run only on a device."""
 
 from npu_bridge_standin.signatures import add_device_only
 

@@ -1,4 +1,4 @@
-"""Operators of the vector engine: LAMB's run on a device."""
+"""Operators of the vector engine; those for LAMB run only on a device."""
 
 import tensorflow.compat.v1 as tf1
 

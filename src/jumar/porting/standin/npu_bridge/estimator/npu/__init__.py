@@ -1,1 +1,1 @@
-"""What a training script uses of npu_bridge."""
+"""The parts of npu_bridge that training scripts use."""

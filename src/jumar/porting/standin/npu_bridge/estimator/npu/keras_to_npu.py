@@ -15,8 +15,8 @@ def model_to_npu_estimator(
     config=None,
     job_start_file="",
 ):
-    """A `NPUEstimator` that trains a compiled Keras model."""
-    of_keras = model_to_estimator(
+    """Create an `NPUEstimator` that trains a compiled Keras model."""
+    keras_estimator = model_to_estimator(
         keras_model=keras_model,
         keras_model_path=keras_model_path,
         custom_objects=custom_objects,
@@ -25,9 +25,9 @@ def model_to_npu_estimator(
         checkpoint_format=checkpoint_format,
     )
     return NPUEstimator(
-        model_fn=of_keras._model_fn,
+        model_fn=keras_estimator._model_fn,
         model_dir=model_dir,
         config=config,
         job_start_file=job_start_file,
-        warm_start_from=of_keras._warm_start_settings,
+        warm_start_from=keras_estimator._warm_start_settings,
     )

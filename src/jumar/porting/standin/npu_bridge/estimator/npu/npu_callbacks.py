@@ -10,7 +10,7 @@ from npu_bridge_standin.record import record
 
 
 def broadcast_global_variables(root_rank):
-    """The root's values of the variables that Keras has initialised."""
+    """Build the broadcast of the root's values for variables that Keras has initialised."""
     updates = []
     for variable in backend._get_variables(backend.get_graph()):
         if getattr(variable, "_keras_initialized", False):
@@ -20,7 +20,7 @@ def broadcast_global_variables(root_rank):
 
 
 class BroadcastGlobalVariablesCallbackImpl:
-    """What the callback does, for any Keras."""
+    """The callback's implementation, for any version of Keras."""
 
     def __init__(self, root_rank, *args):
         super().__init__(*args)
@@ -38,7 +38,7 @@ class BroadcastGlobalVariablesCallbackImpl:
 class NPUBroadcastGlobalVariablesCallback(
     BroadcastGlobalVariablesCallbackImpl, keras.callbacks.Callback
 ):
-    """Gives all ranks the root's values before the first batch."""
+    """Broadcasts the root's values to all ranks before the first batch."""
 
     def __init__(self, root_rank):
         super().__init__(root_rank)

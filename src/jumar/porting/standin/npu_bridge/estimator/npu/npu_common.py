@@ -1,4 +1,4 @@
-"""The job of a process, from a file or from the environment; the name is the real package's."""
+"""The job of a process, from a file or the environment; named as in the real package."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from npu_bridge.estimator.npu import util as util_lib
 
 
 class JobInfo:
-    """What a scheduler says about a job."""
+    """A job as described by its scheduler."""
 
     def __init__(
         self,
@@ -30,8 +30,8 @@ class JobInfo:
         local_boot_file=None,
         rank_size=1,
     ):
-        given = {name: value for name, value in locals().items() if name != "self"}
-        for name, value in given.items():
+        arguments = {name: value for name, value in locals().items() if name != "self"}
+        for name, value in arguments.items():
             setattr(self, "_" + name, value)
 
 
@@ -53,20 +53,20 @@ class DeviceInfo:
         self._root_rank = 0
 
     def is_master_node(self):
-        """Whether this is the root."""
-        # The real one compares a text with a number and always says False.
+        """Whether this device is the root."""
+        # The real method compares a string with a number, so it always returns False.
         return self._index == self._root_rank
 
 
 class NPUBasics:
-    """The one job of this process; read once."""
+    """The job of this process, which is read only once."""
 
-    _read = None
+    _job = None
 
     def __init__(self, file_name):
-        if NPUBasics._read is None:
-            NPUBasics._read = _job_of_file(file_name) or _job_of_environment()
-        self._job_info = NPUBasics._read
+        if NPUBasics._job is None:
+            NPUBasics._job = _job_of_file(file_name) or _job_of_environment()
+        self._job_info = NPUBasics._job
 
     @property
     def jobinfo(self):
@@ -77,7 +77,7 @@ class NPUBasics:
         """The number of ranks."""
         if self._job_info is None:
             raise ValueError(
-                "npu_bridge stand-in: ranks exchange gradients, which needs the environment "
+                "npu_bridge stand-in: exchanging gradients between ranks requires the environment "
                 "variable JOB_ID; set it to any text, such as JOB_ID=10086"
             )
         return self._job_info._rank_size
@@ -86,16 +86,16 @@ class NPUBasics:
 def _job_of_file(file_name):
     if not file_name or not Path(file_name).is_file():
         return None
-    said = json.loads(Path(file_name).read_text(encoding="utf-8"))
+    content = json.loads(Path(file_name).read_text(encoding="utf-8"))
     for name in ("device_info", "rank_table_file", "rank_size"):
-        util_lib.check_not_none(said.get(name), name)
-    util_lib.check_nonnegative_integer(said["device_info"].get("Index"), "Index")
-    util_lib.check_positive_integer(said["rank_size"], "rank_size")
+        util_lib.check_not_none(content.get(name), name)
+    util_lib.check_nonnegative_integer(content["device_info"].get("Index"), "Index")
+    util_lib.check_positive_integer(content["rank_size"], "rank_size")
     return JobInfo(
-        device_info=DeviceInfo(index=str(said["device_info"]["Index"])),
-        rank_table_file=said["rank_table_file"],
-        local_checkpoint_dir=said.get("local_checkpoint_dir"),
-        rank_size=said["rank_size"],
+        device_info=DeviceInfo(index=str(content["device_info"]["Index"])),
+        rank_table_file=content["rank_table_file"],
+        local_checkpoint_dir=content.get("local_checkpoint_dir"),
+        rank_size=content["rank_size"],
     )
 
 

@@ -1,4 +1,4 @@
-"""Configurations: `NPURunConfig` and its parts, and the wrapper of sessions."""
+"""Configurations: `NPURunConfig` and its parts, and the wrapper for sessions."""
 
 import json
 import os
@@ -29,7 +29,7 @@ PUBLIC_OPTIONS = (
     "event_sync_timeout",
     "es_cluster_config",
 )
-"""Those that are attributes of this name; the others begin with an underscore."""
+"""Options stored as attributes of the same name; the others get a leading underscore."""
 
 TENSORFLOW_OPTIONS = (
     "model_dir",
@@ -47,56 +47,58 @@ TENSORFLOW_OPTIONS = (
 
 
 class NPURunConfig(run_config_lib.RunConfig):
-    """A `tf.estimator.RunConfig` with the options of the NPU, also by position."""
+    """A `tf.estimator.RunConfig` with the options of the NPU, also as positional arguments."""
 
     @with_signature(__name__, "NPURunConfig")
-    def __init__(self, **given):
-        _check_options(given)
-        if given["save_checkpoints_steps"] is None and given["save_checkpoints_secs"] is None:
-            given["save_checkpoints_steps"] = 100
-        tensorflow_options = {name: given.pop(name) for name in TENSORFLOW_OPTIONS}
-        experimental_distribute = _experimental_distribute(given.pop("distribute"))
-        self.npu_options = given
-        keep(self, given, PUBLIC_OPTIONS)
+    def __init__(self, **options):
+        _check_options(options)
+        if options["save_checkpoints_steps"] is None and options["save_checkpoints_secs"] is None:
+            options["save_checkpoints_steps"] = 100
+        tensorflow_options = {name: options.pop(name) for name in TENSORFLOW_OPTIONS}
+        experimental_distribute = _experimental_distribute(options.pop("distribute"))
+        self.npu_options = options
+        keep(self, options, PUBLIC_OPTIONS)
         super().__init__(experimental_distribute=experimental_distribute, **tensorflow_options)
 
 
-def _check_options(given):
-    # Imported here, because util gives out two classes of this module.
+def _check_options(options):
+    # Imported here, since util imports two classes from this module.
     from npu_bridge.estimator.npu import util
 
-    util.check_positive_integer(given["iterations_per_loop"], "iterations_per_loop")
-    if not isinstance(given["mix_compile_mode"], bool):
-        raise TypeError("mix_compile_mode must be bool, got {!r}".format(given["mix_compile_mode"]))
-    if given["mix_compile_mode"] and given["iterations_per_loop"] != 1:
-        raise ValueError("iterations_per_loop must be 1 where mix_compile_mode is True")
-    if not isinstance(given["jit_compile"], str):
-        raise TypeError("jit_compile must be str, got {!r}".format(given["jit_compile"]))
-    if not isinstance(given["horovod_mode"], bool):
-        raise ValueError("horovod_mode must be bool, got {!r}".format(given["horovod_mode"]))
-    util.check_nonnegative_integer(given["graph_run_mode"], "graph_run_mode")
-    if given["graph_run_mode"] > 1:
-        raise ValueError("graph_run_mode must be 0 or 1, got {}".format(given["graph_run_mode"]))
-    util.check_nonnegative_integer(given["enable_exception_dump"], "enable_exception_dump")
+    util.check_positive_integer(options["iterations_per_loop"], "iterations_per_loop")
+    if not isinstance(options["mix_compile_mode"], bool):
+        raise TypeError(
+            "mix_compile_mode must be bool, got {!r}".format(options["mix_compile_mode"])
+        )
+    if options["mix_compile_mode"] and options["iterations_per_loop"] != 1:
+        raise ValueError("iterations_per_loop must be 1 if mix_compile_mode is True")
+    if not isinstance(options["jit_compile"], str):
+        raise TypeError("jit_compile must be str, got {!r}".format(options["jit_compile"]))
+    if not isinstance(options["horovod_mode"], bool):
+        raise ValueError("horovod_mode must be bool, got {!r}".format(options["horovod_mode"]))
+    util.check_nonnegative_integer(options["graph_run_mode"], "graph_run_mode")
+    if options["graph_run_mode"] > 1:
+        raise ValueError("graph_run_mode must be 0 or 1, got {}".format(options["graph_run_mode"]))
+    util.check_nonnegative_integer(options["enable_exception_dump"], "enable_exception_dump")
     for name, kind in (
         ("dump_config", DumpConfig),
         ("experimental_config", ExperimentalConfig),
         ("dynamic_input_config", DynamicInputConfig),
     ):
-        if given[name] is not None and not isinstance(given[name], kind):
-            raise ValueError("{} must be a {}, got {!r}".format(name, kind.__name__, given[name]))
+        if options[name] is not None and not isinstance(options[name], kind):
+            raise ValueError("{} must be a {}, got {!r}".format(name, kind.__name__, options[name]))
     cluster = _cluster()
-    if bool(cluster) != isinstance(given["distribute"], ParameterServerStrategyV1):
+    if bool(cluster) != isinstance(options["distribute"], ParameterServerStrategyV1):
         raise ValueError(
-            "a cluster in TF_CONFIG and distribute=ParameterServerStrategy belong together"
+            "a cluster in TF_CONFIG requires distribute=ParameterServerStrategy, and vice versa"
         )
-    if cluster and not given["mix_compile_mode"]:
-        raise ValueError("a cluster in TF_CONFIG needs mix_compile_mode=True")
+    if cluster and not options["mix_compile_mode"]:
+        raise ValueError("a cluster in TF_CONFIG requires mix_compile_mode=True")
 
 
 def _cluster():
-    said = json.loads(os.environ.get("TF_CONFIG") or "{}")
-    return server_lib.ClusterSpec(said.get("cluster", {}))
+    tf_config = json.loads(os.environ.get("TF_CONFIG") or "{}")
+    return server_lib.ClusterSpec(tf_config.get("cluster", {}))
 
 
 def _experimental_distribute(distribute):
@@ -108,54 +110,54 @@ def _experimental_distribute(distribute):
     return DistributeConfig(distribute, distribute, None)
 
 
-def _keep(instance, **given):
-    keep(instance, given)
+def _keep(instance, **options):
+    keep(instance, options)
 
 
 class ProfilingConfig:
-    """Whether and what to profile; the options are a JSON text."""
+    """Profiling; the options are a JSON string."""
 
     __init__ = with_signature(__name__, "ProfilingConfig")(_keep)
 
 
 class MemoryConfig:
-    """How memory is cleaned and reused."""
+    """Policies for cleaning and reusing memory."""
 
     __init__ = with_signature(__name__, "MemoryConfig")(_keep)
 
 
 class DumpConfig:
-    """Which tensors, or which overflows, are written to files."""
+    """Selects tensors or overflows to write to files."""
 
     @with_signature(__name__, "DumpConfig")
-    def __init__(self, **given):
-        keep(self, given, public=("dump_data", "dump_layer"))
+    def __init__(self, **options):
+        keep(self, options, public=("dump_data", "dump_layer"))
 
 
 class GraphMemoryOptimizeConfig:
     """Recomputation and slicing: each None, "auto" or "manual"."""
 
     @with_signature(__name__, "GraphMemoryOptimizeConfig")
-    def __init__(self, **given):
-        for name, value in given.items():
+    def __init__(self, **options):
+        for name, value in options.items():
             if value not in (None, "auto", "manual"):
                 raise ValueError("{} must be 'auto' or 'manual', got {!r}".format(name, value))
-        keep(self, given)
+        keep(self, options)
 
 
 class ExperimentalConfig:
     """Options that may change."""
 
     @with_signature(__name__, "ExperimentalConfig")
-    def __init__(self, **given):
-        memory = given["graph_memory_optimize_config"]
+    def __init__(self, **options):
+        memory = options["graph_memory_optimize_config"]
         if memory is not None and not isinstance(memory, GraphMemoryOptimizeConfig):
             raise ValueError("graph_memory_optimize_config must be a GraphMemoryOptimizeConfig")
-        keep(self, given)
+        keep(self, options)
 
 
 class NpuExecutePlacement(Enum):
-    """Where something runs."""
+    """The engine or memory to use."""
 
     ALL = "all"
     CUBE = "cube"
@@ -166,6 +168,6 @@ class NpuExecutePlacement(Enum):
 
 
 class DynamicInputConfig:
-    """Shapes that inputs take; `dynamic_node_type` is 0 for a data set, 1 for placeholders."""
+    """Possible input shapes; `dynamic_node_type` is 0 for a data set, 1 for placeholders."""
 
     __init__ = with_signature(__name__, "DynamicInputConfig")(_keep)

@@ -1,4 +1,4 @@
-"""Importing this makes Keras's Dropout use the dropout of the NPU."""
+"""On import, makes Keras's Dropout use the dropout of the NPU."""
 
 from tensorflow.python.keras import backend
 from tensorflow.python.keras.layers.core import Dropout
@@ -9,7 +9,7 @@ from npu_bridge.estimator import npu_ops
 
 
 def dropout_call(self, inputs, training=None):
-    """Dropout where a layer trains; with a noise shape, TensorFlow's own."""
+    """Apply dropout if the layer is training; TensorFlow's own if there is a noise shape."""
     training = backend.learning_phase() if training is None else training
     noise_shape = self._get_noise_shape(inputs)
 

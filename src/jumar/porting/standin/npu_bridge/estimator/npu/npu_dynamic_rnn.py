@@ -1,6 +1,6 @@
-"""Recurrent layers that a device runs as one operator; here step by step.
+"""Recurrent layers that a device runs as one operator, computed step by step.
 
-Inputs are time-major: time, batch, features. Results are named as the operator's outputs.
+Inputs are time-major: time, batch, features. Results have the names of the operator's outputs.
 """
 
 import math
@@ -16,22 +16,22 @@ DYNAMIC_RNN_REDIRECTIONAL = "REDIRECTIONAL"
 
 
 class _DynamicBasic(base_layer.Layer):
-    """What the layers have in common."""
+    """Base class of the layers."""
 
-    def __init__(self, **given):
+    def __init__(self, **options):
         super().__init__()
-        keep(self, given)
+        keep(self, options)
         if self._direction not in (DYNAMIC_RNN_UNIDIRECTION, DYNAMIC_RNN_BIDIRECTION):
-            raise ValueError("direction is {!r}".format(self._direction))
+            raise ValueError("unknown direction {!r}".format(self._direction))
         shape = (self._cell_depth, self._num_proj, self._time_major, self._activation)
         if shape != (1, 0, True, "tanh"):
             raise NotImplementedError(
-                "npu_bridge stand-in: recurrent layers have one layer of tanh without projection, "
-                "and time first"
+                "npu_bridge stand-in: recurrent layers support only one tanh layer without "
+                "projection, and time-major inputs"
             )
 
     def build(self, input_shape):
-        """Make the variable of the sequences' lengths, which checkpoints contain."""
+        """Create the variable for the sequence lengths, which checkpoints contain."""
         steps, batch = input_shape[0].value or 1, input_shape[1].value or 16
         self._seq_length = self.add_variable(
             "dynamicbase/seq_length",
@@ -45,22 +45,24 @@ class _DynamicBasic(base_layer.Layer):
     def _features(self, input_shape):
         if input_shape[2].value is None:
             raise ValueError(
-                "the number of features has to be known, the shape is {}".format(input_shape)
+                "the number of features must be known, but the shape is {}".format(input_shape)
             )
         return input_shape[2].value
 
 
 class DynamicRNN(_DynamicBasic):
-    """LSTM: outputs y, h, c, and the gates i, j, f, o and tanh(c), each for every step."""
+    """LSTM; returns y, h, c, the gates i, j, f, o, and tanh(c), each for every step."""
 
     @with_signature(__name__, "DynamicRNN")
-    def __init__(self, **given):
-        super().__init__(**given)
+    def __init__(self, **options):
+        super().__init__(**options)
         if self._cell_type != "LSTM" or self._use_peephole:
-            raise NotImplementedError("npu_bridge stand-in: LSTM without peepholes")
+            raise NotImplementedError(
+                "npu_bridge stand-in: only LSTM without peepholes is supported"
+            )
 
     def build(self, input_shape):
-        """Make weight and bias, one pair for each direction."""
+        """Create weight and bias, one pair for each direction."""
         rows = self._features(input_shape) + self._hidden_size
         directions = [2] if self._direction == DYNAMIC_RNN_BIDIRECTION else []
         self._rnn_w = self.add_variable(
@@ -78,26 +80,26 @@ class DynamicRNN(_DynamicBasic):
         super().build(input_shape)
 
     def call(self, x, seq_length=None, init_h=None, init_c=None, weight=None, bias=None):
-        """Run over time; initial states have a first axis for the direction."""
-        both = self._direction == DYNAMIC_RNN_BIDIRECTION
-        shape = [2 if both else 1, tf1.shape(x)[1], self._hidden_size]
+        """Run over time; the first axis of initial states is the direction."""
+        bidirectional = self._direction == DYNAMIC_RNN_BIDIRECTION
+        shape = [2 if bidirectional else 1, tf1.shape(x)[1], self._hidden_size]
         init_h = tf1.zeros(shape, self._dtype) if init_h is None else init_h
         init_c = tf1.zeros(shape, self._dtype) if init_c is None else init_c
         weight = self._rnn_w if weight is None else weight
         bias = self._rnn_b if bias is None else bias
-        if not both:
+        if not bidirectional:
             return self._one_way(x, seq_length, init_h[0], init_c[0], weight, bias)
         forward = self._one_way(x, seq_length, init_h[0], init_c[0], weight[0], bias[0])
-        back = self._one_way(
+        backward = self._one_way(
             _reversed(x, seq_length), seq_length, init_h[1], init_c[1], weight[1], bias[1]
         )
-        back = [_reversed(one, seq_length) for one in back]
-        return [tf1.stack(pair) for pair in zip(forward, back)]
+        backward = [_reversed(output, seq_length) for output in backward]
+        return [tf1.stack(pair) for pair in zip(forward, backward)]
 
     def _one_way(self, x, seq_length, init_h, init_c, weight, bias):
-        def step(state, present):
+        def step(state, current):
             _, h, c = state[:3]
-            inputs, alive = present
+            inputs, alive = current
             gates = tf1.matmul(tf1.concat([inputs, h], axis=1), weight) + bias
             i, j, f, o = tf1.split(gates, 4, axis=1)
             i, j, o = tf1.sigmoid(i), tf1.tanh(j), tf1.sigmoid(o)
@@ -111,25 +113,27 @@ class DynamicRNN(_DynamicBasic):
             kept_c = alive * new_c + (1 - alive) * c
             return (alive * new_h, kept_h, kept_c, i, j, f, o, tanh_c)
 
-        nothing = tf1.zeros_like(init_h)
-        start = (nothing, init_h, init_c, nothing, nothing, nothing, nothing, nothing)
+        zeros = tf1.zeros_like(init_h)
+        start = (zeros, init_h, init_c, zeros, zeros, zeros, zeros, zeros)
         return list(tf1.scan(step, (x, _alive(x, seq_length)), initializer=start))
 
 
 class DynamicGRUV2(_DynamicBasic):
-    """GRU: outputs y, h, and the update, reset, new and hidden gates, each for every step."""
+    """GRU; returns y, h, and the update, reset, new and hidden gates, each for every step."""
 
     _variables_prefix = "dynamicgruv2"
 
     @with_signature(__name__, "DynamicGRUV2")
-    def __init__(self, **given):
-        super().__init__(**given)
+    def __init__(self, **options):
+        super().__init__(**options)
         gates = sorted(self._gate_order)
         if self._direction != DYNAMIC_RNN_UNIDIRECTION or gates != sorted("zrh"):
-            raise NotImplementedError("npu_bridge stand-in: GRU in one direction, gates z, r, h")
+            raise NotImplementedError(
+                "npu_bridge stand-in: only GRU in one direction with gates z, r, h is supported"
+            )
 
     def build(self, input_shape):
-        """Make the weights."""
+        """Create the weights."""
         limit = 1.0 / math.sqrt(self._hidden_size)
 
         def variable(name, shape):
@@ -150,7 +154,7 @@ class DynamicGRUV2(_DynamicBasic):
     def call(self, x, seq_length=None, init_h=None):
         """Run over time."""
         results = self._run(x, tf1.zeros_like(x[:, :, :1]), seq_length, init_h)
-        return [results[place] for place in (0, 1, 2, 4, 5, 6)]
+        return [results[index] for index in (0, 1, 2, 4, 5, 6)]
 
     def _run(self, x, attention, seq_length, init_h):
         if init_h is None:
@@ -162,11 +166,11 @@ class DynamicGRUV2(_DynamicBasic):
             named = dict(zip(self._gate_order, tf1.split(tensor, 3, axis=-1)))
             return named["z"], named["r"], named["h"]
 
-        def step(state, present):
+        def step(state, current):
             h = state[1]
-            inputs, alive, share = present
-            of_input = tf1.matmul(inputs, self._weight_input) + self._bias_input
-            input_z, input_r, input_n = parts(of_input)
+            inputs, alive, attention_weight = current
+            projected = tf1.matmul(inputs, self._weight_input) + self._bias_input
+            input_z, input_r, input_n = parts(projected)
             hidden_z, hidden_r, hidden_n = parts(
                 tf1.matmul(h, self._weight_hidden) + self._bias_hidden
             )
@@ -178,19 +182,19 @@ class DynamicGRUV2(_DynamicBasic):
                 _, _, bias = parts(self._bias_hidden + 0)
                 new = tf1.tanh(input_n + tf1.matmul(reset * h, weight) + bias)
             update = tf1.sigmoid(input_z + hidden_z)
-            attended = (1 - share) * update
+            attended = (1 - attention_weight) * update
             new_h = attended * h + (1 - attended) * new
             kept = alive * new_h + (1 - alive) * h
             return (alive * new_h, kept, update, attended, reset, new, hidden_n)
 
-        nothing = tf1.zeros_like(init_h)
-        start = (nothing, init_h, nothing, nothing, nothing, nothing, nothing)
+        zeros = tf1.zeros_like(init_h)
+        start = (zeros, init_h, zeros, zeros, zeros, zeros, zeros)
         elements = (x, _alive(x, seq_length), attention)
         return list(tf1.scan(step, elements, initializer=start))
 
 
 class DynamicAUGRU(DynamicGRUV2):
-    """GRU whose update gate is weakened by attention, which is given per step and sample."""
+    """GRU whose update gate is scaled down by attention weights per step and sample."""
 
     _variables_prefix = "dynamicaugru"
 
@@ -200,7 +204,7 @@ class DynamicAUGRU(DynamicGRUV2):
 
 
 def _alive(x, seq_length):
-    """1 for the steps of each sequence, 0 after its end."""
+    """Return 1 for the steps of each sequence, 0 after its end."""
     steps = tf1.shape(x)[0]
     if seq_length is None:
         return tf1.ones_like(x[:, :, :1])

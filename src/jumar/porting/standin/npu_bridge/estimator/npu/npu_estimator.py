@@ -37,11 +37,12 @@ GRAPH_OPTIMIZERS = (
     "dependency",
     "layout",
 )
-"""TensorFlow's that run, so remapping and memory optimisation do not; the adapter adds one more."""
+"""TensorFlow's graph optimizers to run: all but remapping and memory optimisation. The adapter adds
+another."""
 
 
 class NPUEstimatorSpec(model_fn_lib.EstimatorSpec):
-    """TensorFlow's, and `host_call`: a function and the tensors it is given after each step."""
+    """TensorFlow's spec with `host_call`: a function and the tensors passed to it in each step."""
 
     def __new__(
         cls,
@@ -90,10 +91,12 @@ def _check_host_call(host_call):
         raise ValueError("host_call[1] must be a tuple, list or dict of tensors")
     if isinstance(tensors, dict) or tf_inspect.getfullargspec(function).varargs is not None:
         return
-    taken = len(function_utils.fn_args(function))
-    if taken != len(tensors):
+    num_parameters = len(function_utils.fn_args(function))
+    if num_parameters != len(tensors):
         raise RuntimeError(
-            "host_call gives {} tensors to a function of {}".format(len(tensors), taken)
+            "host_call passes {} tensors to a function with {} parameters".format(
+                len(tensors), num_parameters
+            )
         )
 
 
@@ -118,8 +121,8 @@ class NPUEstimator(estimator_lib.Estimator):
         job = NPUBasics(job_start_file).jobinfo
         if job is None:
             raise ValueError(
-                "npu_bridge stand-in: NPUEstimator needs the environment variable JOB_ID; set it "
-                "to any text, such as JOB_ID=10086"
+                "npu_bridge stand-in: NPUEstimator requires the environment variable JOB_ID; "
+                "set it to any text, such as JOB_ID=10086"
             )
         model_dir = _model_dir(model_dir, config)
         restore_from = (
@@ -132,7 +135,7 @@ class NPUEstimator(estimator_lib.Estimator):
             warm_start_from=restore_from,
         )
         super().__init__(
-            model_fn=_for_npu(model_fn, model_dir, config, job._device_info),
+            model_fn=_with_npu_hooks(model_fn, model_dir, config, job._device_info),
             model_dir=model_dir,
             config=config,
             params=params or {},
@@ -152,7 +155,7 @@ def _model_dir(model_dir, config):
         )
     model_dir = model_dir or config.model_dir
     while model_dir is None:
-        # The real one takes TensorFlow's random numbers nowhere, so neither does this.
+        # Like the real class, this does not draw from TensorFlow's random numbers.
         letters = random.SystemRandom().sample(string.ascii_letters + string.digits, 10)
         path = Path.cwd() / ("model_dir_" + "".join(letters))
         if not path.exists():
@@ -162,7 +165,7 @@ def _model_dir(model_dir, config):
 
 
 def add_block(config):
-    """Append the options of a `NPURunConfig` to its session's, as one more block."""
+    """Append a block with the options of an `NPURunConfig` to its session config."""
     rewrites = config.session_config.graph_options.rewrite_options
     rewrites.optimizers.extend(GRAPH_OPTIMIZERS)
     block = rewrites.custom_optimizers.add()
@@ -261,7 +264,7 @@ def _dynamic_values(dynamic):
         "dynamic_dims": dynamic._dynamic_dims,
         "dynamic_node_type": dynamic._dynamic_node_type,
     }
-    # The real one writes all three or none.
+    # The real class writes all three or none.
     return {} if None in values.values() else values
 
 
@@ -272,13 +275,13 @@ def _task_values():
     return {"job": task["type"], "task_index": int(task.get("index", 0))}
 
 
-def _for_npu(model_fn, model_dir, config, device):
-    """A model function that gives the spec of `model_fn` with the hooks of the NPU."""
+def _with_npu_hooks(model_fn, model_dir, config, device):
+    """Wrap `model_fn` so that its spec has the hooks of the NPU."""
 
     def model_fn_for_npu(features, labels, mode, params):
-        wanted = function_utils.fn_args(model_fn)
-        offered = {"labels": labels, "mode": mode, "params": params, "config": config}
-        arguments = {name: value for name, value in offered.items() if name in wanted}
+        accepted = function_utils.fn_args(model_fn)
+        available = {"labels": labels, "mode": mode, "params": params, "config": config}
+        arguments = {name: value for name, value in available.items() if name in accepted}
         spec = model_fn(features=features, **arguments)
         if mode == model_fn_lib.ModeKeys.PREDICT:
             return spec
@@ -288,9 +291,9 @@ def _for_npu(model_fn, model_dir, config, device):
                     type(spec)
                 )
             )
-        training = mode == model_fn_lib.ModeKeys.TRAIN
+        is_training = mode == model_fn_lib.ModeKeys.TRAIN
         spec, hooks = _with_host_call(spec, mode)
-        if not training:
+        if not is_training:
             return spec._replace(evaluation_hooks=(*hooks, *(spec.evaluation_hooks or ())))
         hooks = _training_hooks(config, model_dir, device) + hooks
         if config.iterations_per_loop > 1:
@@ -319,7 +322,7 @@ def _training_hooks(config, model_dir, device):
 
 
 def _with_host_call(spec, mode):
-    """The spec, whose loss now waits for the host call, and the hooks that this needs."""
+    """Make the loss of a spec depend on the host call; return the spec and the hooks for this."""
     if not isinstance(spec, NPUEstimatorSpec):
         return spec, []
     hooks = [NPULogOutfeedSessionHook(sys.stderr)]
@@ -327,12 +330,12 @@ def _with_host_call(spec, mode):
     if host_call is None:
         return spec, hooks
     function, tensors = host_call
-    after = spec.train_op if mode == model_fn_lib.ModeKeys.TRAIN else spec.loss
-    # The function itself is called outside: opening the writer that it makes must not train.
-    with tf1.control_dependencies([after]):
+    dependency = spec.train_op if mode == model_fn_lib.ModeKeys.TRAIN else spec.loss
+    # The function is called outside, since opening the summary writer it creates must not train.
+    with tf1.control_dependencies([dependency]):
         tensors = tf1.nest.map_structure(tf1.identity, tensors)
-    said = function(**tensors) if isinstance(tensors, dict) else function(*tensors)
-    with tf1.control_dependencies([one for one in tf1.nest.flatten(said) if one is not None]):
+    results = function(**tensors) if isinstance(tensors, dict) else function(*tensors)
+    with tf1.control_dependencies([item for item in tf1.nest.flatten(results) if item is not None]):
         loss = tf1.identity(spec.loss)
-    hooks.insert(0, NPUInfeedOutfeedSessionHook(said, mode))
+    hooks.insert(0, NPUInfeedOutfeedSessionHook(results, mode))
     return spec._replace(loss=loss), hooks

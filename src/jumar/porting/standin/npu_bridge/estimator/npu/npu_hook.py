@@ -17,7 +17,7 @@ for _name in util._LOOP_VARIABLES:
 
 
 class NPUShutDownHook(session_run_hook.SessionRunHook):
-    """Closes the device at the end."""
+    """Closes the device at the end of a session."""
 
     def __init__(self, scaffold=None):
         super().__init__()
@@ -29,12 +29,12 @@ class NPUShutDownHook(session_run_hook.SessionRunHook):
         self._shutdown_npu_op = npu_ops.NPUShutdown()
 
     def end(self, session):
-        """Run it."""
+        """Run the operation."""
         session.run(self._shutdown_npu_op)
 
 
 class NPUBroadcastGlobalVariablesHook(session_run_hook.SessionRunHook):
-    """Gives all ranks the root's values of the trainable variables when a session begins."""
+    """Broadcasts the root's trainable variables to all ranks when a session begins."""
 
     def __init__(self, root_rank=None, index=None):
         super().__init__()
@@ -51,13 +51,13 @@ class NPUBroadcastGlobalVariablesHook(session_run_hook.SessionRunHook):
             self._broadcast = broadcast_global_variables(self._root_rank)
 
     def after_create_session(self, session, coord):
-        """Run it."""
+        """Run the operation."""
         if self._rank_size > 1:
             session.run(self._broadcast)
 
 
 def broadcast_global_variables(root_rank):
-    """The root's values of the trainable variables; not of all variables, like the real one."""
+    """Build the broadcast of the root's variables; like the real one, only the trainable ones."""
     updates = []
     for variable in tf1.trainable_variables():
         values = hccl_ops.broadcast([variable], root_rank)
@@ -90,7 +90,7 @@ class NPUCheckpointSaverHook(basic_session_run_hooks.CheckpointSaverHook):
 
 
 class SetIterationsVarHook(session_run_hook.SessionRunHook):
-    """Says how many steps one run of `IterationOp` does."""
+    """Sets the number of steps that one run of `IterationOp` makes."""
 
     def __init__(self, iterations_per_loop=None):
         super().__init__()
@@ -98,16 +98,16 @@ class SetIterationsVarHook(session_run_hook.SessionRunHook):
         self._variables = None
 
     def begin(self):
-        """Make the loop variables."""
+        """Create the loop variables."""
         self._variables = [util.create_or_get_var(name) for name in util._LOOP_VARIABLES]
 
     def after_create_session(self, session, coord):
-        """Set them."""
+        """Set the loop variables."""
         util._load(self._variables, session, self._iterations_per_loop)
 
 
 class NPULogOutfeedSessionHook(session_run_hook.SessionRunHook):
-    """On a device, prints what operations log; on a CPU they print themselves."""
+    """On a device, prints the output of logging ops, which on a CPU print it themselves."""
 
     def __init__(self, output_stream):
         super().__init__()
@@ -115,7 +115,7 @@ class NPULogOutfeedSessionHook(session_run_hook.SessionRunHook):
 
 
 class NPUInfeedOutfeedSessionHook(session_run_hook.SessionRunHook):
-    """Opens and flushes the writers of summaries that a host call writes."""
+    """Opens and flushes the summary writers of a host call."""
 
     def __init__(self, dequeue_ops, channel_name):
         super().__init__()
@@ -130,23 +130,23 @@ class NPUInfeedOutfeedSessionHook(session_run_hook.SessionRunHook):
         self._flushing = [summary_ops_v2.flush(writer=op.inputs[0]) for op in self._opening]
 
     def after_create_session(self, session, coord):
-        """Open them."""
+        """Open the writers."""
         session.run(self._opening)
 
     def end(self, session):
-        """Flush them."""
+        """Flush the writers."""
         session.run(self._flushing)
 
 
 class NPUOutputTensorHook(basic_session_run_hooks.LoggingTensorHook):
-    """Gives the values of some tensors to a function every few runs and at the end."""
+    """Passes the values of tensors to a function every few runs and at the end."""
 
     def __init__(self, tensors, dependencies=None, output_fn=None, output_every_n_steps=0):
         self._output_fn = output_fn
         self._output_every_n_steps = output_every_n_steps
         self._output_list = []
         self._runs = 0
-        self._watches = tensors is not None
+        self._has_tensors = tensors is not None
         if tensors is not None and dependencies is not None:
             if not isinstance(dependencies, (list, tuple)):
                 dependencies = [dependencies]
@@ -156,52 +156,52 @@ class NPUOutputTensorHook(basic_session_run_hooks.LoggingTensorHook):
             super().__init__(tensors, every_n_iter=1 << 31)
 
     def begin(self):
-        """Look the tensors up."""
-        if self._watches:
+        """Look up the tensors."""
+        if self._has_tensors:
             super().begin()
 
     def before_run(self, run_context):
-        """Request them."""
-        return tf1.train.SessionRunArgs(self._current_tensors) if self._watches else None
+        """Request the tensors."""
+        return tf1.train.SessionRunArgs(self._current_tensors) if self._has_tensors else None
 
     def after_run(self, run_context, run_values):
-        """Keep their values."""
-        if self._watches:
-            found = run_values.results
-            self._output_list.append({name: found[name] for name in self._tag_order})
+        """Collect the values."""
+        if self._has_tensors:
+            values = run_values.results
+            self._output_list.append({name: values[name] for name in self._tag_order})
         self._runs += 1
         if self._runs % self._output_every_n_steps == 0:
-            self._give_out()
+            self._output()
 
     def end(self, session):
-        """Deliver what is left."""
+        """Output the remaining values."""
         if self._output_list:
-            self._give_out()
+            self._output()
 
-    def _give_out(self):
+    def _output(self):
         self._output_fn(self._output_list)
         del self._output_list[:]
 
 
 class TellMeStepOrLossHook(session_run_hook.SessionRunHook):
-    """Tells the adapter, through the environment, how far a training has got."""
+    """Reports the progress of training to the adapter through environment variables."""
 
     def __init__(self, step=None, total_step=None, loss=None, final_loss=None):
         super().__init__()
         if step is None and loss is None:
-            raise ValueError("give step or loss")
+            raise ValueError("step or loss is required")
         self._fetches = {
             name: tensor
             for name, tensor in (("STEP_NOW", step), ("LOSS_NOW", loss))
             if tensor is not None
         }
-        beginnings = {
+        initial_values = {
             "STEP_NOW": None if step is None else "0",
             "TOTAL_STEP": total_step,
             "LOSS_NOW": None if loss is None else "0.0",
             "TARGET_LOSS": final_loss,
         }
-        for name, value in beginnings.items():
+        for name, value in initial_values.items():
             if value is not None:
                 os.environ[name] = str(value)
 
@@ -210,7 +210,7 @@ class TellMeStepOrLossHook(session_run_hook.SessionRunHook):
         return tf1.train.SessionRunArgs(fetches=self._fetches)
 
     def after_run(self, run_context, run_values):
-        """Record them."""
+        """Record step and loss."""
         for name, value in run_values.results.items():
             logging.info("%s: %s", name, value)
             os.environ[name] = str(value)

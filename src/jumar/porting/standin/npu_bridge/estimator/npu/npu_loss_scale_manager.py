@@ -1,10 +1,10 @@
-"""What the loss is multiplied by in mixed precision."""
+"""Loss scales for mixed precision."""
 
 import tensorflow.compat.v1 as tf1
 
 from npu_bridge_standin.record import record
 
-LARGEST_SCALE = 3.4e38
+MAX_SCALE = 3.4e38
 
 
 class FixedLossScaleManager:
@@ -12,27 +12,27 @@ class FixedLossScaleManager:
 
     def __init__(self, loss_scale, enable_overflow_check=True):
         if loss_scale < 1:
-            raise ValueError("the loss scale is {}; it must be 1 or more".format(loss_scale))
+            raise ValueError("the loss scale must be 1 or more, got {}".format(loss_scale))
         record("loss scale", manager="fixed", loss_scale=float(loss_scale))
         self._loss_scale = tf1.convert_to_tensor(loss_scale, dtype=tf1.float32, name="loss_scale")
         self._enable_overflow_check = enable_overflow_check
 
     def get_loss_scale(self):
-        """The number."""
+        """Return the loss scale."""
         return self._loss_scale
 
     def update_loss_scale(self, finite_grads):
-        """Nothing changes."""
+        """Do nothing, since the scale is constant."""
         del finite_grads
         return tf1.no_op()
 
     def get_enable_overflow_check(self):
-        """Whether steps whose gradients are not finite are skipped."""
+        """Return whether steps with non-finite gradients are skipped."""
         return self._enable_overflow_check
 
 
 class ExponentialUpdateLossScaleManager:
-    """A number that grows while gradients are finite and falls when they are not."""
+    """A loss scale that grows while gradients are finite and falls when they are not."""
 
     def __init__(
         self,
@@ -60,24 +60,24 @@ class ExponentialUpdateLossScaleManager:
         self._num_bad_steps = _state("bad_steps", 0, tf1.int32)
 
     def get_loss_scale(self):
-        """The number."""
+        """Return the loss scale."""
         return self._loss_scale
 
     def update_loss_scale(self, finite_grads):
-        """The operation that updates the scale after a step."""
+        """Return the operation that updates the scale after a step."""
         scale, good, bad = self._loss_scale, self._num_good_steps, self._num_bad_steps
         finite = tf1.convert_to_tensor(finite_grads)
         grows = finite & (good + 1 >= self._incr_every_n_steps)
         falls = tf1.logical_not(finite) & (bad + 1 >= self._decr_every_n_nan_or_inf)
-        settled = grows | falls
+        changes = grows | falls
 
-        may_grow = scale < LARGEST_SCALE / self._incr_ratio
+        may_grow = scale < MAX_SCALE / self._incr_ratio
         larger = tf1.where(may_grow, scale * self._incr_ratio, scale + 0)
         smaller = tf1.maximum(1.0, scale * self._decr_ratio)
         new_scale = tf1.where(grows, larger, tf1.where(falls, smaller, scale + 0))
-        # Overflows add up until the scale moves: finite steps in between do not reset the count.
-        new_good = tf1.where(finite & ~settled, good + 1, tf1.zeros_like(good))
-        new_bad = tf1.where(settled, tf1.zeros_like(bad), bad + tf1.cast(~finite, tf1.int32))
+        # Overflows add up until the scale changes: finite steps in between do not reset the count.
+        new_good = tf1.where(finite & ~changes, good + 1, tf1.zeros_like(good))
+        new_bad = tf1.where(changes, tf1.zeros_like(bad), bad + tf1.cast(~finite, tf1.int32))
         with tf1.control_dependencies([new_scale, new_good, new_bad]):
             return tf1.group(
                 tf1.assign(scale, new_scale), tf1.assign(good, new_good), tf1.assign(bad, new_bad)

@@ -1,4 +1,4 @@
-"""The optimizer for mixed precision: scaled loss, skipped steps."""
+"""The optimizer for mixed precision, which scales the loss and skips overflows."""
 
 import tensorflow.compat.v1 as tf1
 
@@ -12,7 +12,7 @@ from npu_bridge_standin.record import record
 class NPULossScaleOptimizer(tf1.train.Optimizer):
     """Scales the loss of another optimizer and skips steps that overflow.
 
-    A device sees overflows in its status register; here the gradients are checked.
+    A device detects overflows by its status register; here, the gradients are checked.
     """
 
     def __init__(self, opt, loss_scale_manager, is_distributed=False):
@@ -36,7 +36,7 @@ class NPULossScaleOptimizer(tf1.train.Optimizer):
         colocate_gradients_with_ops=False,
         grad_loss=None,
     ):
-        """The gradients of the loss itself, computed from the scaled one."""
+        """Return the gradients of the unscaled loss, computed from the scaled loss."""
         scale = self._loss_scale_manager.get_loss_scale()
         grads_and_vars = self._opt.compute_gradients(
             scaled_loss(loss, scale),
@@ -64,7 +64,7 @@ class NPULossScaleOptimizer(tf1.train.Optimizer):
 
     def _checks_overflow(self):
         if npu_plugin.is_inf_nan_enabled():
-            # A device in this mode has infinities to look at, whatever the manager says.
+            # A device in this mode checks for infinities, whatever the manager's setting is.
             return True
         if isinstance(self._loss_scale_manager, FixedLossScaleManager):
             return self._loss_scale_manager.get_enable_overflow_check()
@@ -72,13 +72,13 @@ class NPULossScaleOptimizer(tf1.train.Optimizer):
 
 
 def scaled_loss(loss, scale):
-    """The loss, or the loss that a function gives, multiplied in its own type."""
+    """Return the loss, or the loss that a function returns, scaled in its own type."""
     value = loss() if callable(loss) else loss
     return value * tf1.cast(scale, value.dtype.base_dtype)
 
 
 def unscaled(grads_and_vars, scale):
-    """Gradients divided by the scale; those of rows become dense, as TensorFlow's own do here."""
+    """Divide gradients by the scale; sparse gradients become dense, as in TensorFlow."""
     factor = tf1.reciprocal(scale + 0)
     return [
         (None if grad is None else grad * tf1.cast(factor, grad.dtype.base_dtype), variable)
@@ -87,7 +87,7 @@ def unscaled(grads_and_vars, scale):
 
 
 def finite_everywhere(grads_and_vars, is_distributed):
-    """Whether the gradients of this rank, or of all ranks, are finite."""
+    """Return whether the gradients of this rank, or of all ranks, are finite."""
     finite = all_finite([grad for grad, _ in grads_and_vars if grad is not None])
     if not is_distributed:
         return finite

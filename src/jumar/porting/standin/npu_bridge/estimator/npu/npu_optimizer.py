@@ -18,7 +18,7 @@ from npu_bridge_standin.record import record
 
 
 def allreduce(tensor, average=True):
-    """The sum, or the mean, of a tensor or of slices over all ranks."""
+    """Return the sum or mean of a tensor or of slices over all ranks."""
     size = NPUBasics("").size()
     if isinstance(tensor, tf1.IndexedSlices):
         return _gathered_slices(tensor, size, average, "hccl_world_group")
@@ -27,13 +27,15 @@ def allreduce(tensor, average=True):
 
 
 def reduce(tensor, root_rank, average=True, fusion=0, fusion_id=-1):
-    """The sum, or the mean, on one rank."""
+    """Return the sum or mean, on one rank."""
     size = NPUBasics("").size()
     if isinstance(tensor, tf1.IndexedSlices):
         return _gathered_slices(tensor, size, average, "hccl_world_group")
-    own = _own_device()
+    device = _own_device()
     summed = hccl_ops.reduce(tensor, "sum", root_rank, fusion, fusion_id)
-    return tf1.div(summed, tf1.cast(size, summed.dtype)) if average and root_rank == own else summed
+    return (
+        tf1.div(summed, tf1.cast(size, summed.dtype)) if average and root_rank == device else summed
+    )
 
 
 def npu_allreduce(values, reduction="mean", fusion=1, fusion_id=-1, group="hccl_world_group"):
@@ -46,8 +48,12 @@ def npu_allreduce(values, reduction="mean", fusion=1, fusion_id=-1, group="hccl_
         if isinstance(value, tf1.IndexedSlices):
             reduced.append(_gathered_slices(value, size, mean, group))
             continue
-        whole = hccl_ops.allreduce(value, "sum" if mean else reduction, fusion, fusion_id, group)
-        reduced.append(tf1.div(whole, tf1.cast(size, whole.dtype)) if mean else whole)
+        reduced_value = hccl_ops.allreduce(
+            value, "sum" if mean else reduction, fusion, fusion_id, group
+        )
+        reduced.append(
+            tf1.div(reduced_value, tf1.cast(size, reduced_value.dtype)) if mean else reduced_value
+        )
     return reduced
 
 
@@ -61,7 +67,9 @@ def _gathered_slices(slices, size, average, group):
 def _own_device():
     text = os.environ.get("DEVICE_ID", "")
     if not text.isdigit():
-        raise ValueError("the environment variable DEVICE_ID is {!r}, not a number".format(text))
+        raise ValueError(
+            "the environment variable DEVICE_ID must be a number, got {!r}".format(text)
+        )
     return int(text)
 
 
@@ -77,27 +85,27 @@ def _averaged(grads_and_vars, scope):
         ]
 
 
-def _averaged_alone(grads, scope):
+def _averaged_gradients(grads, scope):
     return [grad for grad, _ in _averaged([(grad, None) for grad in grads], scope)]
 
 
 class _Wrapping(tf1.train.Optimizer):
-    """An optimizer around another one, which keeps the slots."""
+    """An optimizer around another one, which owns the slots."""
 
     def __init__(self, inner, name):
         super().__init__(use_locking=False, name=name)
         self._inner = inner
 
     def get_slot(self, *args, **kwargs):
-        """The inner optimizer's."""
+        """Return a slot of the inner optimizer."""
         return self._inner.get_slot(*args, **kwargs)
 
     def get_slot_names(self, *args, **kwargs):
-        """The inner optimizer's."""
+        """Return the slot names of the inner optimizer."""
         return self._inner.get_slot_names(*args, **kwargs)
 
     def variables(self, *args, **kwargs):
-        """The inner optimizer's."""
+        """Return the variables of the inner optimizer."""
         return self._inner.variables(*args, **kwargs)
 
 
@@ -132,7 +140,7 @@ class NPUOptimizer(_Wrapping):
         colocate_gradients_with_ops=False,
         grad_loss=None,
     ):
-        """Gradients of the loss, averaged over ranks if requested."""
+        """Return the gradients of the loss, averaged over ranks if requested."""
         scale = self._loss_scale_manager.get_loss_scale() if self._is_loss_scale else None
         grads_and_vars = self._opt.compute_gradients(
             loss if scale is None else scaled_loss(loss, scale),
@@ -170,7 +178,7 @@ class NPUDistributedOptimizer(_Wrapping):
         self._is_weight_update_sharding = is_weight_update_sharding
 
     def compute_gradients(self, *args, **kwargs):
-        """The inner optimizer's gradients, averaged where there are several ranks."""
+        """Return the inner optimizer's gradients, averaged if there are several ranks."""
         grads_and_vars = self._optimizer.compute_gradients(*args, **kwargs)
         if _one_rank():
             return grads_and_vars
@@ -178,7 +186,7 @@ class NPUDistributedOptimizer(_Wrapping):
             size = int(util.get_ranksize())
             if size > len(grads_and_vars):
                 raise ValueError(
-                    "{} gradients cannot be shared out over {} ranks".format(
+                    "{} gradients cannot be distributed over {} ranks".format(
                         len(grads_and_vars), size
                     )
                 )
@@ -187,7 +195,7 @@ class NPUDistributedOptimizer(_Wrapping):
         return _averaged(grads_and_vars, self.get_name() + "_Allreduce")
 
     def apply_gradients(self, grads_and_vars, global_step=None, name=None):
-        """The inner optimizer's; shared-out weights too, as if their owners had sent them."""
+        """Apply all gradients, even sharded ones, as if the owning ranks had sent the weights."""
         return self._optimizer.apply_gradients(grads_and_vars, global_step, name)
 
 
@@ -202,20 +210,20 @@ class KerasDistributeOptimizer(optimizer_v2.OptimizerV2):
 
         def averaged_gradients(loss, params):
             grads = inner_gradients(loss, params)
-            return grads if _one_rank() else _averaged_alone(grads, name + "_Allreduce")
+            return grads if _one_rank() else _averaged_gradients(grads, name + "_Allreduce")
 
         optimizer.get_gradients = averaged_gradients
 
     def get_updates(self, loss, params):
-        """The inner optimizer's."""
+        """Return the updates of the inner optimizer."""
         return self._optimizer.get_updates(loss, params)
 
     def apply_gradients(self, grads_and_vars, name=None):
-        """The inner optimizer's."""
+        """Apply gradients with the inner optimizer."""
         return self._optimizer.apply_gradients(grads_and_vars, name)
 
     def get_config(self):
-        """What makes this optimizer again."""
+        """Return the configuration to recreate this optimizer."""
         config = super().get_config()
         config["optimizer"] = self._optimizer
         return config
@@ -226,7 +234,7 @@ class KerasDistributeOptimizer(optimizer_v2.OptimizerV2):
 
 
 def npu_distributed_optimizer_wrapper(optimizer):
-    """The given optimizer itself, TensorFlow's or Keras's, whose gradients are now averaged."""
+    """Make a TensorFlow or Keras optimizer average its gradients, in place, and return it."""
     if isinstance(optimizer, str):
         optimizer = optimizers.get(optimizer)
     record("hccl", optimizer=type(optimizer).__name__, ranks=util.get_ranksize())
@@ -244,6 +252,6 @@ def npu_distributed_optimizer_wrapper(optimizer):
         setattr(optimizer, name, patched)
 
     patch("compute_gradients", _averaged)
-    patch("get_gradients", _averaged_alone)
+    patch("get_gradients", _averaged_gradients)
     patch("_compute_gradients", _averaged)
     return optimizer

@@ -1,4 +1,4 @@
-"""The life cycle of a device without a session; nothing has to be opened here."""
+"""The life cycle of a device outside of sessions; a CPU needs no opening or closing."""
 
 from tensorflow.python.ops import init_ops, variable_scope
 
@@ -36,7 +36,7 @@ def npu_resource_init(
     util.check_bool_type(enable_profiling, "enable_profiling")
     util.check_bool_type(hcom_multi_mode, "hcom_multi_mode")
     if enable_profiling and profiling_options is None:
-        raise ValueError("profiling_options must be set where enable_profiling is True")
+        raise ValueError("profiling_options must be set if enable_profiling is True")
     if aoe_mode is not None:
         util.check_aoe_mode(aoe_mode)
         util.check_path(work_path or "./")
@@ -50,24 +50,24 @@ _CHECKED_MODES = ("precision_mode", "precision_mode_v2")
 
 
 def check_graph_run_mode(graph_run_mode):
-    """Refuse anything but 0 and 1."""
+    """Raise unless the mode is 0 or 1."""
     util.check_nonnegative_integer(graph_run_mode, "graph_run_mode")
     if graph_run_mode > 1:
         raise ValueError("graph_run_mode must be 0 or 1, got {}".format(graph_run_mode))
 
 
 def init_op_compiler_cache_mode(init, op_compiler_cache_mode):
-    """Write an option into a dictionary."""
+    """Set an option in a dictionary, unless it is None."""
     _set(init, "ge.op_compiler_cache_mode", op_compiler_cache_mode)
 
 
 def init_op_compiler_cache_dir(init, op_compiler_cache_dir):
-    """Write an option into a dictionary."""
+    """Set an option in a dictionary, unless it is None."""
     _set(init, "ge.op_compiler_cache_dir", op_compiler_cache_dir)
 
 
 def init_debug_dir(init, debug_dir):
-    """Write an option into a dictionary."""
+    """Set an option in a dictionary, unless it is None."""
     _set(init, "ge.debugDir", debug_dir)
 
 
@@ -77,39 +77,39 @@ def _set(init, name, value):
 
 
 def npu_resource_shutdown():
-    """Nothing has to be closed."""
+    """Record the call; nothing has to be closed."""
     record("resource", call="npu_resource_shutdown")
 
 
 def npu_close():
-    """Nothing has to be closed."""
+    """Do nothing, since nothing has to be closed."""
 
 
 def set_device_sat_mode(mode):
-    """How overflows are handled: 1 turns them into infinities and NaN."""
+    """Set the handling of overflows; 1 turns them into infinities and NaN."""
     _SATURATION["mode"] = mode
 
 
 def is_inf_nan_enabled():
-    """Whether overflows become infinities and NaN."""
+    """Return whether overflows become infinities and NaN."""
     return _SATURATION["mode"] == 1
 
 
 def init_rdma_pool(mem_size):
-    """Only on a device."""
+    """Only available on a device."""
     if not isinstance(mem_size, int):
         raise ValueError("mem_size must be int, got {!r}".format(mem_size))
     device_only("init_rdma_pool")()
 
 
 def rdma_remote_register(remote_var_list):
-    """Only on a device."""
+    """Only available on a device."""
     _check_variables(remote_var_list)
     device_only("rdma_remote_register")()
 
 
 def rdma_remote_init(remote_var_list, mem_size):
-    """Only on a device."""
+    """Only available on a device."""
     _check_variables(remote_var_list)
     if not isinstance(mem_size, int):
         raise ValueError("mem_size must be int, got {!r}".format(mem_size))
@@ -124,14 +124,14 @@ def _check_variables(remote_var_list):
 
 
 def get_var_addr_and_size(var_name):
-    """Only on a device."""
+    """Only available on a device."""
     if not isinstance(var_name, str):
         raise ValueError("var_name must be str, got {!r}".format(var_name))
     return device_only("get_var_addr_and_size")()
 
 
 def get_rdma_cache(data_type, shape, name="rdma_w"):
-    """A variable of zeros."""
+    """Return a variable of zeros."""
     with npu_scope.npu_mem_type_scope():
         return variable_scope.get_variable(
             name=name, shape=shape, dtype=data_type, initializer=init_ops.zeros_initializer()

@@ -1,4 +1,4 @@
-"""Savers; a device needs its own, a CPU does not."""
+"""Savers; a device needs special ones, a CPU does not."""
 
 from tensorflow.python.training.saver import BulkSaverBuilder, Saver
 

@@ -1,4 +1,4 @@
-"""Scopes whose operations carry a mark for the device's compiler; here the marks do nothing."""
+"""Scopes that mark operations for the device's compiler; on a CPU, the marks have no effect."""
 
 import contextlib
 
@@ -25,7 +25,7 @@ def _marked(**marks):
 
 
 def without_npu_compile_scope():
-    """Operations that stay on the host; needs mix_compile_mode."""
+    """Operations that stay on the host; requires mix_compile_mode."""
     return _marked(_without_npu_compile=True)
 
 
@@ -42,7 +42,7 @@ def keep_dtype_scope():
 
 
 def npu_stage_scope(stage):
-    """One stage of a pipeline; needs iterations_per_loop above 1."""
+    """A stage of a pipeline; requires iterations_per_loop above 1."""
     return _marked(_stage_level=stage)
 
 
@@ -52,22 +52,22 @@ def npu_mem_type_scope():
 
 
 def npu_weight_prefetch_scope(buffer_pool_id=0, buffer_pool_size=536870912):
-    """Weights that are fetched early into a pool."""
+    """Weights that are prefetched into a pool."""
     return _marked(_buffer_pool_id=buffer_pool_id, _buffer_pool_size=buffer_pool_size)
 
 
 def op_specified_engine_scope(engine_name, kernel_lib_name):
-    """Operations of one engine."""
+    """Operations for a specific engine."""
     return _marked(_specified_engine_name=engine_name, _specified_kernel_lib_name=kernel_lib_name)
 
 
 def npu_qos_label_scope(label):
-    """Operations of one quality of service."""
+    """Operations with a quality-of-service label."""
     return _marked(_qos_service_label=label)
 
 
 def subgraph_multi_dims_scope(index):
-    """Operations of one graph of several shapes."""
+    """Operations of a subgraph with several shapes."""
     return _marked(_subgraph_multi_dims_index=index)
 
 
@@ -77,12 +77,12 @@ def npu_optimizer_scope():
 
 
 def npu_recompute_scope():
-    """Operations whose results are computed again in the backward pass."""
+    """Operations whose results are recomputed in the backward pass."""
     return ops.name_scope_v2("NpuRecompute")
 
 
 def npu_graph_slice_scope(slice_num=None):
-    """Operations that are cut into slices."""
+    """Operations that are sliced."""
     if slice_num is not None:
         util.check_positive_integer(slice_num, "slice_num")
     return ops.name_scope_v2("SliceNum-{0}-NpuGraphSlicing{0}".format(slice_num))

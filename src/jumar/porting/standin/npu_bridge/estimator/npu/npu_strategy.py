@@ -1,4 +1,4 @@
-"""The strategy that replicates over ranks; one process holds one replica."""
+"""The strategy that replicates a model over ranks, with one replica per process."""
 
 from tensorflow.python.distribute import distribute_lib, one_device_strategy
 
@@ -8,7 +8,7 @@ from npu_bridge_standin.record import record
 
 
 class NPUExtended(one_device_strategy.OneDeviceExtended):
-    """One device, and data sets that give each rank its part."""
+    """One device, and data sets that are sharded over the ranks."""
 
     @property
     def _num_replicas_in_sync(self):
@@ -19,7 +19,7 @@ class NPUExtended(one_device_strategy.OneDeviceExtended):
 
 
 class NPUStrategy(distribute_lib.StrategyV1):
-    """Replicates over ranks."""
+    """Replicates a model over ranks."""
 
     def __init__(self, device="/cpu:0"):
         record("hccl", strategy="NPUStrategy", ranks=util.get_ranksize())

@@ -1,4 +1,4 @@
-"""What scripts call to set iterations, graph options and ranks; the name is the real package's."""
+"""Functions to set iterations, graph options and ranks; named as in the real package."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ from npu_bridge.estimator.npu.npu_config import ExperimentalConfig, GraphMemoryO
 from npu_bridge_standin.option_table import OPTIONS
 from npu_bridge_standin.ranks import rank_size_text
 from npu_bridge_standin.record import record
-from npu_bridge_standin.sessions import run_several_steps, say_if_not_iteration_op
+from npu_bridge_standin.sessions import run_several_steps, warn_unless_iteration_op
 
 _LOOP_VARIABLES = ("iterations_per_loop", "loop_cond", "zero", "one")
 _COLLECTION = "npu_runconfig_{}"
@@ -24,20 +24,20 @@ _GRADIENT_ITEMS = []
 
 
 def check_not_none(value, name):
-    """Refuse None."""
+    """Raise if the value is None."""
     if value is None:
         raise ValueError("{} must not be None".format(name))
 
 
 def check_positive_integer(value, name):
-    """Refuse anything but an integer of 1 or more."""
+    """Raise unless the value is an integer of 1 or more."""
     _check_integer(value, name)
     if value <= 0:
         raise ValueError("{} must be positive, got {}".format(name, value))
 
 
 def check_nonnegative_integer(value, name):
-    """Refuse anything but an integer of 0 or more."""
+    """Raise unless the value is an integer of 0 or more."""
     _check_integer(value, name)
     if value < 0:
         raise ValueError("{} must be nonnegative, got {}".format(name, value))
@@ -49,18 +49,18 @@ def _check_integer(value, name):
 
 
 def check_bool_type(value, name):
-    """Refuse anything but True and False."""
+    """Raise unless the value is True or False."""
     if not isinstance(value, bool):
         raise TypeError("{} must be True or False, got {}".format(name, value))
 
 
 def convert_bool_to_int(value):
-    """1 for True, 0 for False, -1 for anything else."""
+    """Return 1 for True, 0 for False, -1 for anything else."""
     return int(value) if isinstance(value, bool) else -1
 
 
 def format_string(value, name):
-    """A text, empty for None."""
+    """Return a string, empty for None."""
     if value is None:
         return ""
     if not isinstance(value, six.string_types):
@@ -69,15 +69,15 @@ def format_string(value, name):
 
 
 def check_profiling_options(profiling_options=()):
-    """The old profiling options, joined by colons."""
+    """Return the options of old releases, joined by colons."""
     known = ("training_trace", "task_trace", "op_trace")
     if not profiling_options or any(option not in known for option in profiling_options):
-        raise ValueError("profiling options are {}".format(", ".join(known)))
+        raise ValueError("profiling options must be some of {}".format(", ".join(known)))
     return ":".join(profiling_options)
 
 
 def check_path(path):
-    """The real path of a folder that can be read and written."""
+    """Return the real path of a folder, after checking that it is readable and writable."""
     if not Path(path).is_dir():
         raise ValueError("path {} is not a folder".format(path))
     if not os.access(path, os.R_OK | os.W_OK):
@@ -86,14 +86,14 @@ def check_path(path):
 
 
 def check_aoe_mode(aoe_mode):
-    """Refuse an unknown tuning mode."""
+    """Raise if the tuning mode is unknown."""
     allowed = OPTIONS["aoe_mode"]["allowed"]
     if aoe_mode not in allowed:
-        raise ValueError("aoe_mode is {!r}; allowed are {}".format(aoe_mode, allowed))
+        raise ValueError("aoe_mode is {!r}; allowed values are {}".format(aoe_mode, allowed))
 
 
 def register_func(var_name):
-    """Let a loop variable travel in a graph's collections."""
+    """Register a loop variable to be stored in the collections of a graph."""
     ops.register_proto_function(
         _COLLECTION.format(var_name),
         proto_type=variable_pb2.VariableDef,
@@ -103,7 +103,7 @@ def register_func(var_name):
 
 
 def create_or_get_var(var_name):
-    """The loop variable of that name in the default graph."""
+    """Return the loop variable of a name in the default graph, created if missing."""
     collection = _COLLECTION.format(var_name)
     found = tf1.get_collection(collection)
     if len(found) > 1:
@@ -125,11 +125,11 @@ def create_or_get_var(var_name):
 def _iteration_op(train_op):
     if not isinstance(train_op, ops.Operation):
         raise ValueError(
-            "train_op must be an Operation, got {}; take minimize(...) or tf1.group(...), not a "
+            "train_op must be an Operation, got {}; use minimize(...) or tf1.group(...), not a "
             "tensor".format(type(train_op).__name__)
         )
     operation = tf1.group(train_op, name="IterationOp")
-    say_if_not_iteration_op(operation)
+    warn_unless_iteration_op(operation)
     return operation
 
 
@@ -142,7 +142,7 @@ def _load(variables, sess, iterations_per_loop):
 
 
 def set_iteration_per_loop(sess, train_op, iterations_per_loop=1):
-    """An operation that does several steps in one `sess.run`."""
+    """Return an operation that runs several steps in one `sess.run`."""
     if not isinstance(train_op, ops.Operation):
         return _iteration_op(train_op)
     check_positive_integer(iterations_per_loop, "iterations_per_loop")
@@ -154,30 +154,30 @@ def set_iteration_per_loop(sess, train_op, iterations_per_loop=1):
 
 
 class IterationPerLoop:
-    """As `set_iteration_per_loop`, in two parts for graphs that are frozen in between."""
+    """Like `set_iteration_per_loop`, in two parts for graphs that are frozen in between."""
 
     def __init__(self):
         self._variables = None
 
     def create_iteration_per_loop_var(self, train_op):
-        """The operation, before the graph is frozen."""
+        """Return the operation; to be called before the graph is frozen."""
         operation = _iteration_op(train_op)
         self._variables = [create_or_get_var(name) for name in _LOOP_VARIABLES]
         return operation
 
     def load_iteration_per_loop_var(self, sess, iterations_per_loop=1):
-        """Set how many steps it does in this session."""
+        """Set the number of steps that it runs in this session."""
         check_not_none(self._variables, "create_iteration_per_loop_var's result")
         _load(self._variables, sess, iterations_per_loop)
 
 
 def get_ranksize():
-    """The number of ranks as a text."""
+    """Return the number of ranks as a string."""
     return rank_size_text()
 
 
 def variable_initializer_in_host(var_list):
-    """The initializer of variables, on the host."""
+    """Return the initializer of variables, on the host."""
     return tf1.initializers.variables(var_list, name="var_in_host")
 
 
@@ -193,34 +193,36 @@ class GradDivisionItem:
 
 
 def fair_division(inputs, number):
-    """Give each of `number` ranks consecutive gradients of about the same size."""
+    """Assign consecutive gradients of about the same total size to each of `number` ranks."""
     if not 0 <= number <= len(inputs):
-        raise ValueError("{} gradients cannot be given to {} ranks".format(len(inputs), number))
-    whole = sum(item.size for item in inputs) or 1
+        raise ValueError(
+            "{} gradients cannot be distributed over {} ranks".format(len(inputs), number)
+        )
+    total = sum(item.size for item in inputs) or 1
     rank, done = 0, 0
-    for place, item in enumerate(inputs):
+    for index, item in enumerate(inputs):
         item.root_rank_id = rank
         done += item.size
-        waiting = number - rank - 1
-        full = done * number >= whole * (rank + 1)
-        if waiting and (full or len(inputs) - place - 1 == waiting):
+        ranks_left = number - rank - 1
+        is_full = done * number >= total * (rank + 1)
+        if ranks_left and (is_full or len(inputs) - index - 1 == ranks_left):
             rank += 1
     return inputs
 
 
 def add_grads_and_vars(grads_and_vars, rank_size):
-    """Divide gradients among the ranks."""
+    """Distribute gradients over the ranks."""
     items = [GradDivisionItem(grad, var) for grad, var in grads_and_vars if grad is not None]
     _GRADIENT_ITEMS[:] = fair_division(items, rank_size)
 
 
 def get_gid_by_grad(grad):
-    """The rank of a gradient, -1 for none."""
+    """Return the rank of a gradient, or -1."""
     return _rank_of(grad.name, lambda item: item.grad)
 
 
 def get_gid_by_weight(weight):
-    """The rank of a variable, -1 for none."""
+    """Return the rank of a variable, or -1."""
     return _rank_of(weight.name, lambda item: item.var)
 
 
@@ -229,7 +231,7 @@ def _rank_of(name, part):
 
 
 def get_all_grad_item():
-    """All divided gradients."""
+    """Return all distributed gradients."""
     return _GRADIENT_ITEMS
 
 
@@ -241,10 +243,10 @@ def set_graph_exec_config(
     is_train_graph=False,
     experimental_config=None,
 ):
-    """Attach options for its graph to a fetch, and return the fetch."""
+    """Attach graph options to a fetch, and return the fetch."""
     allowed = OPTIONS["dynamic_graph_execute_mode"]["allowed"]
     if dynamic_graph_execute_mode not in allowed:
-        raise ValueError("dynamic_graph_execute_mode is one of {}".format(", ".join(allowed)))
+        raise ValueError("dynamic_graph_execute_mode must be one of {}".format(", ".join(allowed)))
     marks = {
         "_graph_dynamic_input": attr_value_pb2.AttrValue(b=dynamic_input),
         "_graph_dynamic_graph_execute_mode": _text(dynamic_graph_execute_mode),
@@ -271,8 +273,8 @@ def _mark_fetch(fetch, marks):
     if isinstance(fetch, str):
         fetch = ops.get_default_graph().get_tensor_by_name(fetch)
     if isinstance(fetch, (tuple, list)):
-        for one in fetch:
-            _mark_fetch(one, marks)
+        for part in fetch:
+            _mark_fetch(part, marks)
     elif isinstance(fetch, (ops.Operation, ops.Tensor)):
         for name, value in marks.items():
             _operation(fetch)._set_attr(name, value)
@@ -290,12 +292,12 @@ def _text(value):
 
 
 def npu_compile(sess, *fetches):
-    """Run once, so that the graph is compiled."""
+    """Run the fetches once, so that the graph is compiled."""
     sess.run(fetches)
 
 
 def global_dict_init():
-    """Make the dictionary of `set_value` and `get_value`."""
+    """Create the dictionary for `set_value` and `get_value`."""
     _GLOBAL_DICT[:] = [{}]
 
 
@@ -309,12 +311,12 @@ def _global_dict():
 
 
 def set_value(key, value):
-    """Keep a value for `get_value`."""
+    """Store a value for `get_value`."""
     _global_dict()[key] = value
 
 
 def get_value(key, def_value=None):
-    """What `set_value` kept."""
+    """Return a value stored by `set_value`."""
     return _global_dict().get(key, def_value)
 
 
@@ -335,7 +337,7 @@ def set_op_tensor_max_range(tensor, max_shape):
 
 
 def set_op_input_tensor_multi_dims(tensor, input_shape, input_dims):
-    """Declare the shapes that an operation's inputs take."""
+    """Declare the possible shapes of an operation's inputs."""
     _operation(tensor)._set_attr("_subgraph_multi_dims_input_shape", _text(input_shape))
     _operation(tensor)._set_attr("_subgraph_multi_dims_input_dims", _text(input_dims))
 

@@ -31,7 +31,7 @@ def test_first_cause_is_reported_with_place_advice_and_evidence(log: Path, tmp_p
     assert "where: job.log:3 · rank 3 · device 3 · /job/train.py:12" in out
     assert "try first: Compare allocated and total" in out
     assert "job.log:3: [rank3]: RuntimeError: NPU out of memory." in out
-    assert "child-failed" in out.partition("Followed from it")[2]
+    assert "child-failed" in out.partition("Consequences and later")[2]
 
 
 def test_explanation_is_available_in_chinese(log: Path, tmp_path: Path) -> None:

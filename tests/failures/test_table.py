@@ -112,13 +112,13 @@ def test_sieve_of_many_lines_finds_what_each_line_has_of_all_marks() -> None:
         expected = {
             fault.id
             for fault in table.faults.values()
-            if any(mark.stands_in(line.lower()) for mark in fault.marks)
+            if any(mark.is_in(line.lower()) for mark in fault.marks)
         }
         found = {
             fault.id
             for _, marks in sieve.marks
             for mark, fault in marks
-            if mark.stands_in(line.lower())
+            if mark.is_in(line.lower())
         }
         assert found == expected
         named = (table.fault_in(line), sieve.fault_in(line))
@@ -141,8 +141,8 @@ def test_word_of_a_mark_is_whole_in_every_line_with_it(mark: str, word: str) -> 
 
 def test_marks_match_only_in_order() -> None:
     mark = mark_of("Call to … failed")
-    assert mark.stands_in("call to recv from a failed : broken pipe")
-    assert not mark.stands_in("failed before a call to recv")
+    assert mark.is_in("call to recv from a failed : broken pipe")
+    assert not mark.is_in("failed before a call to recv")
 
 
 @pytest.mark.parametrize(

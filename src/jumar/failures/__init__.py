@@ -1,4 +1,4 @@
-"""Why a job failed, from the logs of its ranks: the first cause among its consequences."""
+"""Explains from the logs of its ranks why a job failed: the first cause among the faults."""
 
 from jumar.failures.causes import Candidate, Explanation, explained
 from jumar.failures.reading.job import read_job

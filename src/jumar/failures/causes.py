@@ -1,20 +1,19 @@
-"""The first cause among its consequences."""
+"""Finds the first cause among its consequences."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 from jumar.failures.reading.sightings import ErrorLine, Job, Sighting
-from jumar.failures.survived import FAILING, judged, stated
+from jumar.failures.survived import FAILING, mark_survived, with_stated_causes
 from jumar.failures.table import Fault
 from jumar.failures.waiting import SILENT, Culprit
 
 MAX_CANDIDATES: Final = 3
-_LATER: Final = timedelta(minutes=2)
-"""How much later a cause may be logged than its consequences: buffers are flushed late."""
-_LINES_LATER: Final = 400
-"""The same for logs without times, in lines of one file."""
+_MAX_DELAY: Final = timedelta(minutes=2)
+"""Maximum delay of a cause after its consequences in the logs, due to late flushing."""
+_MAX_DELAY_LINES: Final = 400
+"""The same limit for logs without times, in lines of one file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +36,7 @@ class Candidate:
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """The ranks that report it."""
+        """The ranks that report the fault."""
         return tuple(
             sorted({sighting.rank for sighting in self.sightings if sighting.rank is not None})
         )
@@ -51,7 +50,7 @@ class Explanation:
         candidates: The likeliest first cause, and at most two others.
         collateral: Their consequences, earliest first.
         errors: Lines that look like errors, if nothing was recognised.
-        job: What was read.
+        job: The content of the logs.
     """
 
     candidates: tuple[Candidate, ...]
@@ -62,11 +61,11 @@ class Explanation:
 
 def explained(job: Job) -> Explanation:
     """Find the first cause of a failed job."""
-    sightings = sorted(judged(job.sightings), key=lambda each: (each.survived, *_when(each)))
+    sightings = sorted(mark_survived(job.sightings), key=lambda item: (item.survived, *_when(item)))
     by_fault: dict[str, list[Sighting]] = {}
     for sighting in sightings:
         by_fault.setdefault(sighting.fault.id, []).append(sighting)
-    firsts = stated([sighting[0] for sighting in by_fault.values()], _explains)
+    firsts = with_stated_causes([group[0] for group in by_fault.values()], _explains)
     unexplained = [
         sighting
         for sighting in firsts
@@ -77,7 +76,7 @@ def explained(job: Job) -> Explanation:
         unexplained,
         key=lambda sighting: (
             *(_is_late(sighting, unexplained), sighting.survived),
-            *(sighting.fault.believed, _when(sighting)),
+            *(sighting.fault.priority, _when(sighting)),
         ),
     )
     likeliest = _specific(unexplained)[:MAX_CANDIDATES]
@@ -95,13 +94,13 @@ def explained(job: Job) -> Explanation:
 
 
 def _specific(unexplained: list[Sighting]) -> list[Sighting]:
-    """The candidates that say most; ends and notes only if there is nothing more specific.
+    """Return the most specific candidates; ends and notes only if there are no others.
 
-    What the program survived is not more specific than an end that says why.
+    A fault that the program survived is not more specific than an end that states its reason.
     """
-    failures = [each for each in unexplained if each.fault.role not in ("end", "note")]
-    ends = [each for each in unexplained if each.fault.telling and each.fault.role == "end"]
-    if ends and all(each.survived for each in failures):
+    failures = [item for item in unexplained if item.fault.role not in ("end", "note")]
+    ends = [item for item in unexplained if item.fault.telling and item.fault.role == "end"]
+    if ends and all(failure.survived for failure in failures):
         return [*ends, *failures]
     return failures or unexplained
 
@@ -110,18 +109,23 @@ def _candidate(fault: Fault, by_fault: dict[str, list[Sighting]], job: Job) -> C
     sightings = tuple(by_fault[fault.id])
     culprit: Culprit | None = None
     if fault.role == "wait":
-        waiting = _of_role(by_fault.values(), "wait")
+        waiting = [
+            sighting
+            for group in by_fault.values()
+            for sighting in group
+            if sighting.fault.role == "wait"
+        ]
         blamed_ranks = tuple(
             sorted({sighting.blamed for sighting in waiting if sighting.blamed is not None})
         )
-        # The rank may stand only in the line of an effect that reports the same failure.
+        # The rank may appear only in the line of an effect that reports the same failure.
         effects = [
             sighting
             for group in by_fault.values()
             for sighting in group
             if sighting.fault.role == "effect" and fault.id in sighting.fault.follows
         ]
-        reporters = {each.rank for each in (*waiting, *effects) if each.rank is not None}
+        reporters = {item.rank for item in (*waiting, *effects) if item.rank is not None}
         culprit = job.waits.culprit(reporters, job.ranks, job.world)
         # A rank named by a message is stronger evidence than a silent one.
         if blamed_ranks and (culprit is None or culprit.why is SILENT):
@@ -129,18 +133,14 @@ def _candidate(fault: Fault, by_fault: dict[str, list[Sighting]], job: Job) -> C
     return Candidate(fault=fault, sightings=sightings, culprit=culprit)
 
 
-def _of_role(groups: Iterable[list[Sighting]], role: str) -> list[Sighting]:
-    return [sighting for group in groups for sighting in group if sighting.fault.role == role]
-
-
 def _when(sighting: Sighting) -> tuple[bool, float, int]:
-    """By time if lines have one; those without come last, in the order of reading."""
+    """Return a sort key: lines with a time, then those without one in the order of reading."""
     seconds = sighting.time.timestamp() if sighting.time else 0.0
     return (sighting.time is None, seconds, sighting.order)
 
 
 def _explains(cause: Sighting, effect: Sighting) -> bool:
-    """Whether one fault may lead to the other."""
+    """Return whether one fault may lead to the other."""
     if cause is effect:
         return False
     may_follow = cause.fault.id in effect.fault.follows
@@ -148,15 +148,15 @@ def _explains(cause: Sighting, effect: Sighting) -> bool:
         return may_follow
     if cause.fault.role not in ("cause", "general", "wait") or cause.survived > effect.survived:
         return False
-    if cause.fault.believed >= effect.fault.believed or effect.fault.role == "cause":
+    if cause.fault.priority >= effect.fault.priority or effect.fault.role == "cause":
         return False
-    if effect.fault.role == "general":  # an exception with a message of its own may be the first
+    if effect.fault.role == "general":  # an exception with its own message may be the first
         return _when(cause) < _when(effect)
     return not _clearly_later(cause, effect)
 
 
 def _is_late(sighting: Sighting, sightings: list[Sighting]) -> bool:
-    """Whether something failed long before, so that this one belongs to the end of the job."""
+    """Return whether something else failed long before, so that this is only an aftermath."""
     return any(
         _clearly_later(sighting, earlier)
         for earlier in sightings
@@ -166,5 +166,5 @@ def _is_late(sighting: Sighting, sightings: list[Sighting]) -> bool:
 
 def _clearly_later(later: Sighting, earlier: Sighting) -> bool:
     if later.time and earlier.time:
-        return later.time > earlier.time + _LATER
-    return later.source == earlier.source and later.order > earlier.order + _LINES_LATER
+        return later.time > earlier.time + _MAX_DELAY
+    return later.source == earlier.source and later.order > earlier.order + _MAX_DELAY_LINES

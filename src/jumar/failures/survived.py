@@ -1,4 +1,4 @@
-"""What a program survived, and what it only mentioned, beside what ended it."""
+"""Separates the faults that a program survived or only mentioned from those that ended it."""
 
 import re
 from collections.abc import Callable
@@ -10,24 +10,23 @@ from jumar.failures.reading.sightings import Sighting
 
 _Process = tuple[int, int | None, int | None]
 FAILING: Final = ("cause", "general", "wait", "effect")
-"""Roles of faults that fail something."""
-_TRAINED: Final = 50
-"""Lines with a loss after a fault that show that the training went on."""
-_LEFT_OVER: Final = re.compile(
+"""Roles of faults that make something fail."""
+_MIN_LOSS_LINES: Final = 50
+"""Number of lines with a loss after a fault that show that training continued."""
+_AFTER_CAUGHT: Final = re.compile(
     r"NoneType|is not defined|before assignment|not associated with a value|has no attribute"
 )
-"""Words of an exception that may follow from an earlier one that was caught."""
+"""Text of an exception that may result from an earlier one that was caught."""
 
 
-def judged(sightings: list[Sighting]) -> list[Sighting]:
-    """The sightings, with those marked as survived after which the program went on.
+def mark_survived(sightings: list[Sighting]) -> list[Sighting]:
+    """Mark the sightings after which the program continued as survived.
 
-    What is normally raised as an exception, but only mentioned by a line that is none, ended
-    nothing if the program came to another fault after it; nor did anything after which the
-    training went on for many steps before it failed, nor an exception after which the same
-    process logged what it was doing, until another one ended it.
+    An exception that is only mentioned ended nothing if the program reached another fault after
+    it. Neither did a fault after which training continued for many steps, nor an exception after
+    which the same process logged its activity until another exception ended it.
     """
-    # Some entries are no failures, but show how far the program came, or why it was ended.
+    # Some entries are not failures, but show how far the program got, or why it ended.
     last: dict[int, Sighting] = {}
     last_other: dict[int, Sighting] = {}
     for sighting in sightings:
@@ -38,20 +37,22 @@ def judged(sightings: list[Sighting]) -> list[Sighting]:
             _keep_later(last, sighting)
         if not is_optional(sighting.fault.example):
             _keep_later(last_other, sighting)
-    # By process: with thousands of ranks, not every fault is compared with every other.
-    is_alone = _is_alone(sightings)
+    # Grouped by process, since with thousands of ranks, comparing all pairs would be slow.
+    is_single_process = _is_single_process(sightings)
     ends: dict[_Process, list[Sighting]] = {}
     for sighting in sightings:
         if _ended_a_process(sighting):
-            ends.setdefault(_process(sighting, is_alone=is_alone), []).append(sighting)
+            ends.setdefault(_process(sighting, is_single_process=is_single_process), []).append(
+                sighting
+            )
     return [
         replace(sighting, survived=True)
         if (
-            _went_on(sighting, last.get(sighting.source, sighting))
-            or _did_without(sighting, last_other.get(sighting.source, sighting))
+            _continued(sighting, last.get(sighting.source, sighting))
+            or _was_dispensable(sighting, last_other.get(sighting.source, sighting))
             or any(
                 _outlived(sighting, end)
-                for end in ends.get(_process(sighting, is_alone=is_alone), ())
+                for end in ends.get(_process(sighting, is_single_process=is_single_process), ())
             )
         )
         else sighting
@@ -61,43 +62,43 @@ def judged(sightings: list[Sighting]) -> list[Sighting]:
 
 def _keep_later(last: dict[int, Sighting], sighting: Sighting) -> None:
     before = last.get(sighting.source, sighting)
-    last[sighting.source] = max(before, sighting, key=lambda each: each.order)
+    last[sighting.source] = max(before, sighting, key=lambda item: item.order)
 
 
-def _did_without(sighting: Sighting, last: Sighting) -> bool:
-    """Whether a package or library was only mentioned as missing, and something else failed."""
+def _was_dispensable(sighting: Sighting, last: Sighting) -> bool:
+    """Return whether a package was only reported missing, and something else failed later."""
     is_mention = not sighting.raised and is_optional(sighting.fault.example)
     return is_mention and last.order > sighting.order
 
 
-def _went_on(sighting: Sighting, last: Sighting) -> bool:
+def _continued(sighting: Sighting, last: Sighting) -> bool:
     is_mention = not sighting.raised and exception_in(sighting.fault.example) != ""
-    trained = last.progress - sighting.progress >= _TRAINED
+    trained = last.progress - sighting.progress >= _MIN_LOSS_LINES
     return last.order > sighting.order and (is_mention or trained)
 
 
-def _is_alone(sightings: list[Sighting]) -> bool:
-    """Whether all sightings may be of a single process."""
-    ranks = {each.rank for each in sightings} - {None}
-    pids = {each.pid for each in sightings} - {None}
+def _is_single_process(sightings: list[Sighting]) -> bool:
+    """Return whether all sightings may come from a single process."""
+    ranks = {sighting.rank for sighting in sightings} - {None}
+    pids = {sighting.pid for sighting in sightings} - {None}
     reports_of_others = {"child-failed", "process-terminated", "exception-elsewhere"}
     return (
         not ranks
         and len(pids) <= 1
-        and len({each.source for each in sightings}) == 1
-        and not any(each.fault.id in reports_of_others for each in sightings)
+        and len({sighting.source for sighting in sightings}) == 1
+        and not any(sighting.fault.id in reports_of_others for sighting in sightings)
     )
 
 
 def _ended_a_process(sighting: Sighting) -> bool:
-    """Whether it is an exception with its traceback that stands for itself."""
-    is_own = sighting.fault.role in ("cause", "general") and not sighting.survived
-    return is_own and sighting.traced and exception_in(sighting.text) != ""
+    """Return whether a sighting is a failure, reported by an exception with its traceback."""
+    is_failure = sighting.fault.role in ("cause", "general") and not sighting.survived
+    return is_failure and sighting.traced and exception_in(sighting.text) != ""
 
 
-def _process(sighting: Sighting, *, is_alone: bool) -> _Process:
-    """The process of a sighting; a line of its own where nothing names it among others."""
-    if is_alone:
+def _process(sighting: Sighting, *, is_single_process: bool) -> _Process:
+    """Identify the process of a sighting; by its line if neither rank nor process ID is known."""
+    if is_single_process:
         return 0, None, None
     if sighting.rank is None and sighting.pid is None:
         return sighting.order, None, None
@@ -105,25 +106,25 @@ def _process(sighting: Sighting, *, is_alone: bool) -> _Process:
 
 
 def _outlived(sighting: Sighting, end: Sighting) -> bool:
-    """Whether a process went on after an exception, until another one, of the same, ended it."""
+    """Return whether a process continued after an exception, until another one ended it."""
     return (
         end.order > sighting.order
         and end.informed > sighting.informed
         and sighting.fault.role in ("cause", "general")
         and exception_in(sighting.text) != ""
         and sighting.fault.id not in end.fault.follows
-        and not _LEFT_OVER.search(end.text)
+        and not _AFTER_CAUGHT.search(end.text)
         and (end.fault.role == "cause" or not sighting.traced)
     )
 
 
-def stated(
+def with_stated_causes(
     firsts: list[Sighting], explains: Callable[[Sighting, Sighting], bool]
 ) -> list[Sighting]:
-    """The sightings, with a state that the program reported as the cause if all follows from it.
+    """Turn reported states from which all failures can follow into causes, and drop the others.
 
-    A buffer that is still being filled or a training that is over is no failure, and is only logged
-    for information, but can lead to what failed after it. Otherwise it is left out.
+    A buffer that is still being filled, or a training that has ended, is not a failure and is only
+    logged for information, but it can lead to later failures.
     """
     kept: list[Sighting] = []
     for sighting in firsts:
@@ -139,13 +140,14 @@ def _leads_to_all(
     sighting: Sighting, firsts: list[Sighting], explains: Callable[[Sighting, Sighting], bool]
 ) -> bool:
     following = [
-        each
-        for each in firsts
-        if sighting.fault.id in each.fault.follows
-        and each.order > sighting.order
-        and each.progress == sighting.progress
+        item
+        for item in firsts
+        if sighting.fault.id in item.fault.follows
+        and item.order > sighting.order
+        and item.progress == sighting.progress
     ]
-    others = [each for each in firsts if each.fault.role in FAILING and not each.survived]
+    failures = [item for item in firsts if item.fault.role in FAILING and not item.survived]
     return bool(following) and all(
-        each in following or any(explains(one, each) for one in following) for each in others
+        failure in following or any(explains(item, failure) for item in following)
+        for failure in failures
     )

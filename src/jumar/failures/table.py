@@ -1,6 +1,6 @@
-"""The fault table: the meaning of log lines, and which fault follows from which.
+"""The fault table: the meaning of log lines, and which faults can lead to which.
 
-Its entries are data, in `faults/*.json`. A mark is literal text with `…` for gaps, so that
+Its entries are data in `faults/*.json`. A mark is literal text with `…` for gaps, so that
 matching takes time linear in the line's length.
 """
 
@@ -18,15 +18,15 @@ Role = Literal["cause", "general", "wait", "effect", "end", "note"]
 """Roles of faults, the likeliest first cause first.
 
 `cause`: states what is wrong. `general`: an exception that only its own message explains. `wait`: a
-rank waited in vain for others. `effect`: an operation failed, for a reason logged elsewhere. `end`:
-how processes were ended or a launcher sums up. `note`: worth knowing, fails nothing.
+rank waited in vain for others. `effect`: an operation failed for a reason that is logged elsewhere.
+`end`: the end of processes, or a launcher's summary. `note`: worth knowing, but not a failure.
 """
 
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 _GAP: Final = "…"
 _CODE: Final = re.compile(r"E(?<![A-Za-z0-9]E)(?:[A-Z0-9]\d{4}|RR\d{5})(?!\d)")
 _NUMBER: Final = re.compile(r"[1235]\d{5}(?!\d)")
-_CALLED_CODE: Final = re.compile(
+_CODE_LABEL: Final = re.compile(
     r"(?:err(?:or)? ?(?:code|no)?|ret(?:code|val| ?code)?|result|status)(?: is)?[\s=:\[(]{1,4}$",
     re.IGNORECASE,
 )
@@ -38,7 +38,7 @@ _TRIGGERS: Final = (
     *("timeout", "time out", "cannot", "expect", "assert", "mismatch", "not found", "no such"),
     *("not supported", "unsupported", "abnormal", "exception", "fail", "error"),
 )
-"""Words from rare to frequent; a mark is only looked for in a line that has the mark's word."""
+"""Words from rare to frequent; a mark is searched for only in lines that contain its word."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,17 +57,17 @@ class Mark:
 
     @cached_property
     def word(self) -> str:
-        """A whole word that every line with this mark has, or nothing."""
+        """A whole word that every line with this mark contains; empty if there is none."""
         return max(
             (word for piece in self.pieces for word in _WHOLE_WORD.findall(piece)),
             key=len,
             default="",
         )
 
-    def stands_in(self, lowered: str) -> bool:
+    def is_in(self, lower_line: str) -> bool:
         position = 0
         for piece in self.pieces:
-            position = lowered.find(piece, position)
+            position = lower_line.find(piece, position)
             if position < 0:
                 return False
             position += len(piece)
@@ -79,20 +79,20 @@ class Fault:
     """One entry of the table.
 
     Args:
-        id: Its name.
+        id: The name of the entry.
         role: See `Role`.
-        what: Its explanation.
+        what: The explanation.
         first: What to try first.
-        marks: A line with any of them is this fault.
-        codes: Error codes of CANN and torch_npu for it, if a line names one as a code.
+        marks: Any of them identifies a line as this fault.
+        codes: Error codes of CANN and torch_npu that identify it, if a line calls one a code.
         follows: Faults that can lead to this one.
         blames: Text before and after a number that names the rank to blame.
-        sources: Where it is documented or was seen.
+        sources: Where the fault is documented or was reported.
         example: A real line.
-        quoted: Whether the words of the line are shown too, because the entry is wider than they.
-        informs: Whether, as a note, it is the cause if all that failed can follow from it.
-        telling: Whether, as an end, it says why the job ended.
-        undone: A later line with any of them shows that it is over.
+        quoted: Whether to quote the line as well, because the entry is more general.
+        informs: Whether the note is the cause if all failures can follow from it.
+        telling: Whether the line states why the job ended.
+        undone: Marks of later lines that show that the fault is over.
     """
 
     id: str
@@ -111,14 +111,14 @@ class Fault:
     undone: tuple[Mark, ...] = ()
 
     @property
-    def believed(self) -> int:
-        """The rank of its role: the lower, the likelier the first cause."""
+    def priority(self) -> int:
+        """The position of the role: the lower, the likelier the fault is the first cause."""
         return ROLES.index(self.role)
 
 
 @dataclass
 class Table:
-    """All faults, arranged for looking up."""
+    """All faults, indexed for fast lookup."""
 
     faults: dict[str, Fault]
     _by_trigger: dict[str, list[tuple[Mark, Fault]]] = field(
@@ -137,7 +137,7 @@ class Table:
                 self._by_trigger.setdefault(trigger, []).append((mark, fault))
 
     def sieve(self, text: str) -> "Sieve":
-        """The entries of the table that can match lines of a text, for fast lookup."""
+        """Return the entries of the table that can match lines of a text."""
         lower_text = text.lower()
         words = frozenset(_WORD.findall(lower_text))
         present = tuple(
@@ -154,7 +154,7 @@ class Table:
         return Sieve(present, self._by_code if any(codes_in(text)) else {})
 
     def undone_in(self, lower_text: str) -> list[tuple[Mark, str]]:
-        """What lines of a text may show to be over: the mark, and the fault."""
+        """Return the faults that lines of a text may show to be over, with their marks."""
         return [
             (mark, fault.id)
             for fault in self._undone
@@ -163,28 +163,26 @@ class Table:
         ]
 
     def fault_in(self, line: str) -> Fault | None:
-        """The fault of a line: of several, the likeliest cause, then the longest mark."""
+        """Return the fault of a line; of several, the likeliest cause, then the longest mark."""
         return self.sieve(line).fault_in(line)
 
 
 class Sieve(NamedTuple):
-    """The part of the table that matters for some lines."""
+    """The part of the table that can match some lines."""
 
     marks: tuple[tuple[str, list[tuple[Mark, Fault]]], ...]
     codes: dict[str, Fault]
 
     def fault_in(self, line: str) -> Fault | None:
-        """As `Table.fault_in`."""
-        matches = [(-fault.believed, weight, fault) for weight, fault in self._matches(line)]
+        """Like `Table.fault_in`."""
+        matches = [(-fault.priority, weight, fault) for weight, fault in self._matches(line)]
         return max(matches, key=lambda match: match[:2])[2] if matches else None
 
     def _matches(self, line: str) -> Iterator[tuple[int, Fault]]:
         lower_line = line.lower()
         for word, marks in self.marks:
             if word in lower_line:
-                yield from (
-                    (mark.weight, fault) for mark, fault in marks if mark.stands_in(lower_line)
-                )
+                yield from ((mark.weight, fault) for mark, fault in marks if mark.is_in(lower_line))
         if self.codes:
             for code in codes_in(line):
                 if code in self.codes:
@@ -192,22 +190,22 @@ class Sieve(NamedTuple):
 
 
 def codes_in(line: str) -> Iterator[str]:
-    """Codes of CANN and torch_npu: `EI0002`, `ERR02200`, and `507018` if named as one."""
+    """Yield codes of CANN and torch_npu: `EI0002`, `ERR02200`, and `507018` if labelled a code."""
     yield from _CODE.findall(line)
     for match in _NUMBER.finditer(line):
         start = match.start()
-        if _CALLED_CODE.search(line, max(0, start - 24), start):
+        if _CODE_LABEL.search(line, max(0, start - 24), start):
             yield match.group()
 
 
 def mark_of(text: str) -> Mark:
-    """A mark as the table writes it: `first piece … second piece`."""
+    """Parse a mark in the notation of the table: `first piece … second piece`."""
     return Mark(pieces=tuple(piece.strip(" ").lower() for piece in text.split(_GAP)))
 
 
 @cache
 def fault_table() -> Table:
-    """The table that comes with jumar."""
+    """Return the table that is part of jumar."""
     faults: dict[str, Fault] = {}
     folder = files("jumar.failures") / "faults"
     for file in sorted(folder.iterdir(), key=lambda path: path.name):

@@ -1,7 +1,7 @@
-"""Which rank held up the others: ranks that are behind, missing, or at the end of a chain of
-waiting.
+"""Finds the ranks that held up the others: they are behind, missing, or at the end of a chain of
+waiting ranks.
 
-A rank that reports a time-out behaved correctly; the one it waited for is to blame.
+A rank that reports a timeout behaved correctly; the rank for which it waited is to blame.
 """
 
 import re
@@ -12,8 +12,8 @@ from typing import Final
 
 from jumar.ground.text import Text
 
-MOST: Final = 100_000
-CONCERNED: Final = (
+MAX_ENTRIES: Final = 100_000
+WAIT_WORDS: Final = (
     *("SeqNum=", "ast enqueued", "index[", "remote rank", "time out", "remote physic id"),
     *("phydevId[", "eartbeat", "no connect", "at NCCL work", "remoteRank:", "remoteIpAddr["),
 )
@@ -31,7 +31,7 @@ _LINK: Final = re.compile(
 _NOTIFIER: Final = re.compile(r"notify id:\[.{1,80}?remote rank:\[(\d{1,6})\]")
 _OTHER_END: Final = re.compile(r"remoteIpAddr\[([\w.:-]{2,60})/(\d{1,4})\]")
 _PHYSICAL: Final = re.compile(r"remote physic id:(\d{1,4})")
-_OWN_PLACE: Final = re.compile(
+_RANK_DEVICE: Final = re.compile(
     r"rank\[(\d{1,6})\].{0,400}?server\[([\w.:-]{2,60}).{0,200}?phydevId\[(\d{1,4})\]"
 )
 _LOST: Final = re.compile(
@@ -57,43 +57,47 @@ class Culprit:
 
 @dataclass
 class Waits:
-    """What the ranks of a job report about the collectives they waited in."""
+    """The reports of a job's ranks about the collectives in which they waited."""
 
     failing: dict[int, tuple[int, str]] = field(default_factory=dict[int, tuple[int, str]])
     enqueued: dict[str, dict[int, int]] = field(default_factory=dict[str, dict[int, int]])
     index: dict[str, dict[int, int]] = field(default_factory=dict[str, dict[int, int]])
-    for_whom: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    waits_for: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
     devices: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
-    physical: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
-    ends: set[tuple[int, str, int]] = field(default_factory=set[tuple[int, str, int]])
+    remote_devices: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    remote_ends: set[tuple[int, str, int]] = field(default_factory=set[tuple[int, str, int]])
     notifiers: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
     lost: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
 
     @staticmethod
     def concerns(text: str) -> bool:
-        """Whether a line may be about waiting."""
-        return any(word in text for word in CONCERNED)
+        """Return whether a line may be about waiting."""
+        return any(word in text for word in WAIT_WORDS)
 
-    def note(self, rank: int | None, text: str) -> None:
+    def add_line(self, rank: int | None, text: str) -> None:
         """Process one line.
 
         Args:
-            rank: The rank that wrote it, if known.
+            rank: The rank that wrote the line, if known.
             text: The line.
         """
         if not self.concerns(text):
             return
-        if (match := _OWN_PLACE.search(text)) and len(self.devices) < MOST:
+        if (match := _RANK_DEVICE.search(text)) and len(self.devices) < MAX_ENTRIES:
             self.devices.setdefault((match[2], int(match[3])), int(match[1]))
-        if (match := _LINK.search(text)) and len(self.for_whom) < MOST:
-            self.for_whom.add((int(match[2]), int(match[1])))
-        if (match := _LOST.search(text)) and len(self.lost) < MOST:
+        if (match := _LINK.search(text)) and len(self.waits_for) < MAX_ENTRIES:
+            self.waits_for.add((int(match[2]), int(match[1])))
+        if (match := _LOST.search(text)) and len(self.lost) < MAX_ENTRIES:
             self.lost.append((match[1], int(match[2])))
         if rank is not None:
-            self._note_own(rank, text)
+            self._add_line_of(rank, text)
 
-    def _note_own(self, rank: int, text: str) -> None:
-        if len(self.failing) > MOST or len(self.index) > MOST or len(self.enqueued) > MOST:
+    def _add_line_of(self, rank: int, text: str) -> None:
+        if (
+            len(self.failing) > MAX_ENTRIES
+            or len(self.index) > MAX_ENTRIES
+            or len(self.enqueued) > MAX_ENTRIES
+        ):
             return
         if (match := _WORK.search(text)) and "time" in text:
             self.failing.setdefault(rank, (int(match[1]), match[2]))
@@ -102,18 +106,18 @@ class Waits:
             self.enqueued.setdefault(group[1] if group else "", {}).setdefault(rank, int(match[1]))
         if match := _INDEX.search(text):
             self.index.setdefault(match[1], {}).setdefault(rank, int(match[2]))
-        if (match := _PHYSICAL.search(text)) and len(self.physical) < MOST:
-            self.physical.add((rank, int(match[1])))
-        if (match := _OTHER_END.search(text)) and len(self.ends) < MOST:
-            self.ends.add((rank, match[1], int(match[2])))
-        if (match := _NOTIFIER.search(text)) and len(self.notifiers) < MOST:
+        if (match := _PHYSICAL.search(text)) and len(self.remote_devices) < MAX_ENTRIES:
+            self.remote_devices.add((rank, int(match[1])))
+        if (match := _OTHER_END.search(text)) and len(self.remote_ends) < MAX_ENTRIES:
+            self.remote_ends.add((rank, match[1], int(match[2])))
+        if (match := _NOTIFIER.search(text)) and len(self.notifiers) < MAX_ENTRIES:
             self.notifiers.add((rank, int(match[1])))
 
     def culprit(self, reporters: set[int], ranks: set[int], world: int) -> Culprit | None:
-        """Who is to blame, or None if the logs do not show it.
+        """Return the ranks to blame, or None if the logs do not show them.
 
         Args:
-            reporters: Ranks that report a time-out.
+            reporters: Ranks that report a timeout.
             ranks: Ranks with any line in the logs.
             world: The number of ranks, or 0 if no line names it.
         """
@@ -126,7 +130,7 @@ class Waits:
         )
 
     def _behind(self) -> Culprit | None:
-        """Ranks that never began the operation in which the others waited."""
+        """Find ranks that never started the operation in which the others waited."""
         for progress in (*self.enqueued.values(), *self.index.values()):
             failing_steps = [step for rank, step in progress.items() if rank in self.failing]
             furthest = max(
@@ -138,12 +142,12 @@ class Waits:
                 continue
             behind = tuple(sorted(rank for rank, step in progress.items() if step < furthest))
             if behind and len(behind) < len(progress):
-                last_begun = max(progress[rank] for rank in behind)
-                return Culprit(ranks=behind, why=BEHIND.filled(wanted=furthest, last=last_begun))
+                last_started = max(progress[rank] for rank in behind)
+                return Culprit(ranks=behind, why=BEHIND.filled(wanted=furthest, last=last_started))
         return None
 
     def _out_of_step(self) -> Culprit | None:
-        """The minority of ranks that waited in a different operation."""
+        """Find the minority of ranks that waited in a different operation."""
         if len(self.failing) < 3:
             works = sorted(self.failing.items())
             if len(works) == 2 and works[0][1][1] != works[1][1][1]:
@@ -157,12 +161,12 @@ class Waits:
         return Culprit(ranks=minority, why=_different([works[-1], works[0]]))
 
     def _end_of_chain(self, reporters: set[int], world: int) -> Culprit | None:
-        """Ranks that others waited for and that waited for nobody."""
-        self.for_whom |= set(self._device_edges())
-        edges = self.for_whom or self.notifiers
+        """Find ranks that waited for no other rank, while others waited for them."""
+        self.waits_for |= set(self._device_edges())
+        edges = self.waits_for or self.notifiers
         waiting = {rank for rank, _ in edges}
-        # A number that is not a rank of the job belongs to another job or to a group's own
-        # numbering.
+        # A number that is not a rank of the job belongs to another job or to the numbering of a
+        # group.
         chain_ends = {rank for _, rank in edges if not world or rank < world} - waiting
         silent = tuple(sorted(chain_ends - reporters)) or tuple(sorted(chain_ends))
         if not silent:
@@ -171,30 +175,30 @@ class Waits:
         return Culprit(ranks=silent, why=CHAIN.filled(chain=chain))
 
     def _pair(self) -> Culprit | None:
-        """Two ranks that wait for each other to open their link, if no others do."""
+        """Find the only pair of ranks that wait for each other to open their link."""
         mutual = [
-            (rank, partner) for rank, partner in self.for_whom if (partner, rank) in self.for_whom
+            (rank, partner) for rank, partner in self.waits_for if (partner, rank) in self.waits_for
         ]
         pairs = {pair for pair in mutual if pair[0] < pair[1]}
         return Culprit(ranks=pairs.pop(), why=MUTUAL) if len(pairs) == 1 else None
 
     def _device_edges(self) -> Iterable[tuple[int, int]]:
         nodes = {rank: node for (node, _), rank in self.devices.items()}
-        for rank, device in self.physical:
+        for rank, device in self.remote_devices:
             if rank in nodes and (nodes[rank], device) in self.devices:
                 yield rank, self.devices[nodes[rank], device]
-        for rank, node, device in self.ends:
+        for rank, node, device in self.remote_ends:
             if (node, device) in self.devices:
                 yield rank, self.devices[node, device]
 
     def _silent(self, reporters: set[int], ranks: set[int], world: int) -> Culprit | None:
-        """Ranks that report nothing while most of the others report a time-out."""
+        """Find ranks that report no timeout while most others do."""
         count = max(world, max(ranks | reporters, default=-1) + 1)  # ranks count from 0
-        everyone = ranks | set(range(count if count <= MOST else 0))
+        everyone = ranks | set(range(count if count <= MAX_ENTRIES else 0))
         silent = tuple(sorted(everyone - reporters))
         if not reporters or not silent or len(silent) > len(reporters):
             return None
-        if self.for_whom:  # their logs name whom they waited for: none of these
+        if self.waits_for:  # the logs name the awaited ranks, which are not silent
             return None
         return Culprit(ranks=silent, why=SILENT)
 
@@ -208,14 +212,16 @@ class Waits:
 
 
 def _chain(edges: set[tuple[int, int]], end: int) -> list[int]:
-    """The longest chain of waiting that ends at a rank, of at most eight ranks."""
+    """Return a chain of at most eight waiting ranks that ends at a rank."""
     chain = [end]
     while len(chain) < 8:
-        before = sorted(rank for rank, target in edges if target == chain[0] and rank not in chain)
-        if not before:
+        predecessors = sorted(
+            rank for rank, target in edges if target == chain[0] and rank not in chain
+        )
+        if not predecessors:
             break
-        deeper = [rank for rank in before if any(target == rank for _, target in edges)]
-        chain.insert(0, (deeper or before)[0])
+        awaited = [rank for rank in predecessors if any(target == rank for _, target in edges)]
+        chain.insert(0, (awaited or predecessors)[0])
     return chain
 
 
@@ -232,15 +238,15 @@ def _different(works: list[tuple[int, tuple[int, str]]]) -> Text:
 
 
 BEHIND: Final = Text(
-    en="never began operation {wanted}, in which the others waited; the last begun was {last}",
+    en="never started operation {wanted}, in which the others waited; last started: {last}",
     zh="从未开始其他 rank 正在等待的第 {wanted} 次操作，最后开始的是第 {last} 次",
 )
 CHAIN: Final = Text(
-    en="awaited by others while waiting for no one ({chain})",
+    en="waits for no other rank, while others wait for it ({chain})",
     zh="其他 rank 在等待它，而它没有等待任何 rank（{chain}）",
 )
 MUTUAL: Final = Text(
-    en="wait for each other: the link between them, or a firewall, TLS or address at one end",
+    en="wait for each other: check their link, and firewall, TLS and addresses at both ends",
     zh="互相等待：请检查两者之间的链路，或其中一端的防火墙、TLS、地址",
 )
 DIFFERENT: Final = Text(
@@ -248,7 +254,7 @@ DIFFERENT: Final = Text(
     zh="rank {one} 在第 {first} 次（{first_op}），rank {other} 在第 {second} 次（{second_op}）",
 )
 SILENT: Final = Text(
-    en="reports no time-out, while the others do: exited, hanging or late",
+    en="no timeout reported, unlike the others: exited, hanging or late",
     zh="其他 rank 都报告了超时，唯独它没有：可能已退出、卡住或过慢",
 )
 LOST: Final = Text(

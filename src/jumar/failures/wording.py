@@ -1,13 +1,14 @@
-"""An explanation as text, in both languages."""
+"""Formats an explanation as text, in both languages."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from jumar.failures.causes import Candidate, Explanation
+from jumar.failures.reading.forms import YEARLESS
 from jumar.failures.reading.sightings import Sighting
 from jumar.ground.text import Language, Text, counted
 
-LONGEST_LINE: Final = 240
+MAX_LINE_LENGTH: Final = 240
 MAX_EVIDENCE: Final = 4
 MAX_COLLATERAL: Final = 8
 _FIRST: Final = Text(en="First cause: {what}", zh="首要原因：{what}")
@@ -17,7 +18,7 @@ _SEEN: Final = Text(en="seen on", zh="出现在")
 _WHERE: Final = Text(en="where", zh="位置")
 _TRY: Final = Text(en="try first", zh="首先尝试")
 _EVIDENCE: Final = Text(en="evidence", zh="依据")
-_COLLATERAL: Final = Text(en="Followed from it or came later:", zh="由其引起或随后出现：")
+_COLLATERAL: Final = Text(en="Consequences and later faults:", zh="由其引起或随后出现：")
 _READ: Final = Text(
     en="Read: {files} with {lines}{ranks}", zh="已读取：{files} 个文件，{lines} 行{ranks}"
 )
@@ -32,13 +33,13 @@ _NO_ERRORS: Final = Text(
     en="No known fault was recognised, and no line looks like an error.",
     zh="没有识别出已知故障，也没有疑似错误的行。",
 )
-_SAYS: Final = Text(en="it says", zh="原文")
+_SAYS: Final = Text(en="message", zh="原文")
 _WAS_AT: Final = Text(en="was at", zh="当时位于")
 
 
 def lines_of(explanation: Explanation, language: Language) -> Iterator[str]:
-    """The explanation, line by line; untrusted text is not yet escaped."""
-    yield _read(explanation, language)
+    """Yield the lines of an explanation; untrusted text is not yet escaped."""
+    yield _files_read(explanation, language)
     for name, reason in list(explanation.job.unread.items())[:5]:
         yield _UNREAD.filled(name=name, why=reason).in_language(language)
     yield ""
@@ -53,18 +54,14 @@ def lines_of(explanation: Explanation, language: Language) -> Iterator[str]:
             yield f"  {error.file}:{error.line}: {shortened(error.text)}"
     elif explanation.collateral:
         yield _COLLATERAL.in_language(language)
-        for fault_sightings in explanation.collateral[:MAX_COLLATERAL]:
-            count = sum(sighting.count for sighting in fault_sightings.sightings)
-            ranks = (
-                f" · {named_ranks(fault_sightings.ranks, language)}"
-                if fault_sightings.ranks
-                else ""
-            )
+        for candidate in explanation.collateral[:MAX_COLLATERAL]:
+            count = sum(sighting.count for sighting in candidate.sightings)
+            ranks = f" · {named_ranks(candidate.ranks, language)}" if candidate.ranks else ""
             times = f"{count} 行" if language == "zh" else counted(count, "line")
-            yield f"  {fault_sightings.fault.id}{ranks} · {times}"
+            yield f"  {candidate.fault.id}{ranks} · {times}"
 
 
-def _read(explanation: Explanation, language: Language) -> str:
+def _files_read(explanation: Explanation, language: Language) -> str:
     job = explanation.job
     ranks: Text | str = ""
     if job.ranks:
@@ -95,7 +92,7 @@ def _candidate(
             yield item(_WAS_AT, f"{frame} (rank {rank})")
     if candidate.ranks:
         yield item(_SEEN, named_ranks(candidate.ranks, language))
-    yield item(_WHERE, " · ".join(_place(candidate.first)))
+    yield item(_WHERE, " · ".join(_location(candidate.first)))
     yield item(_TRY, candidate.fault.first.in_language(language))
     yield item(_EVIDENCE, "").rstrip()
     for sighting in _evidence(candidate):
@@ -103,7 +100,7 @@ def _candidate(
 
 
 def _frames(ranks: tuple[int, ...], collateral: tuple[Candidate, ...]) -> list[tuple[int, str]]:
-    """Where in the script the culprits were, according to their tracebacks."""
+    """Return the lines of the script at which the culprits were, from their tracebacks."""
     sightings = (sighting for candidate in collateral for sighting in candidate.sightings)
     frames = {
         sighting.rank: sighting.frame
@@ -114,7 +111,7 @@ def _frames(ranks: tuple[int, ...], collateral: tuple[Candidate, ...]) -> list[t
 
 
 def blamed(candidate: Candidate, language: Language) -> str:
-    """The culprit of a wait, with the evidence."""
+    """Describe the culprit of a wait, with the evidence."""
     culprit = candidate.culprit
     if culprit is None:
         return ""
@@ -124,13 +121,13 @@ def blamed(candidate: Candidate, language: Language) -> str:
 
 
 def _evidence(candidate: Candidate) -> list[Sighting]:
-    """The first lines, from different ranks if possible."""
+    """Return the first lines, from different ranks if possible."""
     by_rank = {sighting.rank: sighting for sighting in reversed(candidate.sightings)}
     earliest = sorted(by_rank.values(), key=candidate.sightings.index)
     return earliest[:MAX_EVIDENCE]
 
 
-def _place(sighting: Sighting) -> Iterator[str]:
+def _location(sighting: Sighting) -> Iterator[str]:
     yield f"{sighting.file}:{sighting.line}"
     if sighting.rank is not None:
         yield f"rank {sighting.rank}"
@@ -145,21 +142,21 @@ def _place(sighting: Sighting) -> Iterator[str]:
 
 
 def when(sighting: Sighting) -> str:
-    """The time of a line; without a year if the log has none."""
+    """Return the time of a line, without the year if the log has none."""
     time = sighting.time
     if time is None:
         return ""
-    return time.isoformat(" ") if time.year > 1904 else time.strftime("%m-%d %H:%M:%S")
+    return time.isoformat(" ") if time.year > YEARLESS else time.strftime("%m-%d %H:%M:%S")
 
 
 def named_ranks(ranks: Sequence[int], language: Language) -> str:
-    """`rank 3`, `ranks 0-3`; Chinese has no plural."""
+    """Return `rank 3` or `ranks 0-3`; Chinese has no plural."""
     several = language == "en" and len(ranks) > 1
     return f"{'ranks' if several else 'rank'} {spans(ranks)}"
 
 
 def spans(numbers: Sequence[int]) -> str:
-    """Ranks in short: `0-3, 7`; truncated if there are very many."""
+    """Abbreviate ranks as `0-3, 7`; a very long list is truncated."""
     parts: list[str] = []
     start = end = -2
     for number in [*numbers, -1]:
@@ -173,6 +170,6 @@ def spans(numbers: Sequence[int]) -> str:
 
 
 def shortened(text: str) -> str:
-    """A line as evidence."""
+    """Shorten a line to be shown as evidence."""
     text = text.strip()
-    return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}…"
+    return text if len(text) <= MAX_LINE_LENGTH else f"{text[:MAX_LINE_LENGTH]}…"

@@ -7,9 +7,9 @@ import pytest
 from jumar.failures.reading.forms import (
     YEARLESS,
     complete,
-    goes_on,
+    continues,
     is_warning,
-    place_of,
+    origin_of,
     rank_in_name,
     time_in,
 )
@@ -49,7 +49,7 @@ from jumar.failures.reading.forms import (
     ],
 )
 def test_launcher_prefixes_are_stripped(line: str, rank: int | None, text: str) -> None:
-    place = place_of(line)
+    place = origin_of(line)
     assert (place.rank, place.text) == (rank, text)
 
 
@@ -65,7 +65,7 @@ def test_launcher_prefixes_are_stripped(line: str, rank: int | None, text: str) 
     ],
 )
 def test_rank_and_process_are_found_in_a_line(line: str, rank: int | None, pid: int) -> None:
-    place = place_of(line)
+    place = origin_of(line)
     complete(place, line)
     assert (place.rank, place.pid) == (rank, pid)
 
@@ -135,5 +135,5 @@ def test_line_that_informs_only(line: str, is_one: bool) -> None:
         ("No module named 'apex'", False),
     ],
 )
-def test_program_that_continues_without_something(line: str, is_one: bool) -> None:
-    assert goes_on(line) == is_one
+def test_program_that_goes_on_without_something(line: str, is_one: bool) -> None:
+    assert continues(line) == is_one

@@ -14,7 +14,7 @@ from jumar.failures.reading.raised import (
     is_handled,
     kind_of,
     message_of,
-    saying,
+    quotation,
 )
 from jumar.failures.wording import lines_of
 from tests.failures.explaining import explain_text, named
@@ -74,9 +74,9 @@ def test_cann_message_follows_its_code(text: str, message: str) -> None:
 
 
 def test_exception_without_a_message_is_quoted_with_its_source_line() -> None:
-    assert saying("AssertionError", "    assert a == b") == "AssertionError: assert a == b"
-    assert saying("AssertionError: a", "    assert a == b") == "AssertionError: a"
-    assert saying("AssertionError", "step 3") == "AssertionError"
+    assert quotation("AssertionError", "    assert a == b") == "AssertionError: assert a == b"
+    assert quotation("AssertionError: a", "    assert a == b") == "AssertionError: a"
+    assert quotation("AssertionError", "step 3") == "AssertionError"
 
 
 def test_cann_message_takes_precedence_over_its_code(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_cann_message_takes_precedence_over_its_code(tmp_path: Path) -> None:
     )
     explanation = explain_text(tmp_path, log=log)
     assert named(explanation) == ["cann-message"]
-    assert "  it says: op[X], only false is there" in list(lines_of(explanation, "en"))
+    assert "  message: op[X], only false is there" in list(lines_of(explanation, "en"))
     assert "  原文：op[X], only false is there" in list(lines_of(explanation, "zh"))
 
 
@@ -103,7 +103,7 @@ def test_cann_message_with_an_unknown_code_needs_no_word_of_failure(
 ) -> None:
     explanation = explain_text(tmp_path, log=f"step 1\n{line}\nstep 2\n")
     assert named(explanation) == ["cann-message"]
-    assert "  it says: TND is too much" in list(lines_of(explanation, "en"))
+    assert "  message: TND is too much" in list(lines_of(explanation, "en"))
 
 
 def test_failing_loader_worker_is_quoted_with_its_own_exception_and_place(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_failing_loader_worker_is_quoted_with_its_own_exception_and_place(tmp_pa
         "StrangeError: field 1 of 1\n"
     )
     lines = list(lines_of(explain_text(tmp_path, log=log), "en"))
-    assert "  it says: StrangeError: field 1 of 1" in lines
+    assert "  message: StrangeError: field 1 of 1" in lines
     assert any("dataset.py:35" in line for line in lines)
 
 

@@ -64,8 +64,8 @@ def test_truncated_compressed_log_is_read_as_far_as_possible(tmp_path: Path) -> 
 def test_zip_bomb_is_read_only_up_to_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "UNPACKED_AT_LEAST", 1 << 20)
-    monkeypatch.setattr(sources, "UNPACKED_TIMES", 2)
+    monkeypatch.setattr(sources, "MIN_UNPACKED_LIMIT", 1 << 20)
+    monkeypatch.setattr(sources, "MAX_EXPANSION", 2)
     path = tmp_path / "bomb.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.log", b"x" * 99 + b"\n" + (b"y" * 99 + b"\n") * 40_000 + LINE.encode())
@@ -78,23 +78,23 @@ def test_zip_bomb_is_read_only_up_to_the_limit(
 def test_skipped_archive_members_are_not_unpacked_endlessly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "UNPACKED_AT_LEAST", 1 << 20)
-    monkeypatch.setattr(sources, "UNPACKED_TIMES", 2)
+    monkeypatch.setattr(sources, "MIN_UNPACKED_LIMIT", 1 << 20)
+    monkeypatch.setattr(sources, "MAX_EXPANSION", 2)
     path = tmp_path / "bomb.tgz"
     with tarfile.open(path, "w:gz") as packed:
         for name, data in (("a.log", b"x\n"), ("b.bin", b"y" * (5 << 20)), ("c.log", b"z\n")):
             member = tarfile.TarInfo(name)
             member.size = len(data)
             packed.addfile(member, io.BytesIO(data))
-    assert [source.shown for source in sources.sources_of([str(path)])] == [f"{path}/a.log"]
+    assert [source.name for source in sources.sources_of([str(path)])] == [f"{path}/a.log"]
 
 
 @pytest.mark.parametrize("ending", ["zip", "tar.gz"])
 def test_many_members_share_the_limit_of_their_archive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
 ) -> None:
-    monkeypatch.setattr(sources, "UNPACKED_AT_LEAST", 1 << 20)
-    monkeypatch.setattr(sources, "UNPACKED_TIMES", 2)
+    monkeypatch.setattr(sources, "MIN_UNPACKED_LIMIT", 1 << 20)
+    monkeypatch.setattr(sources, "MAX_EXPANSION", 2)
     path = tmp_path / f"bomb.{ending}"
     data = (b"y" * 99 + b"\n") * 9_000
     if ending == "zip":

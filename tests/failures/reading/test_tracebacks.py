@@ -26,7 +26,7 @@ ValueError: no such mode
 def frame_of(*lines: str) -> str:
     tracebacks = Tracebacks()
     for line in lines:
-        tracebacks.note(STREAM, line)
+        tracebacks.add_line(STREAM, line)
     return tracebacks.frame(STREAM)
 
 
@@ -83,7 +83,7 @@ def test_new_traceback_forgets_the_frames_of_the_last() -> None:
 
 def test_streams_do_not_mix() -> None:
     tracebacks = Tracebacks()
-    tracebacks.note((0, 1, None), '  File "/job/train.py", line 7, in main')
+    tracebacks.add_line((0, 1, None), '  File "/job/train.py", line 7, in main')
     assert tracebacks.frame((0, 2, None)) == ""
 
 

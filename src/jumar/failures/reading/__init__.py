@@ -1,1 +1,1 @@
-"""Logs of any launcher and library, read as streams."""
+"""Reads logs of any launcher and library as streams."""

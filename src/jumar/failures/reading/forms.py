@@ -1,4 +1,4 @@
-"""The origin of a line, from its text: rank, process, device, node, time.
+"""Finds the origin of a line in its text: rank, process, device, node, time.
 
 Each pattern is anchored or bounded, so that matching takes time linear in the line's length.
 """
@@ -9,9 +9,9 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import Final
 
-LARGEST_RANK: Final = 1_000_000
+MAX_RANK: Final = 1_000_000
 YEARLESS: Final = 1904
-"""The year of a time without one, until another line of the job gives the year."""
+"""Placeholder for the year of a time without one, until another line of the job names it."""
 
 _PREFIX: Final = re.compile(
     "|".join(
@@ -91,29 +91,29 @@ _WARNING: Final = re.compile(
     r"\[W \w{1,40}\.cpp|(?:^|: )[WI] tensorflow/|\[(?:INFO|DEBUG|EVENT)\] |^wandb: |"
     r"\b(?:INFO|DEBUG)(?= {0,8}[|:-]| {1,8}\d\d-\d\d )|NET/Plugin"
 )
-"""Prefixes of lines that only warn or inform; NCCL also logs errors as warnings."""
+"""Parts of lines that only warn or inform; NCCL also logs errors as warnings."""
 _EVENT: Final = re.compile(r"\s{0,8}Warning {2,40}[A-Z]\w{2,60} {2,60}\S")
-"""An event of Kubernetes; it has no other word for errors."""
+"""A Kubernetes event; `Warning` is the most severe type that it has."""
 _CANN_ERROR: Final = re.compile(r"\bWarning: E[A-Z0-9]\d{4}: \[PID")
-"""An error of CANN, which torch_npu prints as a warning while the program ends."""
-_GOES_ON: Final = re.compile(
+"""A CANN error that torch_npu prints as a warning while the program ends."""
+_CONTINUES: Final = re.compile(
     r"\b(?:fall(?:ing|s)? ?back|retrying|skip(?:ping|ped)|(?:is )?not installed)\b|\(ignored\)",
     re.IGNORECASE,
 )
-"""Words of a program that meets an obstacle and goes on."""
+"""Text of a program that continues despite an obstacle."""
 
 
-GOING_ON: Final = ("loss", "INFO", "it/s")
-"""Words in lines that report what a program is doing."""
-_INFORMS: Final = re.compile(r"\bINFO\b|\bloss\b|\d(?:it/s|s/it)")
+ACTIVITY_WORDS: Final = ("loss", "INFO", "it/s")
+"""Words in lines that report the activity of a program."""
+_ACTIVITY: Final = re.compile(r"\bINFO\b|\bloss\b|\d(?:it/s|s/it)")
 _STOPPING: Final = re.compile(
     r"shut|exit|stop|clean|terminat|abort|destroy|fail|error|kill|traceback|clos", re.IGNORECASE
 )
 
 
 @dataclass(kw_only=True)
-class Place:
-    """The origin of a line, as far as its text gives it."""
+class Origin:
+    """The origin of a line, as far as its text shows it."""
 
     text: str
     rank: int | None = None
@@ -121,57 +121,57 @@ class Place:
     host: str = ""
 
 
-def place_of(line: str) -> Place:
-    """A line without launcher prefixes, and the origin given by these."""
-    place = Place(text=line)
+def origin_of(line: str) -> Origin:
+    """Strip the launcher prefixes from a line, and return the origin that they name."""
+    origin = Origin(text=line)
     for _ in range(6):
-        match = _PREFIX.match(place.text)
+        match = _PREFIX.match(origin.text)
         if match is None:
             break
         groups = {name: text for name, text in match.groupdict().items() if text is not None}
         rank = next((text for name, text in groups.items() if name.startswith("rank")), None)
         if rank is not None:
-            place.rank = int(rank)
+            origin.rank = int(rank)
         if "pid" in groups:
-            place.pid = int(groups["pid"])
-            place.host = groups.get("host", "")
-            place.rank = _number(_EXPERT, groups["worker"]) if place.rank is None else place.rank
-        place.text = place.text[match.end() :]
-    return place
+            origin.pid = int(groups["pid"])
+            origin.host = groups.get("host", "")
+            origin.rank = _number(_EXPERT, groups["worker"]) if origin.rank is None else origin.rank
+        origin.text = origin.text[match.end() :]
+    return origin
 
 
-def complete(place: Place, line: str) -> None:
-    """Rank and process in the rest of the line; only extracted for relevant lines."""
+def complete(origin: Origin, line: str) -> None:
+    """Add rank, process and host from the rest of the line; called only for relevant lines."""
     head = line[:700]
-    if place.rank is None and ("ank" in head or "TP" in head):
+    if origin.rank is None and ("ank" in head or "TP" in head):
         numbers = (_number(pattern, head) for pattern in _IN_TEXT)
-        place.rank = next((rank for rank in numbers if rank is not None), None)
-    if place.pid is None and (match := _PID.search(head)):
-        place.pid = int(next(filter(None, match.groups())))
-    if not place.host and (match := _HOST.search(head)):
-        place.host = next(filter(None, match.groups()))
+        origin.rank = next((rank for rank in numbers if rank is not None), None)
+    if origin.pid is None and (match := _PID.search(head)):
+        origin.pid = int(next(filter(None, match.groups())))
+    if not origin.host and (match := _HOST.search(head)):
+        origin.host = next(filter(None, match.groups()))
 
 
 def device_in(line: str) -> int | None:
-    """The device that a line names."""
+    """Return the device that a line names."""
     return _number(_DEVICE, line[:700])
 
 
 def world_in(line: str) -> int:
-    """The number of ranks that a line names, or 0."""
+    """Return the number of ranks that a line names, or 0."""
     world = _number(_WORLD, line[:700]) or 0
-    return world if world <= LARGEST_RANK else 0
+    return world if world <= MAX_RANK else 0
 
 
 def rank_of_summary(line: str) -> int | None:
-    """The rank of a block of torchrun's table of failures."""
+    """Return the rank in a block of torchrun's failure summary."""
     match = _TABLE_RANK.match(line)
     return int(match.group(1)) if match else None
 
 
-def rank_in_name(shown: str) -> int | None:
-    """The rank that a file name gives: `rank3.log`, `attempt_0/3/stderr.log`."""
-    parts = PurePath(shown).parts
+def rank_in_name(name: str) -> int | None:
+    """Return the rank that a file name contains: `rank3.log`, `attempt_0/3/stderr.log`."""
+    parts = PurePath(name).parts
     for folder, part in zip(("", *parts), parts, strict=False):
         if _ATTEMPT.match(folder) and part.isdecimal():
             return int(part)
@@ -182,25 +182,27 @@ def rank_in_name(shown: str) -> int | None:
 
 
 def is_warning(line: str) -> bool:
-    """Whether a program only warned or informed; that ranks after raised errors."""
+    """Return whether a line only warns or informs, which counts less than a raised error."""
     if _EVENT.match(line) or _CANN_ERROR.search(line[:_HEAD]):
         return False
     return _WARNING.search(line[:_HEAD]) is not None
 
 
-def goes_on(line: str) -> bool:
-    """Whether a line that is no exception says that the program goes on without what it names."""
-    return _GOES_ON.search(line[:_HEAD]) is not None
+def continues(line: str) -> bool:
+    """Return whether a line other than an exception reports that the program continues."""
+    return _CONTINUES.search(line[:_HEAD]) is not None
 
 
-def informs(line: str) -> bool:
-    """Whether a line reports what the program is doing, other than stopping."""
-    reports = any(word in line for word in GOING_ON) and _INFORMS.search(line[:_HEAD]) is not None
+def reports_activity(line: str) -> bool:
+    """Return whether a line reports the activity of the program, other than stopping."""
+    reports = (
+        any(word in line for word in ACTIVITY_WORDS) and _ACTIVITY.search(line[:_HEAD]) is not None
+    )
     return reports and not _STOPPING.search(line)
 
 
 def time_in(line: str) -> datetime | None:
-    """When a line was written."""
+    """Return the time at which a line was written."""
     head = line[:300]
     try:
         if match := _FULL_TIME.search(head):

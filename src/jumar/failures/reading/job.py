@@ -12,11 +12,11 @@ from typing import Final
 
 from jumar.failures.reading import forms, raised
 from jumar.failures.reading.lines import Line, lines_of, unescaped
-from jumar.failures.reading.sightings import ErrorLine, Job, Sighting, give_times, in_year
+from jumar.failures.reading.sightings import ErrorLine, Job, Sighting, fill_times, in_year
 from jumar.failures.reading.sources import DAMAGED, Source, sources_of
 from jumar.failures.reading.tracebacks import Stream, Tracebacks, is_source_in
 from jumar.failures.table import Fault, Mark, Sieve, Table, codes_in
-from jumar.failures.waiting import CONCERNED, Waits
+from jumar.failures.waiting import WAIT_WORDS, Waits
 from jumar.ground.errors import UserError
 
 BATCH: Final = 256
@@ -30,48 +30,19 @@ _FAILING: Final = re.compile(
     r"(?:error|fail|exception|traceback|fatal|abort|killed)(?!\w{0,5}\s?[:=]\s?(?:0\b|none\b))",
     re.IGNORECASE,
 )
-_BINDING: Final = (
-    *(
-        "rank[",
-        "ranks[",
-        "userRank[",
-        "nranks ",
-        "rankNum[",
-        "rankSize[",
-        "rankId[",
-        "totalRanks[",
-        "RankID:",
-    ),
-    *("world_size", "worldsize", "(local_rank: ", "exitcode"),
+_RANK_WORDS: Final = (
+    *("rank[", "ranks[", "userRank[", "nranks ", "rankNum[", "rankSize[", "rankId["),
+    *("totalRanks[", "RankID:", "world_size", "worldsize", "(local_rank: ", "exitcode"),
 )
-_TELLING: Final = (
+_RELEVANT_WORDS: Final = (
     *("rror", "RROR", "ail", "AIL", "xception", "XCEPTION", "raceback", "atal", "bort", "illed"),
-    *(
-        "Interrupt",
-        "Exit",
-        "StopIteration",
-        "Timeout",
-        "Expired",
-        ".Empty",
-        'File "',
-        "│ /",
-        "Cell In",
-        "During handling of",
-        "exit",
-        "returned",
-        "return code",
-        "ignal",
-        "SIG",
-        "rc=",
-        "File /",
-        "File ~",
-        "Killed",
-        ": E tensorflow/",
-        *_BINDING,
-        *CONCERNED,
-    ),
+    *("Interrupt", "Exit", "StopIteration", "Timeout", "Expired", ".Empty", 'File "', "│ /"),
+    *("Cell In", "During handling of", "exit", "returned", "return code", "ignal", "SIG", "rc="),
+    *("File /", "File ~", "Killed", ": E tensorflow/"),
+    *_RANK_WORDS,
+    *WAIT_WORDS,
 )
-"""Pattern of lines without a fault that are still examined."""
+"""Words in lines that are examined even if they contain no fault."""
 _RANK: Final = re.compile(r"\[rank(\d{1,6})\]")
 
 
@@ -90,13 +61,13 @@ def read_job(paths: list[str], table: Table) -> Job:
         raise UserError(
             "no line of text was read" + (f" ({reasons})" if reasons else ""),
             where=", ".join(paths),
-            todo="Name the logs of the job: plog files, what torchrun printed, or their folder.",
+            todo="Specify the logs of the job: plog files, output of torchrun, or their folder.",
         )
     return job
 
 
 _Key = tuple[str, int, int | None, int | None]
-"""Of a sighting: fault, index of the log, rank, and the process where the rank is unknown."""
+"""Identifies a sighting: fault, index of the log, rank, and process if the rank is unknown."""
 
 
 class _Reader:
@@ -112,7 +83,7 @@ class _Reader:
         self._pending: list[tuple[int, int, str]] = []
         self._names: list[str] = []
         self._source = -1
-        self._shown = ""
+        self._name = ""
         self._last = self._before = ""
         self._raised_at = -raised.CONTINUED
         self._progress = self._informed = 0
@@ -125,34 +96,40 @@ class _Reader:
     def read(self, source: Source) -> None:
         """Read one stream; a damaged one is read as far as possible."""
         self._source += 1
-        self._shown, self._time, self._block_rank = source.shown, None, None
+        self._name, self._time, self._block_rank = source.name, None, None
         self._progress = self._informed = 0
         self._undoable.clear()
-        self._names.append(source.shown)
-        self._file_rank = forms.rank_in_name(source.shown)
+        self._names.append(source.name)
+        self._file_rank = forms.rank_in_name(source.name)
         before = self._job.lines
         try:
             with source.open() as stream:
-                lines = lines_of(stream, source.most)
+                lines = lines_of(stream, source.max_bytes)
                 while batch := list(islice(lines, BATCH)):
-                    self._take_all(batch)
+                    self._process_batch(batch)
         except DAMAGED as error:
-            self._job.unread[source.shown] = str(error) or type(error).__name__
+            self._job.unread[source.name] = str(error) or type(error).__name__
         if self._job.lines > before:
-            self._job.files.append(source.shown)
+            self._job.files.append(source.name)
             if self._file_rank is not None:
                 self._job.ranks.add(self._file_rank)
 
-    def _take_all(self, batch: list[Line]) -> None:
-        """Process some lines; irrelevant ones are filtered all at once."""
+    def _process_batch(self, batch: list[Line]) -> None:
+        """Process a batch of lines; the irrelevant ones are filtered out together."""
         text = "\n".join(line.text for line in batch)
         sieve = self._table.sieve(text)
-        telling_words = tuple(word for word in _TELLING if word in text)
+        present_words = tuple(word for word in _RELEVANT_WORDS if word in text)
         first = self._job.lines
         undone = self._table.undone_in(text.lower())
-        goes_on = any(word in text for word in forms.GOING_ON)
+        has_activity = any(word in text for word in forms.ACTIVITY_WORDS)
         counted = 0
-        if sieve.marks or sieve.codes or telling_words or undone or self._tracebacks.owe_messages:
+        if (
+            sieve.marks
+            or sieve.codes
+            or present_words
+            or undone
+            or self._tracebacks.expects_message
+        ):
             for count, line in enumerate(batch, 1):
                 if undone:
                     self._undo(undone, line.text.lower())
@@ -160,175 +137,175 @@ class _Reader:
                 fault = sieve.fault_in(line.text)
                 if (
                     fault is not None
-                    or self._tracebacks.owe_messages
-                    or any(word in line.text for word in telling_words)
+                    or self._tracebacks.expects_message
+                    or any(word in line.text for word in present_words)
                     or line.text.startswith(": ")
                     or (sieve.codes and any(codes_in(line.text)))
                 ):
                     self._job.lines = first + count
-                    if goes_on:
+                    if has_activity:
                         self._count_progress(batch[counted:count])
                         counted = count
-                    self._take_unescaped(line, fault, sieve)
-        if goes_on:
+                    self._process_quoted(line, fault, sieve)
+        if has_activity:
             self._count_progress(batch[counted:])
         self._job.lines = first + len(batch)
         self._last = batch[-1].text
         self._job.ranks.update(int(rank) for rank in set(_RANK.findall(text)))
 
     def _count_progress(self, lines: list[Line]) -> None:
-        """Count what shows that the program goes on, up to a line that matters."""
+        """Count lines that show that the program continues, up to a relevant line."""
         self._progress += sum("loss" in line.text for line in lines)
-        self._informed += any(forms.informs(line.text) for line in lines)
+        self._informed += any(forms.reports_activity(line.text) for line in lines)
 
     def _undo(self, undone: list[tuple[Mark, str]], lower_line: str) -> None:
-        """Note what a line shows to be over."""
-        over = {fault for mark, fault in undone if mark.stands_in(lower_line)}
+        """Mark the faults that a line shows to be over as survived."""
+        over = {fault for mark, fault in undone if mark.is_in(lower_line)}
         for fault in over:
             for key, sighting in self._undoable.pop(fault, {}).items():
                 sighting.survived = True
                 if sighting.fault.role == "note":
                     self._seen.pop(key, None)
 
-    def _take_unescaped(self, line: Line, fault: Fault | None, sieve: Sieve) -> None:
-        """Process a line; one that quotes a whole log, as an answer in JSON does, in parts."""
+    def _process_quoted(self, line: Line, fault: Fault | None, sieve: Sieve) -> None:
+        """Process a line; if it quotes a whole log, as a JSON response may, process its parts."""
         parts = unescaped(line.text)
         if len(parts) == 1:
-            self._take(line, fault)
+            self._process_line(line, fault)
             return
         for part in parts:
-            self._take(Line(line.number, part), sieve.fault_in(part))
+            self._process_line(Line(line.number, part), sieve.fault_in(part))
             self._before = part
 
-    def _take(self, line: Line, fault: Fault | None) -> None:
-        place = forms.place_of(line.text)
-        text = place.text
-        stream = (self._source, place.rank, place.pid)
-        fault = self._known(fault, place)
-        before = forms.place_of(self._before).text
+    def _process_line(self, line: Line, fault: Fault | None) -> None:
+        origin = forms.origin_of(line.text)
+        text = origin.text
+        stream = (self._source, origin.rank, origin.pid)
+        fault = self._fault_of(fault, origin)
+        before = forms.origin_of(self._before).text
         if self._tracebacks.is_message(stream, text, before):
             self._raised_at = self._job.lines
             if fault is None or fault.role in ("end", "note"):
                 fault = self._table.faults.get(raised.kind_of_message(text))
-        if fault is not None or any(word in text for word in _BINDING) or Waits.concerns(text):
-            self._complete(place, line.text)
-            self._note_wait(place, text)
-        if place.rank is not None and place.rank <= forms.LARGEST_RANK:
-            self._job.ranks.add(place.rank)
-        self._tracebacks.note(stream, text)
+        if fault is not None or any(word in text for word in _RANK_WORDS) or Waits.concerns(text):
+            self._complete(origin, line.text)
+            self._record_wait(origin, text)
+        if origin.rank is not None and origin.rank <= forms.MAX_RANK:
+            self._job.ranks.add(origin.rank)
+        self._tracebacks.add_line(stream, text)
         last = self._last_raised.get(stream)
         if last is not None and (
-            raised.is_handled(text, forms.place_of(last.text).text)
+            raised.is_handled(text, forms.origin_of(last.text).text)
             or (
                 self._tracebacks.went_another_way(stream)
-                and raised.is_optional(forms.place_of(last.text).text)
+                and raised.is_optional(forms.origin_of(last.text).text)
             )
         ):
             last.survived = True
         if raised.exception_in(text) or raised.is_wrapped(text):
             self._raised_at = self._job.lines
         if fault is not None:
-            self._note(fault, place, line)
+            self._record(fault, origin, line)
         elif len(self._job.errors) < FIRST_ERRORS and _FAILING.search(text):
-            self._job.errors.append(ErrorLine(file=self._shown, line=line.number, text=line.text))
+            self._job.errors.append(ErrorLine(file=self._name, line=line.number, text=line.text))
 
-    def _known(self, fault: Fault | None, place: forms.Place) -> Fault | None:
-        """The fault of a line; one quoting its own words if the table has none better."""
-        before = forms.place_of(self._before).text
-        # The name of an exception that is passed on may be in the table; its message is below.
-        if (fault is None or fault.role in ("cause", "general")) and raised.is_wrapped(place.text):
+    def _fault_of(self, fault: Fault | None, origin: forms.Origin) -> Fault | None:
+        """Return the fault of a line, or a general one that quotes the line."""
+        before = forms.origin_of(self._before).text
+        # The table may contain the name of an exception that is passed on; its message is below.
+        if (fault is None or fault.role in ("cause", "general")) and raised.is_wrapped(origin.text):
             return self._table.faults.get(raised.ANNOUNCED)
         if fault is not None and fault.role == "general":
-            return None if is_source_in(place.text, before) else fault
+            return None if is_source_in(origin.text, before) else fault
         if fault is not None and fault.id not in raised.VAGUE:
-            return self._by_signal(fault, place)
-        if raised.cann_message_in(place.text):
+            return self._by_signal(fault, origin)
+        if raised.cann_message_in(origin.text):
             return self._table.faults.get(raised.MESSAGE, fault)
-        in_traceback = self._tracebacks.has_frames((self._source, place.rank, place.pid))
+        in_traceback = self._tracebacks.has_frames((self._source, origin.rank, origin.pid))
         in_traceback = in_traceback and before.startswith("    ")
         if fault is None and (
-            raised.is_exception(place.text, in_traceback=in_traceback)
-            or (raised.exception_in(place.text) and not is_source_in(place.text, before))
-            or raised.message_of(place.text, before)
+            raised.is_exception(origin.text, in_traceback=in_traceback)
+            or (raised.exception_in(origin.text) and not is_source_in(origin.text, before))
+            or raised.message_of(origin.text, before)
         ):
-            return self._table.faults.get(raised.kind_of(place.text))
-        if fault is None and raised.is_logged_error(place.text):
+            return self._table.faults.get(raised.kind_of(origin.text))
+        if fault is None and raised.is_logged_error(origin.text):
             return self._table.faults.get(raised.LOGGED)
-        if fault is None and (of_exit := raised.fault_of_exit(place.text)):
-            return self._table.faults.get(of_exit)
-        if fault is None and raised.is_error_line(place.text):
+        if fault is None and (exit_fault := raised.fault_of_exit(origin.text)):
+            return self._table.faults.get(exit_fault)
+        if fault is None and raised.is_error_line(origin.text):
             return self._table.faults.get(raised.ERROR_LINE)
         return fault
 
-    def _by_signal(self, fault: Fault, place: forms.Place) -> Fault:
-        """The fault of the signal that ended a process, instead of one that says only its end."""
-        signal = raised.fault_of_exit(place.text) if fault.role == "end" else ""
+    def _by_signal(self, fault: Fault, origin: forms.Origin) -> Fault:
+        """Return the fault of the signal that ended a process, if `fault` reports only the end."""
+        signal = raised.fault_of_exit(origin.text) if fault.role == "end" else ""
         by_signal = self._table.faults.get(signal, fault)
         return by_signal if by_signal.role != "end" else fault
 
-    def _note_wait(self, place: forms.Place, text: str) -> None:
-        rank = self._rank(place)
-        self._job.waits.note(rank, text)
-        pending = rank is None and place.pid is not None and Waits.concerns(text)
+    def _record_wait(self, origin: forms.Origin, text: str) -> None:
+        rank = self._rank(origin)
+        self._job.waits.add_line(rank, text)
+        pending = rank is None and origin.pid is not None and Waits.concerns(text)
         if pending and len(self._pending) < MAX_PENDING:
-            self._pending.append((self._source, place.pid or 0, text[:2000]))
+            self._pending.append((self._source, origin.pid or 0, text[:2000]))
 
-    def _complete(self, place: forms.Place, line: str) -> None:
+    def _complete(self, origin: forms.Origin, line: str) -> None:
         rank = forms.rank_of_summary(line)
         if rank is not None:
             self._block_rank = rank
-            place.rank = rank
-        forms.complete(place, line)
+            origin.rank = rank
+        forms.complete(origin, line)
         world = forms.world_in(line)
         self._job.world = max(self._job.world, world)
-        if line.lstrip().startswith("exitcode") and place.rank is None:
-            place.rank = self._block_rank
+        if line.lstrip().startswith("exitcode") and origin.rank is None:
+            origin.rank = self._block_rank
         has_room = len(self._ranks_of) < MAX_PROCESSES
-        if place.rank is not None and place.pid is not None and has_room:
-            self._ranks_of.setdefault((self._source, place.pid), place.rank)
+        if origin.rank is not None and origin.pid is not None and has_room:
+            self._ranks_of.setdefault((self._source, origin.pid), origin.rank)
 
-    def _rank(self, place: forms.Place) -> int | None:
-        if place.rank is not None:
-            return place.rank
-        bound = self._ranks_of.get((self._source, place.pid)) if place.pid is not None else None
+    def _rank(self, origin: forms.Origin) -> int | None:
+        if origin.rank is not None:
+            return origin.rank
+        bound = self._ranks_of.get((self._source, origin.pid)) if origin.pid is not None else None
         return self._file_rank if bound is None else bound
 
-    def _note(self, fault: Fault, place: forms.Place, line: Line) -> None:
+    def _record(self, fault: Fault, origin: forms.Origin, line: Line) -> None:
         self._time = forms.time_in(line.text) or self._time
-        rank = self._rank(place)
-        key = (fault.id, self._source, rank, None if rank is not None else place.pid)
+        rank = self._rank(origin)
+        key = (fault.id, self._source, rank, None if rank is not None else origin.pid)
         earlier = self._seen.get(key)
-        stream = (self._source, place.rank, place.pid)
-        # The message of an exception may go on over a few lines.
+        stream = (self._source, origin.rank, origin.pid)
+        # The message of an exception may continue over a few lines.
         continues = self._job.lines - self._raised_at < raised.CONTINUED
-        is_raised = raised.is_error(place.text) or continues
+        is_raised = raised.is_error(origin.text) or continues
         is_warned = forms.is_warning(line.text) and not (fault.telling and fault.role == "cause")
         survived = self._tracebacks.ended_nothing(stream) or is_warned
-        survived = survived or (not is_raised and forms.goes_on(line.text))
+        survived = survived or (not is_raised and forms.continues(line.text))
         if earlier is not None:
             earlier.count += 1
             if earlier.blamed is None:
-                earlier.blamed = _blamed(fault, place.text)
+                earlier.blamed = _blamed(fault, origin.text)
             if (survived, not is_raised) >= (earlier.survived, not earlier.raised):
                 return
         elif len(self._seen) >= MAX_SIGHTINGS:
             return
-        # An exception that was raised stands for the fault, not a warning or mention before it.
+        # A raised exception represents the fault better than an earlier warning or mention.
         self._seen[key] = sighting = Sighting(
             fault=fault,
-            file=self._shown,
+            file=self._name,
             source=self._source,
             line=line.number,
             text=line.text,
             order=self._job.lines,
             time=self._time,
             rank=rank,
-            pid=place.pid,
-            device=forms.device_in(place.text),
-            host=place.host,
+            pid=origin.pid,
+            device=forms.device_in(origin.text),
+            host=origin.host,
             frame=self._tracebacks.frame(stream),
-            blamed=_blamed(fault, place.text) if earlier is None else earlier.blamed,
-            says=self._saying(fault, place.text),
+            blamed=_blamed(fault, origin.text) if earlier is None else earlier.blamed,
+            says=self._quotation(fault, origin.text),
             survived=survived,
             raised=is_raised,
             traced=self._tracebacks.has_frames(stream),
@@ -341,17 +318,17 @@ class _Reader:
         if len(self._last_raised) < MAX_PROCESSES or stream in self._last_raised:
             self._last_raised[stream] = sighting
 
-    def _saying(self, fault: Fault, text: str) -> str:
-        before = forms.place_of(self._before).text
-        return raised.saying(text, before) if fault.quoted else ""
+    def _quotation(self, fault: Fault, text: str) -> str:
+        before = forms.origin_of(self._before).text
+        return raised.quotation(text, before) if fault.quoted else ""
 
     def finished(self) -> Job:
-        """The job, with later information applied to earlier lines."""
+        """Return the job, with later information applied to earlier lines."""
         sightings = list(self._seen.values())
         for bound in self._ranks_of:
             self._bound.setdefault(bound[1], []).append(bound)
         for source, pid, text in self._pending:
-            self._job.waits.note(self._rank_of_process(source, pid), text)
+            self._job.waits.add_line(self._rank_of_process(source, pid), text)
         years = [
             sighting.time.year
             for sighting in sightings
@@ -362,18 +339,18 @@ class _Reader:
                 sighting.rank = self._rank_of_process(sighting.source, sighting.pid)
             if sighting.time and sighting.time.year == forms.YEARLESS and years:
                 sighting.time = in_year(sighting.time, max(years))
-        give_times(sightings)
+        fill_times(sightings)
         self._job.sightings = sightings
         self._job.ranks |= {sighting.rank for sighting in sightings if sighting.rank is not None}
         return self._job
 
     def _rank_of_process(self, source: int, pid: int) -> int | None:
-        """The rank of a process, which a log in another folder may name (`run` and `debug`)."""
+        """Return the rank of a process, which a log in another folder may name (`run`, `debug`)."""
         if (source, pid) in self._ranks_of:
             return self._ranks_of[source, pid]
         closeness = Counter[int]()
         for process in self._bound.get(pid, ()):
-            common_folders = _shared(self._names[source], self._names[process[0]])
+            common_folders = _num_shared_folders(self._names[source], self._names[process[0]])
             rank = self._ranks_of[process]
             closeness[rank] = max(closeness[rank], common_folders)
         ranks = closeness.most_common(2)
@@ -382,8 +359,8 @@ class _Reader:
         return ranks[0][0]
 
 
-def _shared(path: str, other_path: str) -> int:
-    """Number of leading folders that two paths share."""
+def _num_shared_folders(path: str, other_path: str) -> int:
+    """Count the leading folders that two paths share."""
     pairs = zip(PurePath(path).parts, PurePath(other_path).parts, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 

@@ -1,4 +1,4 @@
-"""What a failing program itself reports: exceptions and CANN messages unknown to the table.
+"""Recognises exceptions and CANN messages that are not in the table.
 
 Each pattern is anchored or bounded, so that matching takes time linear in the line's length.
 """
@@ -7,26 +7,26 @@ import re
 from typing import Final
 
 EXCEPTION: Final = "python-exception"
-"""The fault of an exception that the table does not know."""
+"""The fault of an exception that is not in the table."""
 MESSAGE: Final = "cann-message"
-"""The fault of a message of CANN that the table does not know."""
+"""The fault of a CANN message that is not in the table."""
 CALL: Final = "npu-function-failed"
-"""The fault of a call to CANN whose code the table does not know."""
+"""The fault of a call to CANN whose code is not in the table."""
 KILLED: Final = "process-killed"
-"""The fault of a process that the shell reports as killed, by that word alone."""
+"""The fault of a process that the shell reports with only the word `Killed`."""
 LOGGED: Final = "logged-error"
-"""The fault of an error in a native library's log that the table does not know."""
+"""The fault of an error in a native library's log that is not in the table."""
 ELSEWHERE: Final = "exception-elsewhere"
-"""The fault of an exception that says only that another process ended."""
+"""The fault of an exception that reports only that another process ended."""
 ANNOUNCED: Final = "exception-without-reason"
-"""The fault of an exception that says only that something failed."""
+"""The fault of an exception that reports only that something failed."""
 ERROR_LINE: Final = "error-line"
-"""The fault of a line that calls itself an error, if nothing else explains the job."""
+"""The fault of a line that is labelled an error, if nothing else explains the job."""
 VAGUE: Final = frozenset({"npu-inner-error", "ge-failed"})
 """Faults of codes that may precede any message."""
-LONGEST_SAYING: Final = 400
+MAX_QUOTATION: Final = 400
 CONTINUED: Final = 4
-"""Lines over which the message of an exception may go on."""
+"""Number of lines over which the message of an exception may continue."""
 _NAME: Final = r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Za-z_]\w{0,60}"
 _RAISED: Final = re.compile(
     r"(?:[A-Za-z_]\w{0,60}\.){0,8}_?[A-Z]\w{0,60}"
@@ -50,13 +50,13 @@ _PREFIX: Final = re.compile(
     r"|\d{1,9} {1,3}"
     r"|msg=\"|\{\"log\":\""
 )
-"""What programs, launchers and log collectors write in front of a line."""
+"""A prefix that programs, launchers and log collectors add to lines."""
 _MAX_PREFIXES: Final = 8
-_MAX_GLUED: Final = 1000
+_MAX_SEARCHED: Final = 1000
 _SUFFIX: Final = re.compile(r"(?:\\n)?\",\"stream\".{0,80}$|\s{0,200}[│`|]\s{0,9}$")
-"""The end of what encloses a line: JSON of a container's log, a frame, a quotation."""
-_GLUED: Final = re.compile(r"\)(?=(?:[a-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception): \S)")
-"""The end of another process's line, with no line break between it and the exception."""
+"""The end of text around a line: the JSON of a container log, a frame, a quotation."""
+_JOINED: Final = re.compile(r"\)(?=(?:[a-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception): \S)")
+"""The end of another process's line, directly followed by an exception."""
 _ENDED: Final = re.compile(
     r"\b(?:exit(?:ed|s|ing)?|return(?:ed|s|ing)?|terminated|failed|rc|ret|status)\b"
     r"[ \w]{0,20}?(?:[ _-]?(?:code|status))?[\s:=(]{1,4}(-?\d{1,3})(?!\w|\.\d)"
@@ -120,7 +120,7 @@ _ERROR: Final = re.compile(
 _NAME_ALONE: Final = re.compile(rf"(?:.{{0,400}}[)\"' ])?({_NAME}(?:Error|Exception))$")
 _MESSAGE_ALONE: Final = re.compile(r":{1,4} (?=\S)")
 _AFTER_TRACEBACK: Final = re.compile(rf"{_NAME}(?:: \S|$)")
-"""Any name of an exception, if the frames of a traceback are above it."""
+"""Any exception name, if there are frames of a traceback above it."""
 _BARE: Final = re.compile(rf"{_NAME}:?\s*$")
 _CANN: Final = re.compile(
     r"(?:E {3,8})?(?:"
@@ -152,7 +152,7 @@ _WRAPPED: Final = re.compile(
     r"|[^:]{1,80}: [^:]{1,80}: Traceback \(most recent call last\):\s*$"
     r"|An error occurred (?:while|during) [^:]{1,80}$|(?:One or more|Some) \w{1,30} raised )"
 )
-"""A line that only passes on another exception, which stands below it or above."""
+"""A line that only passes on another exception, which is below or above it."""
 _MESSAGE_BELOW: Final = re.compile(
     r"Exception encountered when calling |Error in call to target '|Error in creating partial\("
     r"|: Graph execution error:|: \d{1,4} validation errors? for |Failed running call_\w{1,20} "
@@ -160,7 +160,7 @@ _MESSAGE_BELOW: Final = re.compile(
     r"|: Error when deserializing class |> could not be deserialized properly"
     r"|(?:^|\s)- (?:Dataset Pipeline|Framework) Error Message:"
 )
-"""One below which only the message stands, without the name of an exception."""
+"""Such a line, if it is followed by only a message, without the name of an exception."""
 _NO_MESSAGE: Final = re.compile(
     r"(?:E {3,8})?\s{0,40}(?:[^\s(]{0,200}\s{0,9}$|-{3}|[\^~ ]{1,200}$|Detected at node|Node: "
     r"|Stack trace for|<stack traces|\d{1,6} root error|File \"|\)|FakeTensor|config="
@@ -170,9 +170,9 @@ _NAMED_BELOW: Final = re.compile(
     r"\s{0,40}in user code:\s{0,9}$|.{0,20}\[ERROR\] Execute user Python code failed"
 )
 _COLOUR: Final = re.compile(r"\x1b\[[\d;]{0,12}m")
-_PLACE_IN_GRAPH: Final = re.compile(r"\{\{[^{}]{1,400}\}\} ")
+_GRAPH_LOCATION: Final = re.compile(r"\{\{[^{}]{1,400}\}\} ")
 _ROOT_ERROR: Final = re.compile(r"\s{1,4}\(0\) [A-Z][\w ]{2,30}: +(?=\S)")
-"""TensorFlow's first one of several exceptions of a graph."""
+"""The first of several exceptions in a graph, as listed by TensorFlow."""
 HANDLED: Final = "During handling of the above exception"
 _LOOKED_UP: Final = re.compile(
     r"(?:\w{1,60}\.){0,8}(?:KeyError|AttributeError|StopIteration|StopAsyncIteration)\b"
@@ -186,11 +186,11 @@ _ANNOUNCED: Final = re.compile(
     re.IGNORECASE,
 )
 _CODE_ALONE: Final = re.compile(r"\(E\w{5}\):$")
-_WHERE_IN_CANN: Final = re.compile(r"\[(?:FUNC|FILE|LINE|THREAD):")
+_CANN_LOCATION: Final = re.compile(r"\[(?:FUNC|FILE|LINE|THREAD):")
 
 
 def kind_of(text: str) -> str:
-    """The fault of a line that is not in the table, but looks like the end of a process."""
+    """Return the fault of a line that is not in the table, but looks like the end of a process."""
     if text.strip() == "Killed":
         return KILLED
     if exception_in(text).strip() in ("EOFError", "EOFError:"):  # a pipe to a process that is gone
@@ -202,7 +202,7 @@ def kind_of(text: str) -> str:
 
 
 def is_exception(text: str, *, in_traceback: bool) -> bool:
-    """Whether a line is the one that ends a traceback, looks like it, or says `Killed`."""
+    """Return whether a line is or looks like the end of a traceback, or is `Killed`."""
     if is_wrapped(text):
         return False
     if text.strip() == "Killed" or _ROOT_ERROR.match(text):
@@ -212,7 +212,7 @@ def is_exception(text: str, *, in_traceback: bool) -> bool:
 
 
 def exception_in(text: str) -> str:
-    """The exception that ends a line, without any prefix; empty if there is none."""
+    """Return the exception at the end of a line, without prefixes; empty if there is none."""
     if not any(word in text for word in _WORDS):
         return ""
     for _ in range(_MAX_PREFIXES):
@@ -222,23 +222,23 @@ def exception_in(text: str) -> str:
         if prefix is None:
             break
         text = text[prefix.end() :]
-    glued = _GLUED.search(text[:_MAX_GLUED])
-    return text[glued.end() :] if glued else ""
+    joined = _JOINED.search(text[:_MAX_SEARCHED])
+    return text[joined.end() :] if joined else ""
 
 
 def is_error(text: str) -> bool:
-    """Whether a line is an exception or calls itself an error, in Python or native code."""
-    return bool(exception_in(text)) or _ERROR.search(text[:_MAX_GLUED]) is not None
+    """Return whether a line is an exception or labelled an error, in Python or native code."""
+    return bool(exception_in(text)) or _ERROR.search(text[:_MAX_SEARCHED]) is not None
 
 
 def message_of(text: str, before: str) -> str:
-    """An exception that two processes, writing at once, split into its name and its message."""
+    """Join an exception whose name and message were separated by concurrent writing."""
     name = _NAME_ALONE.match(before) if _MESSAGE_ALONE.match(text) else None
     return f"{name.group(1)}: {text.lstrip(': ')}" if name else ""
 
 
 def is_wrapped(text: str) -> bool:
-    """Whether a line only passes on an exception that stands below it, or above."""
+    """Return whether a line only passes on an exception that is below or above it."""
     if not any(word in text for word in ("rror", "xception", "Caught ", "Failed to import ")):
         return False
     for _ in range(_MAX_PREFIXES):
@@ -252,44 +252,44 @@ def is_wrapped(text: str) -> bool:
 
 
 def has_message_below(text: str) -> bool:
-    """Whether a message without the name of an exception is to follow."""
-    return _MESSAGE_BELOW.search(text[:_MAX_GLUED]) is not None
+    """Return whether only a message follows a line, without the name of an exception."""
+    return _MESSAGE_BELOW.search(text[:_MAX_SEARCHED]) is not None
 
 
 def is_no_message(text: str) -> bool:
-    """Whether a line between such a line and its message is not the message."""
+    """Return whether a line that follows such a line is not yet the message."""
     return _NO_MESSAGE.match(text) is not None
 
 
 def kind_of_message(text: str) -> str:
-    """The fault of such a message that the table does not know."""
+    """Return the fault of such a message that is not in the table."""
     return ANNOUNCED if _ANNOUNCED.match(f"Error: {text.strip()}") else EXCEPTION
 
 
 def is_named(text: str) -> bool:
-    """Whether a line in place of the message says that an exception stands elsewhere by name."""
+    """Return whether a line in place of the message refers to an exception elsewhere."""
     return _NAMED_BELOW.match(text) is not None
 
 
 def is_handled(text: str, earlier: str) -> bool:
-    """Whether a line says that the exception before it was only looked up, and handled."""
+    """Return whether a line reports that the failed lookup before it was handled."""
     return HANDLED in text and _LOOKED_UP.match(exception_in(earlier)) is not None
 
 
 def is_optional(earlier: str) -> bool:
-    """Whether an exception reports a missing package, without which a program may go on."""
+    """Return whether an exception reports a missing package, which may be optional."""
     return _OPTIONAL.match(exception_in(earlier)) is not None
 
 
 def is_logged_error(text: str) -> bool:
-    """Whether a line is an error in the log of CANN, MindSpore, MindIE or TensorFlow."""
+    """Return whether a line is an error in the log of CANN, MindSpore, MindIE or TensorFlow."""
     match = _LOGGED.match(text)
     return match is not None and match.end() < len(text)
 
 
 def fault_of_exit(text: str) -> str:
-    """The fault of a process that a signal ended, as any launcher writes it: code or name."""
-    text = text[:_MAX_GLUED]
+    """Return the fault of a process ended by a signal, which launchers give as code or name."""
+    text = text[:_MAX_SEARCHED]
     for match in _ENDED.finditer(text):
         code = int(next(filter(None, match.groups())))
         signal = -code if code < -1 else code - 128
@@ -308,30 +308,30 @@ def fault_of_exit(text: str) -> str:
 
 
 def is_error_line(text: str) -> bool:
-    """Whether a line calls itself an error, by its first word or its level."""
+    """Return whether a line is labelled an error, by its first word or its level."""
     return (_ERROR_LINE.match(text) or _ERROR_LEVEL.match(text)) is not None
 
 
 def cann_message_in(text: str) -> str:
-    """CANN's message after a code; empty if the code stands alone."""
+    """Return CANN's message after a code; empty if there is only the code."""
     match = _CANN.match(text)
     if match is None:
         return ""
-    message = _WHERE_IN_CANN.split(text[match.end() :], maxsplit=1)[0].strip()
+    message = _CANN_LOCATION.split(text[match.end() :], maxsplit=1)[0].strip()
     is_empty = message.startswith("Inner Error") or _CODE_ALONE.match(message) is not None
     return "" if is_empty else message
 
 
-def saying(text: str, before: str) -> str:
-    """The words to quote.
+def quotation(text: str, before: str) -> str:
+    """Return the message to quote.
 
     Args:
         text: The line, without launcher prefixes.
-        before: The line above, which an exception without a message needs: `assert a == b`.
+        before: The line above, quoted with an exception without a message: `assert a == b`.
     """
     logged = _LOGGED.match(text)
     message = cann_message_in(text) or exception_in(text) or message_of(text, before)
     message = message or text[logged.end() if logged else 0 :].strip()
     if _BARE.match(text) and before.startswith(" ") and 'File "' not in before:
         message = f"{message.rstrip(':')}: {before.strip()}"
-    return _PLACE_IN_GRAPH.sub("", _COLOUR.sub("", message))[:LONGEST_SAYING].strip()
+    return _GRAPH_LOCATION.sub("", _COLOUR.sub("", message))[:MAX_QUOTATION].strip()

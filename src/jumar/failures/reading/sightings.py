@@ -1,4 +1,4 @@
-"""What was read of a job: its faults, each with the line that reports it first."""
+"""The content of a job's logs: its faults, each with the first line that reports it."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,19 +18,19 @@ class Sighting:
         line: Line number in that log, from 1.
         text: The line.
         order: Number of lines read so far, over all logs.
-        time: Its timestamp, or the latest one before it.
+        time: The timestamp of the line, or the latest one before it.
         rank: The rank that wrote it.
         pid: The process that wrote it.
-        device: The device it names.
-        host: The node it names.
+        device: The device that the line names.
+        host: The node that the line names.
         frame: The line of the script, from a traceback above it.
         blamed: The rank that the line itself blames.
-        says: The message of the exception or of CANN, where only that explains the fault.
+        says: The message of the exception or of CANN, if only that explains the fault.
         survived: Whether the program only warned of it, or Python ignored the exception.
         raised: Whether the line is an exception or an error, not another message that mentions it.
         traced: Whether the frames of a traceback are above it.
         progress: Number of lines of the log above it that report a loss.
-        informed: A number that grows where lines above it tell what the program is doing.
+        informed: A counter that increases with lines that report the activity of the program.
         count: Number of lines that report it.
     """
 
@@ -79,8 +79,8 @@ class Job:
     errors: list[ErrorLine] = field(default_factory=list[ErrorLine])
 
 
-def give_times(sightings: list[Sighting]) -> None:
-    """Give lines above the first time of a log that time: they are no later than it."""
+def fill_times(sightings: list[Sighting]) -> None:
+    """Assign the first time in a log to earlier lines, which are no later than that."""
     firsts: dict[int, datetime] = {}
     for sighting in sightings:
         time = sighting.time

@@ -1,4 +1,4 @@
-"""Files, folders, archives and standard input as streams of bytes, with limits."""
+"""Opens files, folders, archives and standard input as streams of bytes, with limits."""
 
 import gzip
 import lzma
@@ -17,10 +17,11 @@ from jumar.ground.errors import UserError
 from jumar.ground.paths import is_file, is_folder, missing, open_to_read
 
 MAX_FILES: Final = 20_000
-UNPACKED_AT_LEAST: Final = 512 * 1024**2
-UNPACKED_TIMES: Final = 100
-"""Maximum expansion of a compressed file; real logs expand 10 to 50 times."""
-_OTHERS: Final = frozenset(
+MIN_UNPACKED_LIMIT: Final = 512 * 1024**2
+"""A compressed file may always expand to this many bytes."""
+MAX_EXPANSION: Final = 100
+"""Maximum expansion of a larger file; real logs expand 10 to 50 times."""
+_NOT_LOGS: Final = frozenset(
     f".{ending}"
     for ending in (
         *("py", "pyc", "ipynb", "sh", "c", "cc", "cpp", "h", "so", "html", "md", "rst"),
@@ -50,31 +51,31 @@ class Source:
     """A stream to read.
 
     Args:
-        shown: Its display name.
-        open: Opens its bytes, unpacked.
-        most: Maximum number of bytes to read.
+        name: The name to display.
+        open: Opens the unpacked bytes.
+        max_bytes: Maximum number of bytes to read.
     """
 
-    shown: str
+    name: str
     open: Open
-    most: int = sys.maxsize
+    max_bytes: int = sys.maxsize
 
 
 def sources_of(paths: list[str]) -> Iterator[Source]:
-    """The streams of all paths; `-` is standard input.
+    """Yield the streams of all paths; `-` is standard input.
 
     Raises:
         UserError: A path does not exist or cannot be opened, or a folder has too many files.
     """
     for path in paths:
         if path == "-":
-            yield Source(shown="stdin", open=lambda: nullcontext(sys.stdin.buffer))
+            yield Source(name="stdin", open=lambda: nullcontext(sys.stdin.buffer))
         elif is_folder(Path(path)):
             yield from _of_folder(Path(path))
         elif is_file(Path(path)):
             yield from _of_file(Path(path), path)
         else:
-            raise missing(Path(path), more="Name a log, a folder of logs, an archive, or - .")
+            raise missing(Path(path), more="Specify a log, a folder of logs, an archive, or - .")
 
 
 def _of_folder(folder: Path) -> Iterator[Source]:
@@ -83,14 +84,14 @@ def _of_folder(folder: Path) -> Iterator[Source]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             path = Path(parent) / name
-            if path.suffix.lower() in _OTHERS or path.is_symlink() or not path.is_file():
+            if path.suffix.lower() in _NOT_LOGS or path.is_symlink() or not path.is_file():
                 continue
             count += 1
             if count > MAX_FILES:
                 raise UserError(
-                    f"it contains more than {MAX_FILES} files",
+                    f"contains more than {MAX_FILES} files",
                     where=str(folder),
-                    todo="Name the folder of one job's logs.",
+                    todo="Specify the folder with the logs of one job.",
                 )
             yield from _of_file(path, str(path))
 
@@ -99,17 +100,17 @@ def _of_file(path: Path, display_name: str) -> Iterator[Source]:
     with open_to_read(path) as file:
         start = file.read(512)
         size = os.fstat(file.fileno()).st_size
-    most = max(UNPACKED_AT_LEAST, UNPACKED_TIMES * size)
+    max_bytes = max(MIN_UNPACKED_LIMIT, MAX_EXPANSION * size)
     if start.startswith(b"PK\x03\x04"):
-        yield from _of_zip(path, display_name, most)
+        yield from _of_zip(path, display_name, max_bytes)
     elif start[257:262] == b"ustar" or path.name.endswith(
         (".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
     ):
-        yield from _of_tar(path, display_name, most)
+        yield from _of_tar(path, display_name, max_bytes)
     elif start.startswith(b"\x1f\x8b"):
-        yield Source(shown=display_name, open=_unpacked(path), most=most)
+        yield Source(name=display_name, open=_unpacked(path), max_bytes=max_bytes)
     else:
-        yield Source(shown=display_name, open=lambda: open_to_read(path))
+        yield Source(name=display_name, open=lambda: open_to_read(path))
 
 
 def _unpacked(path: Path) -> Open:
@@ -121,20 +122,20 @@ def _unpacked(path: Path) -> Open:
     return opened
 
 
-def _of_zip(path: Path, display_name: str, most: int) -> Iterator[Source]:
+def _of_zip(path: Path, display_name: str, max_bytes: int) -> Iterator[Source]:
     try:
         with zipfile.ZipFile(path) as archive:
             members = [member for member in archive.infolist() if not member.is_dir()]
     except DAMAGED as error:
-        raise UserError(f"it is not a readable zip file: {error}", where=display_name) from error
-    bytes_left = most
+        raise UserError(f"is not a readable zip file: {error}", where=display_name) from error
+    bytes_left = max_bytes
     for member in members[:MAX_FILES]:
-        if Path(member.filename).suffix.lower() not in _OTHERS:
+        if Path(member.filename).suffix.lower() not in _NOT_LOGS:
             member_name = f"{display_name}/{member.filename}"
             yield Source(
-                shown=member_name, open=_member_of_zip(path, member.filename), most=bytes_left
+                name=member_name, open=_member_of_zip(path, member.filename), max_bytes=bytes_left
             )
-            bytes_left = max(0, bytes_left - member.file_size)  # zipfile unpacks no more
+            bytes_left = max(0, bytes_left - member.file_size)  # zipfile stops at this size
 
 
 def _member_of_zip(path: Path, name: str) -> Open:
@@ -146,22 +147,24 @@ def _member_of_zip(path: Path, name: str) -> Open:
     return opened
 
 
-def _of_tar(path: Path, display_name: str, most: int) -> Iterator[Source]:
-    """Members in order: going back in a compressed archive unpacks it again."""
+def _of_tar(path: Path, display_name: str, max_bytes: int) -> Iterator[Source]:
+    """Yield members in order, since going back in a compressed archive unpacks it again."""
     try:
         with tarfile.open(path, "r|*") as archive:
-            bytes_left = most
+            bytes_left = max_bytes
             for count, member in enumerate(archive):
-                is_log = member.isfile() and Path(member.name).suffix.lower() not in _OTHERS
+                is_log = member.isfile() and Path(member.name).suffix.lower() not in _NOT_LOGS
                 stream = archive.extractfile(member) if is_log else None
                 if stream is not None:
                     yield Source(
-                        shown=f"{display_name}/{member.name}",
+                        name=f"{display_name}/{member.name}",
                         open=lambda s=stream: nullcontext(s),
-                        most=bytes_left,
+                        max_bytes=bytes_left,
                     )
-                bytes_left -= member.size  # moving on unpacks it, read or not
+                bytes_left -= (
+                    member.size
+                )  # going to the next member unpacks this one, even if unread
                 if bytes_left <= 0 or count >= MAX_FILES:
                     return
     except DAMAGED as error:
-        raise UserError(f"it is not a readable tar file: {error}", where=display_name) from error
+        raise UserError(f"is not a readable tar file: {error}", where=display_name) from error

@@ -216,7 +216,7 @@ def test_sbatch_errors_are_reported(tmp_path):
         PATH=path,
     )
     assert done.returncode == 2
-    assert "sbatch refuses the job: invalid partition" in done.stderr
+    assert "sbatch rejects the job: invalid partition" in done.stderr
     (call,) = calls(tmp_path / "bin")
     assert call["arguments"] == ["--parsable", "job.sbatch"]
     assert call["in"] == str(tmp_path / "a")

@@ -109,7 +109,7 @@ def test_shellcheck_has_no_findings_in_the_aoe_steps(tmp_path: Path) -> None:
 def test_command_names_untested_parts_and_overrides(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text('import tensorflow as tf\naoe_mode = "2"\n')
     done = here("tune", "aoe", "train.py", "--to", "aoe", cwd=tmp_path)
-    assert "we have not run it on an NPU" in done.out
+    assert "not yet run on an NPU" in done.out
     assert "sets aoe_mode itself" in done.out
     assert (tmp_path / "aoe" / "2-subgraphs.sh").is_file()
     others = here("tune", "aoe", "train.py", "--to", "aoe", "--chip", "910b", cwd=tmp_path, code=2)

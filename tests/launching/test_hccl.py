@@ -49,7 +49,7 @@ def test_valid_hccl_values_get_no_advice(root: Path, variables: dict[str, str]) 
         (
             {"HCCL_EXEC_TIMEOUT": "17340"},
             "warning",
-            "no shorter than jumar's own 1800 s",
+            "not below jumar's timeout of 1800 s",
             "HCCL_EXEC_TIMEOUT=1700",
         ),
         (

@@ -185,5 +185,5 @@ def test_invalid_kubernetes_name_is_refused(more):
 
 
 def test_ascendjob_without_npus_is_refused():
-    with pytest.raises(UserError, match="for NPUs"):
+    with pytest.raises(UserError, match="requires NPUs"):
         objects("ascendjob", "cuda")

@@ -89,8 +89,8 @@ def test_without_the_file_the_drivers_tool_is_queried(program):
     ("arguments", "message"),
     [
         (["--devices", "5", "--hccn", "hccn.conf"], "no address of device 5"),
-        (["--devices", "0,0"], "given twice"),
-        (["--devices", "0;1"], "write 0,1,2,3"),
+        (["--devices", "0,0"], "listed twice"),
+        (["--devices", "0;1"], "such as 0,1,2,3"),
         (["--count", "hccn.conf"], "is not a rank table"),
         (["--merge", "nothing.json"], "is not a rank table"),
         ([], "required"),

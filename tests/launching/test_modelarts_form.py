@@ -100,13 +100,13 @@ def test_zip_is_fetched_by_the_start_file_because_inputs_are_folders():
 @pytest.mark.parametrize(
     ("options", "script", "changes", "says"),
     [
-        ({**IMAGE, "image": ""}, "", {}, "no jumar"),
-        ({**PRESET, "engine_version": ""}, "a.py", {}, "no version"),
-        ({**IMAGE, "flavor": ""}, "", {}, "no flavor"),
+        ({**IMAGE, "image": ""}, "", {}, "does not contain jumar"),
+        ({**PRESET, "engine_version": ""}, "a.py", {}, "version of the preset engine is missing"),
+        ({**IMAGE, "flavor": ""}, "", {}, "flavor (kind of machine) is missing"),
         ({**IMAGE, "obs": "bucket/x"}, "", {}, "not a folder in OBS"),
         ({**IMAGE, "obs": "obs://B/x"}, "", {}, "not a folder in OBS"),
         ({**IMAGE, "data": "/data"}, "", {}, "not a folder in OBS"),
-        ({**IMAGE, "data": "obs://cats/all.zip"}, "", {}, "this is one file"),
+        ({**IMAGE, "data": "obs://cats/all.zip"}, "", {}, "this is a file"),
         (IMAGE, "", {"environment": (("MA_X", "1"),)}, "MA_X is reserved"),
         (IMAGE, "", {"environment": tuple((f"X{n}", "") for n in range(101))}, "101 variables"),
         (PRESET, "a.py", {"words": (("a.py",), ("x",))}, "'x' is not an option"),

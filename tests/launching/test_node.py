@@ -122,7 +122,7 @@ def test_missing_interpreter_is_named(tmp_path):
     to = written(launch_here(job(python="/no/python"), folder=tmp_path), tmp_path)
     done = bash(to / "node.sh")
     assert done.returncode == 2
-    assert "there is no '/no/python'" in done.stderr
+    assert "'/no/python' does not exist" in done.stderr
 
 
 def test_node_uses_the_cards_of_its_server(tmp_path):

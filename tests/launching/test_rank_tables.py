@@ -161,7 +161,7 @@ SERVER, FIRST = ("server_list", 0), ("server_list", 0, "device", 0)
     [
         (changed("1.0", "status", value="initializing"), "status is"),
         (changed("1.0", "status"), "status is null"),
-        (changed("1.0", "version", value="1.1"), "not known; read as 1.0"),
+        (changed("1.0", "version", value="1.1"), "unknown; read as 1.0"),
         (changed("1.0", "version", value=1.0), "is the number 1.0"),
         (changed("1.0", "server_count", value="3"), 'server_count is "3", but there are 2'),
         (changed("1.0", "server_count", value=2), "must be a string"),
@@ -177,7 +177,7 @@ SERVER, FIRST = ("server_list", 0), ("server_list", 0, "device", 0)
             changed("1.0", *FIRST, "device_ip", value="192.168.1"),
             "'192.168.1', which is not an IP address",
         ),
-        (changed("1.0", *FIRST, "device_ip", value="fe80::1"), "IPv4 and of IPv6"),
+        (changed("1.0", *FIRST, "device_ip", value="fe80::1"), "mixed IPv4 and IPv6"),
         (changed("1.0", *FIRST, "device_ip"), "has no device_ip"),
         (changed("1.0", *SERVER, "server_id", value="10.0.0.2"), "server 10.0.0.2 appears 2"),
         (changed("1.0", *SERVER, "device", value=[]), "server 10.0.0.1 has no device"),
@@ -188,7 +188,7 @@ SERVER, FIRST = ("server_list", 0), ("server_list", 0, "device", 0)
         (changed("1.2", "super_pod_list"), "super_pod_list is missing"),
         (
             changed("1.2", "super_pod_list", 0, "server_list", 0, "server_id", value="other"),
-            "which server_list does not have",
+            "which is not in server_list",
         ),
         (changed("1.2", "super_pod_list", 0, "server_list", value=[]), "is in 0 super pods"),
         (changed("2.0", "rank_count", value=3), "rank_count is 3, but there are 4"),
@@ -211,7 +211,7 @@ def test_ranks_that_torchrun_could_not_give_get_a_line(tmp_path):
         for line in contradictions(read_rank_table(put(tmp_path, content)))
         if "10.0.0.1" in line
     ]
-    assert "torchrun gives each node" in line
+    assert "torchrun assigns consecutive" in line
 
 
 @pytest.mark.parametrize(
@@ -272,9 +272,9 @@ def test_addresses_of_this_machine_are_checked_against_the_table(tmp_path):
     assert against_machine(table, hccn) == ("this machine is 10.0.0.2", [])
     hccn.write_text("address_0=192.168.1.3\naddress_1=192.168.9.9\n")
     ((wrong,),) = (against_machine(table, hccn)[1],)
-    assert wrong == "device 1 (rank 3) is 192.168.1.4 in the table, but 192.168.9.9 here"
+    assert wrong == "device 1 (rank 3) is 192.168.1.4 in the table, but 192.168.9.9 on this machine"
     hccn.write_text("address_0=192.168.1.3\n")
-    assert "device 1 (rank 3) has no address here" in against_machine(table, hccn)[1][0]
+    assert "device 1 (rank 3) has no address on this machine" in against_machine(table, hccn)[1][0]
     hccn.write_text("address_0=172.16.0.1\n")
     assert "no server of the table is this machine" in against_machine(table, hccn)[1][0]
     assert against_machine(table, hccn, "10.0.0.1")[0] == "this machine is 10.0.0.1"

@@ -157,7 +157,7 @@ def test_table_of_several_servers_is_used_unchanged(tree):
     assert [rank["RANK_ID"] for rank in ranks] == ["2", "3"]
     assert {rank["RANK_SIZE"] for rank in ranks} == {"4"}
     assert Path(str(ranks[0]["RANK_TABLE_FILE"])).samefile(table)
-    assert "has 4 devices" in run(tree, "-n", "4", **given).stderr
+    assert "has only 4 devices" in run(tree, "-n", "4", **given).stderr
 
 
 @pytest.mark.skipif(
@@ -177,7 +177,7 @@ def test_one_process_dying_stops_the_others_and_its_code_is_returned(tree):
 
     assert done.returncode == 3
     assert time.monotonic() - begin < 20
-    assert "rank 2 on device 2 ended with 3" in done.stderr
+    assert "rank 2 on device 2 ended with status 3" in done.stderr
     assert "rank 2 has a reason" in done.stderr
     assert len(loaders(tree)) == 3
     assert all(not is_running(pid) for pid in loaders(tree))
@@ -215,7 +215,7 @@ def test_displayed_log_exists_before_its_process_starts(tree):
     assert not (tree.parent / "out" / "late").exists()
 
 
-@pytest.mark.parametrize("moment", ['"set +m"', '"note_process"', "newest=*!"])
+@pytest.mark.parametrize("moment", ['"set +m"', '"record_process"', "newest=*!"])
 def test_signal_right_after_start_ends_the_process(tree, moment):
     # Long enough for the process to have loaders of its own.
     action = 'while [ ! -e "$OUT/loader_0" ]; do sleep 0.05; done; kill -TERM $$'
@@ -260,15 +260,15 @@ def test_torch_gets_its_own_variables_and_needs_no_table(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "more", "message"),
     [
-        (["-n", "many"], {}, "-n 'many' is no number"),
+        (["-n", "many"], {}, "-n 'many' is not a number"),
         (["-n", "0"], {}, "no device"),
-        (["-d", "0,x"], {}, "device 'x' is no number"),
-        (["-d", "1,1"], {}, "device 1 is named twice"),
-        (["-q"], {}, "-q is no option"),
-        (["-s", "nothing.py"], {}, "there is no"),
-        ([], {"PYTHON": "no-such-python"}, "there is no 'no-such-python'"),
+        (["-d", "0,x"], {}, "device 'x' is not a number"),
+        (["-d", "1,1"], {}, "device 1 is listed twice"),
+        (["-q"], {}, "-q is not an option"),
+        (["-s", "nothing.py"], {}, "nothing.py' does not exist"),
+        ([], {"PYTHON": "no-such-python"}, "'no-such-python' does not exist"),
         ([], {"HCCN_CONF": "/nothing"}, "no address of device 0"),
-        ([], {"RANK_TABLE_FILE": "nothing.json"}, "there is no 'nothing.json'"),
+        ([], {"RANK_TABLE_FILE": "nothing.json"}, "'nothing.json' does not exist"),
     ],
 )
 def test_invalid_arguments_are_reported_and_start_nothing(tree, arguments, more, message):

@@ -47,7 +47,7 @@ def test_edited_file_is_kept_and_nothing_is_written(tmp_path):
     write_launch(tmp_path / "a", {"a.sh": "1", "b.sh": "1"}, {})
     (tmp_path / "a" / "b.sh").write_text("edited")
     before = content(tmp_path / "a")
-    with pytest.raises(UserError, match="was changed after a launch wrote it"):
+    with pytest.raises(UserError, match="was changed since a launch wrote it"):
         write_launch(tmp_path / "a", {"a.sh": "2", "b.sh": "2"}, {})
     assert content(tmp_path / "a") == before
 

@@ -1,8 +1,8 @@
-"""Files that start Ascend's own tuner, AOE, for TensorFlow 1.15 and PyTorch.
+"""Writes files that start Ascend's tuner, AOE, for TensorFlow 1.15 and PyTorch.
 
-AOE compiles sub-graphs and operators in different ways, times them on the NPU and keeps the best in
-a bank. The facts are in `aoe.json`, each with its source. None of it has been run, since we have no
-machine with an NPU.
+AOE compiles sub-graphs and operators in different ways, times them on the NPU and stores the best
+in a bank. The facts are in `aoe.json`, each with its source. None of this has been run, since we
+have no machine with an NPU.
 """
 
 import shlex
@@ -18,7 +18,7 @@ from jumar.launching.templates import comment, script_text
 
 Chip = Literal["910", "910b", "a3"]
 
-UNPROVED: Final = "written from the vendor's documentation; we have not run it on an NPU"
+UNTESTED: Final = "written from the vendor's documentation, but not yet run on an NPU"
 _HEAD: Final = """\
 #!/usr/bin/env bash
 {about}
@@ -40,8 +40,8 @@ class Tuned:
     Attributes:
         framework: Framework whose graphs AOE tunes.
         folder: Working folder of the command.
-        command: The command that trains.
-        profile: The command that records a profile, without the folder for it; empty to record
+        command: The training command.
+        profile: The command that records a profile, without its output folder; empty to record
             with msprof.
         chip: The NPU, as in the tags of CANN's images.
         cann: The CANN release; empty to detect it on the machine.
@@ -56,7 +56,7 @@ class Tuned:
 
 
 def aoe_files(tuned: Tuned) -> dict[str, str]:
-    """The files, by name; the steps are numbered in the order to run them."""
+    """Return the files, by name; the steps are numbered in the order in which to run them."""
     steps = {"before": _profiled(tuned, "before")}
     files = {"environment.sh": _environment(tuned), "train.sh": _train(tuned)}
     if tuned.framework == "torch":
@@ -81,7 +81,7 @@ def refuse_other_steps(to: Path, files: Mapping[str, str]) -> None:
     """Reject a folder with steps that these files would not replace.
 
     Raises:
-        UserError: Following the numbers would run them too.
+        UserError: There are such steps, which would be run along with the new ones.
     """
     if not is_folder(to):
         return
@@ -90,20 +90,20 @@ def refuse_other_steps(to: Path, files: Mapping[str, str]) -> None:
         raise UserError(
             f"contains steps for another chip or framework: {', '.join(stale_steps)}",
             where=f"--to {to}",
-            todo="Give another folder, or delete them.",
+            todo="Specify another folder, or delete them.",
         )
 
 
 def notes(tuned: Tuned) -> list[str]:
-    """Notes about the files, one sentence each."""
-    sentences = [UNPROVED, _reason("gradients")]
+    """Return notes about the files, one sentence each."""
+    sentences = [UNTESTED, _reason("gradients")]
     if tuned.chip != "910":
         sentences.append(f"no step for sub-graphs: {_reason('no_subgraph')}")
     if tuned.framework == "tensorflow":
         sentences.append(_reason("tensorflow"))
     sentences.append(
-        "AOE takes hours, needs the NPU to itself, and tunes fixed shapes of one kind of chip; "
-        "keep the folder `bank` and set TUNE_BANK_PATH in every later training"
+        "AOE takes hours, requires exclusive use of the NPU, and tunes fixed shapes for one kind "
+        "of chip; keep the folder `bank` and set TUNE_BANK_PATH in every later training"
     )
     return sentences
 
@@ -120,7 +120,7 @@ def _environment(tuned: Tuned) -> str:
         for fact in facts("aoe")["environment"]
     )
     return _script(
-        f"What every step needs; {UNPROVED}.",
+        f"The environment of every step; {UNTESTED}.",
         f"{environment_text(tuned.cann)}{lines}\n",
         with_environment=False,
     )
@@ -128,8 +128,8 @@ def _environment(tuned: Tuned) -> str:
 
 def _train(tuned: Tuned) -> str:
     return _script(
-        "What is tuned, in the environment of the step that calls it. A few steps of training are "
-        "enough, since AOE does its work when graphs are compiled.",
+        "The training to tune, in the environment of the calling step. A few training steps are "
+        "enough, since AOE tunes when graphs are compiled.",
         f'cd {shlex.quote(tuned.folder)}\nexec {shlex.join(tuned.command)} "$@"\n',
         with_environment=False,
     )
@@ -138,9 +138,9 @@ def _train(tuned: Tuned) -> str:
 def _profiled(tuned: Tuned, name: str) -> str:
     is_before = name == "before"
     about = (
-        "How fast it is without AOE."
+        "The speed without AOE."
         if is_before
-        else "How fast it is with the bank, without tuning: AOE_MODE is not set."
+        else "The speed with the bank, without further tuning: AOE_MODE is not set."
     )
     bank = "# The bank must not be used yet.\nunset TUNE_BANK_PATH AOE_MODE\n" if is_before else ""
     if tuned.profile:
@@ -150,18 +150,19 @@ def _profiled(tuned: Tuned, name: str) -> str:
         )
     else:
         body = (
-            "# CANN's recorder; jumar profile reads what it leaves.\n"
+            "# CANN's profiler; jumar profile reads its output.\n"
             f'msprof --output="$here/{name}" bash "$here/train.sh" "$@"\n'
         )
     return _script(about, f"{bank}{body}")
 
 
 def _graphs(tuned: Tuned) -> str:
-    python, *words = tuned.command
+    python, *arguments = tuned.command
     return _script(
         f"The graphs that AOE tunes: {_reason('graphs')}. Source: {_source('graphs')}.",
         f'cd {shlex.quote(tuned.folder)}\nmkdir -p "$here/graphs"\n'
-        f'{shlex.quote(python)} "$here/record_graphs.py" "$here/graphs" {shlex.join(words)} "$@"\n',
+        f'{shlex.quote(python)} "$here/record_graphs.py" "$here/graphs" '
+        f'{shlex.join(arguments)} "$@"\n',
     )
 
 

@@ -1,4 +1,4 @@
-"""What each CANN release needs in the environment, and which versions match.
+"""The environment that each CANN release needs, and the versions that match.
 
 The facts are in `cann.json`, each line with its reason and its source, and in `versions.json`.
 """
@@ -24,7 +24,7 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """Matching versions; `adapter` is that of the package for NPUs."""
+    """Matching versions; `adapter` is the version of torch's package for NPUs."""
 
     cann: str
     tag: str
@@ -33,18 +33,18 @@ class Release:
 
 
 def release_names() -> list[str]:
-    """The names of CANN releases whose environment is known."""
+    """Return the names of CANN releases whose environment is known."""
     return [name for group in facts("cann")["releases"] for name in group["names"]]
 
 
 def release_lines(release: str) -> list[Line]:
-    """What a CANN release needs in the environment.
+    """Return the shell lines that set up the environment of a CANN release.
 
     Args:
-        release: Such as `20.2`, `V100R020C10`, `8.3.RC1` or `9.1.0`.
+        release: The release, such as `20.2`, `V100R020C10`, `8.3.RC1` or `9.1.0`.
 
     Raises:
-        UserError: Its environment is not known.
+        UserError: The environment of the release is not known.
     """
     numbers = re.match(r"\d+\.\d+", release)
     name = numbers[0] if numbers else release.upper()
@@ -55,12 +55,12 @@ def release_lines(release: str) -> list[Line]:
 
 
 def every_line() -> list[Line]:
-    """Lines that training on several NPUs needs with every release."""
+    """Return the shell lines that training on several NPUs needs with every release."""
     return [Line(**line) for line in facts("cann")["every"]]
 
 
 def environment_text(release: str = "") -> str:
-    """The part of a shell script that sets up CANN's environment.
+    """Return the part of a shell script that sets up CANN's environment.
 
     Args:
         release: The release; empty to search CANN's install folders for a `set_env.sh`.
@@ -68,21 +68,21 @@ def environment_text(release: str = "") -> str:
     common = "\n".join(f"{comment(line.reason)}\n{line.line}" for line in every_line())
     if not release:
         return f"{script_text('cann.sh')}\n{common}\n"
-    own_lines = "\n".join(f"{comment(line.reason)}\n{line.line}" for line in release_lines(release))
+    setup = "\n".join(f"{comment(line.reason)}\n{line.line}" for line in release_lines(release))
     return (
         f"# CANN {release}. Its scripts read variables that may be unset.\n"
-        f"set +eu\n# shellcheck disable=SC1090,SC1091\n{{\n{own_lines}\n}}\nset -eu\n{common}\n"
+        f"set +eu\n# shellcheck disable=SC1090,SC1091\n{{\n{setup}\n}}\nset -eu\n{common}\n"
     )
 
 
 def fitting(release: str = "") -> Release:
-    """The torch and adapter that match a CANN release, and the image with CANN.
+    """Return the torch and adapter that match a CANN release, and the tag of its image.
 
     Args:
-        release: Such as `9.0.0` or `8.5`; empty for the default.
+        release: The release, such as `9.0.0` or `8.5`; empty for the default.
 
     Raises:
-        UserError: No image of that release is known with a torch that jumar runs on.
+        UserError: No image of the release is known with a torch that jumar supports.
     """
     data = facts("versions")
     version = (release or data["default"]).upper()
@@ -98,15 +98,15 @@ def fitting(release: str = "") -> Release:
 
 
 def chips() -> list[str]:
-    """The chips in tags of CANN's images."""
+    """Return the chip names in the tags of CANN's images."""
     return list(facts("versions")["chips"])
 
 
 def other_versions() -> dict[str, str]:
-    """The torch, Python and base image of Dockerfiles."""
+    """Return the torch, Python and base image for Dockerfiles."""
     return {name: facts("versions")[name] for name in ("torch", "python", "base")}
 
 
 def facts(name: str) -> dict[str, Any]:
-    """The content of one of this package's data files: `cann`, `versions` or `hccl`."""
+    """Return the content of a data file of this package: `aoe`, `cann`, `versions` or `hccl`."""
     return json.loads((files("jumar.launching") / f"{name}.json").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Training in containers, and the images for it."""
+"""Launches training in containers, and builds the images for it."""
 
 import shlex
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ RUN_SCRIPT = "run.sh"
 DOCKERFILE = "Dockerfile"
 IGNORED = ".dockerignore"
 WORK_FOLDER, LAUNCH_FOLDER = "/work", "/launch"
-_PLACE = """\
+_RENDEZVOUS = """\
 NODE_RANK=${NODE_RANK:-0}
 MASTER_ADDR=${MASTER_ADDR:-127.0.0.1}
 MASTER_PORT=${MASTER_PORT:-29500}
@@ -35,10 +35,10 @@ class DockerOptions:
     """Settings of the container.
 
     Attributes:
-        image: Its image; empty to build one from the Dockerfile.
+        image: The image; empty to build one from the Dockerfile.
         chip: The chip in the tag of CANN's image, such as `910b`.
         ascend_runtime: Whether Ascend's docker runtime maps the devices, instead of `--device`.
-        mounts: Further folders, mounted under the same path.
+        mounts: Additional folders, mounted under the same paths.
     """
 
     image: str = ""
@@ -48,18 +48,18 @@ class DockerOptions:
 
 
 def launch_in_docker(job: Job, options: DockerOptions, *, folder: Path, to: Path) -> Launch:
-    """The files for containers.
+    """Return the files for containers.
 
     Args:
-        job: What to start.
+        job: The job to start.
         options: Settings of the container.
         folder: The folder mounted as `/work`.
-        to: Folder of the files, mounted as `/launch`.
+        to: The folder for the files, mounted as `/launch`.
     """
     _mountable(to)
     image = options.image or own_image(job.accelerator)
     node = node_script(
-        job, place=_PLACE, about="Started in a container by run.sh.", folder=WORK_FOLDER
+        job, rendezvous=_RENDEZVOUS, about="Started in a container by run.sh.", folder=WORK_FOLDER
     )
     run = filled(
         "run_docker.sh",
@@ -69,27 +69,27 @@ def launch_in_docker(job: Job, options: DockerOptions, *, folder: Path, to: Path
         DEVICES="\n".join([*_devices(job, options), *_mounts(options)]),
     )
     files = {RUN_SCRIPT: run, NODE_SCRIPT: node}
-    about = {RUN_SCRIPT: "docker run, once per node", NODE_SCRIPT: "what runs inside"}
+    about = {RUN_SCRIPT: "docker run, once per node", NODE_SCRIPT: "the script that runs inside"}
     start = [f"bash {{to}}/{RUN_SCRIPT}"]
     if not options.image:
         files[DOCKERFILE] = dockerfile(
             job.accelerator, image=image, cann=job.cann, chip=options.chip
         )
-        about[DOCKERFILE] = f"makes {image}"
-        # Only wheels go into the image: the folder will hold checkpoints, too.
+        about[DOCKERFILE] = f"builds {image}"
+        # Only wheels are copied into the image, since the folder will also contain checkpoints.
         files[IGNORED] = "*\n!*.whl\n"
-        about[IGNORED] = "keeps runs out of it"
+        about[IGNORED] = "keeps runs out of the image"
         start.insert(0, f"docker build -t {shlex.quote(image)} {{to}}")
     return Launch(files=files, about=about, start=tuple(start))
 
 
 def own_image(accelerator: Accelerator) -> str:
-    """The name of the image built from our Dockerfile."""
+    """Return the name of the image built from our Dockerfile."""
     return f"jumar-{accelerator}:{__version__}"
 
 
 def dockerfile(accelerator: Accelerator, *, image: str, cann: str = "", chip: str = "910b") -> str:
-    """The text of a Dockerfile with matching versions.
+    """Return the text of a Dockerfile with matching versions.
 
     Raises:
         UserError: No image of that CANN release or chip is known.
@@ -143,7 +143,7 @@ def _devices(job: Job, options: DockerOptions) -> list[str]:
 
 
 def _managers(chip: str) -> tuple[str, ...]:
-    """The device files other than those of the chips themselves."""
+    """Return the device files other than those of the chips themselves."""
     if chip == "950":
         return ("davinci_manager", "hisi_hdc", "ummu", "uburma")
     return ("davinci_manager", "devmm_svm", "hisi_hdc")
@@ -157,11 +157,11 @@ def _mounts(options: DockerOptions) -> list[str]:
 
 
 def _mountable(path: Path) -> Path:
-    """A path for `docker run --mount`, whose list is CSV."""
+    """Check that a path fits into the CSV list of `docker run --mount`, and return it."""
     if "," in str(path) or '"' in str(path):
         raise UserError(
-            "docker's --mount takes neither commas nor quotes in a path",
+            "docker's --mount supports neither commas nor quotes in paths",
             where=str(path),
-            todo="Use a link with another name.",
+            todo="Create a link with another name, and use that.",
         )
     return path

@@ -1,7 +1,7 @@
 """Checks HCCL's environment variables.
 
-An invalid one ends a job minutes after its start, with EI0001 or an unexplained time-out. The
-ranges, with their source, are in `hccl.json`.
+An invalid variable ends a job minutes after its start, with EI0001 or an unexplained timeout. The
+ranges and their sources are in `hccl.json`.
 """
 
 import ipaddress
@@ -14,17 +14,17 @@ from jumar.launching.cann import facts
 from jumar.launching.matrix import Advice
 
 GROUP_TIMEOUT_S = 1800
-"""How long jumar's own process group waits for a collective."""
+"""Timeout of collectives in jumar's own process group."""
 
 _INTERFACES = Path("sys/class/net")
 
 
 def hccl_advice(variables: Mapping[str, str], root: Path = Path("/")) -> list[Advice]:
-    """What is wrong with the HCCL variables of an environment.
+    """Return advice on invalid HCCL variables in an environment.
 
     Args:
         variables: The environment.
-        root: Root of the file system in which network interfaces and files are looked up.
+        root: Root of the file system for looking up network interfaces and files.
     """
     limits = facts("hccl")
     hccl_variables = {name: value for name, value in variables.items() if name.startswith("HCCL_")}
@@ -47,12 +47,12 @@ def _limits(
     limit = limits.get(name)
     if limit is None:
         if name not in other_names:
-            near = get_close_matches(name, [*limits, *other_names], 1)
+            matches = get_close_matches(name, [*limits, *other_names], 1)
             message = f"{name} is not a known HCCL variable"
             yield Advice(
                 level="warning",
                 what=message,
-                todo=f"Did you mean {near[0]}?" if near else "Check its spelling.",
+                todo=f"Did you mean {matches[0]}?" if matches else "Check its spelling.",
             )
         return
     if "choices" in limit:
@@ -88,8 +88,8 @@ def _timeouts(hccl_variables: Mapping[str, str]) -> Iterator[Advice]:
     if execution.isdecimal() and int(execution) >= GROUP_TIMEOUT_S:
         yield Advice(
             level="warning",
-            what=f"HCCL_EXEC_TIMEOUT={execution} is no shorter than jumar's own {GROUP_TIMEOUT_S} "
-            "s: torch gives up first, and the log does not name the collective",
+            what=f"HCCL_EXEC_TIMEOUT={execution} is not below jumar's timeout of "
+            f"{GROUP_TIMEOUT_S} s: torch gives up first, and the log does not name the collective",
             todo="export HCCL_EXEC_TIMEOUT=1700",
         )
     if execution.isdecimal() and event.isdecimal() and int(event) <= int(execution):
@@ -114,7 +114,7 @@ def _addresses(hccl_variables: Mapping[str, str], root: Path) -> Iterator[Advice
                     what=f"HCCL_IF_IP={address} is not an address of HCCL_SOCKET_FAMILY={family}",
                     todo="Set both to the same family (EI0001).",
                 )
-    # `=eth` names one interface, `^=eth` all others, `eth` those with that prefix.
+    # `=eth` selects one interface, `^=eth` all others, `eth` those with that prefix.
     interface_spec = hccl_variables.get("HCCL_SOCKET_IFNAME", "")
     folder = root / _INTERFACES
     if interface_spec and not interface_spec.startswith("^") and folder.is_dir():

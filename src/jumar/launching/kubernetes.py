@@ -1,4 +1,4 @@
-"""Training on Kubernetes: an indexed Job, a Volcano Job, or an AscendJob."""
+"""Launches training on Kubernetes: an indexed Job, a Volcano Job, or an AscendJob."""
 
 import re
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ WORK_FOLDER = "/work"
 ASCEND_PORT = 2222
 """The port of ascend-operator's service for the master pod."""
 _PORT = 29500
-_SCRIPT_PLACE = "/launch"
+_SCRIPT_FOLDER = "/launch"
 
 Kind = Literal["indexed", "volcano", "ascendjob"]
 
-_PLACES: dict[Kind, str] = {
-    # Pods of an indexed Job are named JOB-INDEX, and the headless service makes that a host name.
+_RENDEZVOUS: dict[Kind, str] = {
+    # Pods of an indexed Job are named JOB-INDEX, which the headless service makes a host name.
     "indexed": """\
 NODE_RANK=${{JOB_COMPLETION_INDEX:-0}}
 MASTER_ADDR={name}-0.{name}
 MASTER_PORT={port}
 """,
-    # Volcano's plugins env and svc; the first host is that of index 0.
+    # Set by Volcano's plugins env and svc; the first host has index 0.
     "volcano": """\
 NODE_RANK=${{VC_TASK_INDEX:-0}}
 hosts=${{VC_WORKER_HOSTS:-127.0.0.1}}
@@ -44,7 +44,7 @@ MASTER_PORT=${{MASTER_PORT:-{port}}}
 
 @dataclass(frozen=True, kw_only=True)
 class KubernetesOptions:
-    """Settings of the objects.
+    """Settings of the Kubernetes objects.
 
     Attributes:
         image: The image with jumar.
@@ -52,7 +52,7 @@ class KubernetesOptions:
         namespace: Empty for kubectl's default.
         claim: The PersistentVolumeClaim mounted as `/work`; empty for none.
         queue: Volcano's queue.
-        chip: The chip, as in tags of CANN's images: it determines the labels of an AscendJob.
+        chip: The chip, as in the tags of CANN's images; it determines the labels of an AscendJob.
     """
 
     image: str
@@ -72,27 +72,29 @@ class KubernetesOptions:
                 raise UserError(
                     f"'{text}' is not a Kubernetes name",
                     where=option,
-                    todo="Use lower-case letters, digits and hyphens, at most 63.",
+                    todo="Use lower-case letters, digits and hyphens, at most 63 characters.",
                 )
         if not re.fullmatch(r"[\w.:/@-]+", self.image):
             raise UserError(
                 f"'{self.image}' is not an image",
                 where="--image",
-                todo="Give an image with jumar that the nodes can pull, such as "
+                todo="Specify an image with jumar that the nodes can pull, such as "
                 "registry.example.com/jumar-npu:1; `--on docker` writes a Dockerfile for it.",
             )
 
 
 def launch_on_kubernetes(job: Job, options: KubernetesOptions) -> Launch:
-    """The file for `kubectl apply`."""
+    """Return the file for `kubectl apply`."""
     if options.kind == "ascendjob" and job.accelerator != "npu":
-        raise UserError("an AscendJob is for NPUs", where="--kind", todo="Use indexed or volcano.")
+        raise UserError(
+            "an AscendJob requires NPUs", where="--kind", todo="Use indexed or volcano."
+        )
     port = ASCEND_PORT if options.kind == "ascendjob" else _PORT
     world = job.nodes * job.devices
-    place_lines = _PLACES[options.kind].format(name=job.name, port=port, world=world)
+    rendezvous = _RENDEZVOUS[options.kind].format(name=job.name, port=port, world=world)
     logs = f"{WORK_FOLDER}/runs/{job.name}-logs" if options.claim else "/tmp/logs"  # noqa: S108
     node = node_script(
-        job, place=place_lines, about="Started in each pod.", folder=WORK_FOLDER, logs=logs
+        job, rendezvous=rendezvous, about="Started in each pod.", folder=WORK_FOLDER, logs=logs
     )
     script = {
         "apiVersion": "v1",
@@ -102,11 +104,11 @@ def launch_on_kubernetes(job: Job, options: KubernetesOptions) -> Launch:
     }
     job_objects = {"indexed": _indexed, "volcano": _volcano, "ascendjob": _ascend_job}[options.kind]
     text = documents(script, *job_objects(job, options))
-    notes = ["Volcano has to be installed."] if options.kind != "indexed" else []
+    notes = ["Volcano must be installed."] if options.kind != "indexed" else []
     if options.kind == "ascendjob":
-        notes = ["Volcano and ascend-operator (MindCluster) have to be installed."]
+        notes = ["Volcano and ascend-operator (MindCluster) must be installed."]
     if not options.claim:
-        notes.append("Without --claim the run directory ends with its pod.")
+        notes.append("Without --claim, the run directory is lost when its pod ends.")
     return Launch(
         files={JOB_FILE: text},
         about={JOB_FILE: f"a ConfigMap with {NODE_SCRIPT}, and the {options.kind} job"},
@@ -128,7 +130,7 @@ def _indexed(job: Job, options: KubernetesOptions) -> list[dict[str, Any]]:
         "metadata": _metadata(job, options),
         "spec": {
             "clusterIP": "None",
-            # The first pod is looked up before it is ready.
+            # The address of the first pod is needed before the pod is ready.
             "publishNotReadyAddresses": True,
             "selector": labels,
             "ports": [{"name": "torchrun", "port": _PORT}],
@@ -142,7 +144,7 @@ def _indexed(job: Job, options: KubernetesOptions) -> list[dict[str, Any]]:
             "completionMode": "Indexed",
             "completions": job.nodes,
             "parallelism": job.nodes,
-            # A pod restarted alone would wait for ranks that have left.
+            # A single restarted pod would wait for ranks that have ended.
             "backoffLimit": 0,
             "template": {
                 "metadata": {"labels": labels},
@@ -221,15 +223,15 @@ def _ascend_job(job: Job, options: KubernetesOptions) -> list[dict[str, Any]]:
 
 
 def _pod(job: Job, options: KubernetesOptions) -> dict[str, Any]:
-    """The specification of a pod, which is one node."""
+    """Return the specification of a pod, which is one node."""
     ascend = options.kind == "ascendjob"
     volumes: list[dict[str, Any]] = [
         {"name": "node", "configMap": {"name": f"{job.name}-node"}},
-        # Shared memory for the data loaders; by default a container has 64 MiB.
+        # Shared memory for the data loaders; containers have only 64 MiB by default.
         {"name": "shm", "emptyDir": {"medium": "Memory"}},
     ]
     mounts: list[dict[str, Any]] = [
-        {"name": "node", "mountPath": _SCRIPT_PLACE},
+        {"name": "node", "mountPath": _SCRIPT_FOLDER},
         {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108
     ]
     work = (
@@ -247,7 +249,7 @@ def _pod(job: Job, options: KubernetesOptions) -> dict[str, Any]:
         # ascend-operator looks for a container of this name.
         "name": "ascend" if ascend else "jumar",
         "image": options.image,
-        "command": ["bash", f"{_SCRIPT_PLACE}/{NODE_SCRIPT}"],
+        "command": ["bash", f"{_SCRIPT_FOLDER}/{NODE_SCRIPT}"],
         "resources": _resources(job, options),
         "volumeMounts": mounts,
     }
@@ -267,13 +269,13 @@ def _resources(job: Job, options: KubernetesOptions) -> dict[str, Any]:
 
 
 def _npu_resource(options: KubernetesOptions) -> str:
-    """The resource name in Ascend's device plugin, by which the operator chooses the rank table."""
+    """Return the resource name of Ascend's device plugin, which selects the rank table version."""
     resources = {"950": "huawei.com/npu", "310p": "huawei.com/Ascend310P"}
     return resources.get(options.chip, "huawei.com/Ascend910")
 
 
 def _ascend_variables(options: KubernetesOptions) -> list[dict[str, Any]]:
-    """Variables as in the operator's examples: rank table addresses and assigned devices."""
+    """Return the variables of the operator's examples: addresses and assigned devices."""
     paths = {
         "XDL_IP": "status.hostIP",
         "POD_IP": "status.podIP",

@@ -1,7 +1,7 @@
-"""Whether driver, firmware, CANN, torch_npu and torch match.
+"""Checks whether driver, firmware, CANN, torch_npu and torch match.
 
-The driver itself lists the firmware it accepts; the rest are published tables, in `versions.json`.
-Versions that are in no table are not checked.
+The driver itself lists the firmware that it accepts; the other tables are published ones, in
+`versions.json`. Versions that are in no table are not checked.
 """
 
 import re
@@ -25,9 +25,9 @@ class Stack:
     """Versions from the hardware up; None if missing.
 
     Attributes:
-        firmware_range: The oldest and the newest firmware that the driver says it works with.
-        adapter: Version of torch's package for NPUs.
-        adapter_name: Name of that package.
+        firmware_range: The oldest and the newest firmware that the driver accepts.
+        adapter: The version of torch's package for NPUs.
+        adapter_name: The name of that package.
     """
 
     driver: str | None
@@ -53,7 +53,7 @@ class Stack:
         return " · ".join(f"{name} {version or '-'}" for name, version in parts.items())
 
     def first_mismatch(self) -> Advice | None:
-        """The first two, from the hardware up, that do not match; others often follow."""
+        """Return the first mismatch, from the hardware up; others often follow from it."""
         return _firmware(self) or _driver(self) or _adapter(self) or _torch(self)
 
 
@@ -77,14 +77,14 @@ def _driver(stack: Stack) -> Advice | None:
     driver, cann = stack.driver, stack.cann
     if not driver or not cann:
         return None
-    fitting: list[str] = facts("versions")["drivers"].get(".".join(cann.split(".")[:2]), [])
-    if not fitting or _numbers(driver)[:2] >= _numbers(fitting[0]):
+    drivers: list[str] = facts("versions")["drivers"].get(".".join(cann.split(".")[:2]), [])
+    if not drivers or _numbers(driver)[:2] >= _numbers(drivers[0]):
         return None
     return Advice(
         level="error",
-        what=f"first mismatch: CANN {cann} is for drivers {', '.join(fitting)}, but "
+        what=f"first mismatch: CANN {cann} is for drivers {', '.join(drivers)}, but "
         f"{driver} is installed",
-        todo=f"Install driver and firmware {fitting[-1]}, or an older CANN.",
+        todo=f"Install driver and firmware {drivers[-1]}, or an older CANN.",
     )
 
 
@@ -93,13 +93,15 @@ def _adapter(stack: Stack) -> Advice | None:
     if not adapter or not cann:
         return None
     table: dict[str, Any] = facts("versions")["adapters"]
-    everywhere: list[str] = table["any"]
+    compatible_releases: list[str] = table["any"]
     releases = {name: versions for name, versions in table.items() if name not in ("source", "any")}
-    installed = next((name for name in (*releases, *everywhere) if _is_release(cann, name)), None)
+    installed = next(
+        (name for name in (*releases, *compatible_releases) if _is_release(cann, name)), None
+    )
     intended = next((name for name, versions in releases.items() if adapter in versions), None)
     if installed is None or intended is None or installed == intended:
         return None
-    if installed in everywhere and intended in everywhere:
+    if installed in compatible_releases and intended in compatible_releases:
         return None
     minor = ".".join(adapter.split(".")[:2])
     same_minor = [

@@ -1,4 +1,4 @@
-"""Training as a ModelArts job: the body of its API request, and the files in OBS."""
+"""Launches training as a ModelArts job: the body of the API request, and the files in OBS."""
 
 import json
 import re
@@ -15,13 +15,13 @@ from jumar.launching.ported import MODELARTS_SCRIPT, OUTPUT_FOLDERS, modelarts_s
 FORM = "job.json"
 CODE = "code"
 JOB_FOLDER = "/home/ma-user/modelarts/user-job-dir"
-"""The folder in which ModelArts puts the code's folder, under its own name."""
+"""The folder into which ModelArts copies the code folder, under its own name."""
 DATA_FOLDER = "/home/ma-user/modelarts/inputs/data_url_0"
 RESULT_FOLDER = "/home/ma-user/modelarts/outputs/train_url_0"
 ENGINE = "Ascend-Powered-Engine"
 
 _MAX_VARIABLES = 100
-_PLACE = """\
+_RENDEZVOUS = """\
 NODE_RANK=${{VC_TASK_INDEX:-0}}
 hosts=${{VC_WORKER_HOSTS:-127.0.0.1}}
 MASTER_ADDR=${{hosts%%,*}}
@@ -34,14 +34,14 @@ MASTER_PORT=${{MASTER_PORT:-6060}}
 
 @dataclass(frozen=True, kw_only=True)
 class ModelArtsOptions:
-    """Settings of the job other than the training itself.
+    """Settings of the job besides the training itself.
 
     Attributes:
         obs: The folder in OBS for code, results and logs.
         data: The data in OBS; empty for none.
-        flavor: The kind of machine, as `modelarts.bm.8xlarge.ascend`.
+        flavor: The kind of machine, such as `modelarts.bm.8xlarge.ascend`.
         pool: A dedicated pool of machines; empty for the public one.
-        image: An image in SWR with jumar; empty for the preset engine, which runs scripts only.
+        image: An image in SWR with jumar; empty for the preset engine, which only runs scripts.
         engine_version: The version of the preset engine.
     """
 
@@ -54,11 +54,11 @@ class ModelArtsOptions:
 
 
 def launch_on_modelarts(job: Job, options: ModelArtsOptions, *, script: str = "") -> Launch:
-    """The request body, and the code that is copied to OBS.
+    """Return the request body, and the code to copy to OBS.
 
     Args:
-        job: What to start; `{data}` in it becomes the path of the data.
-        options: Further settings.
+        job: The job to start; `{data}` in it becomes the path of the data.
+        options: The other settings.
         script: The script that a preset engine runs, relative to the code; empty with an image.
 
     Raises:
@@ -91,11 +91,11 @@ def launch_on_modelarts(job: Job, options: ModelArtsOptions, *, script: str = ""
         upload.append(_upload_of_script(script, f"{url}/{CODE}"))
     return Launch(
         files=files,
-        about={name: "the form of the job" if name == FORM else "what it runs" for name in files},
+        about={name: "the request" if name == FORM else "the code to run" for name in files},
         start=(*upload, f"post {{to}}/{FORM} to /v2/PROJECT/training-jobs"),
         notes=(
-            "On several nodes, resuming needs a path that all of them see (SFS or PFS): OBS is "
-            "copied, not shared.",
+            "On several nodes, resuming requires a path that all of them share (SFS or PFS): OBS "
+            "is copied, not shared.",
         )
         if job.nodes > 1
         else (),
@@ -103,7 +103,7 @@ def launch_on_modelarts(job: Job, options: ModelArtsOptions, *, script: str = ""
 
 
 def _form(job: Job, options: ModelArtsOptions, base: str, runs: dict[str, Any]) -> dict[str, Any]:
-    """The body of `POST /v2/{project_id}/training-jobs`."""
+    """Return the body of `POST /v2/{project_id}/training-jobs`."""
     algorithm: dict[str, Any] = {
         "code_dir": f"{base}/{CODE}/",
         **runs,
@@ -140,32 +140,32 @@ def _form(job: Job, options: ModelArtsOptions, base: str, runs: dict[str, Any]) 
 
 
 def _is_zip(url: str) -> bool:
-    """Whether the data is a single file, which cannot be a job's input."""
+    """Return whether the data is a single file, which cannot be the input of a job."""
     return url.lower().endswith(".zip")
 
 
 def _data_parameters(url: str) -> list[dict[str, str]]:
-    """A zip as an argument of the start file, which fetches and unpacks it."""
+    """Return a zip as an argument of the start file, which fetches and unpacks it."""
     if not _is_zip(url):
         return []
     return [{"name": "data_url", "value": f"obs:/{_path(url, '--data')}"}]
 
 
 def _upload_of_script(script: str, code: str) -> str:
-    """The command that copies the script's folder, and nothing else."""
+    """Return the command that copies only the script's folder."""
     top, _, path_within = script.partition("/")
     if not path_within:
         return f"obsutil cp . {shlex.quote(code)} -r -f -flat"
-    # Without -flat the folder keeps its name below the target.
+    # Without -flat, the folder keeps its name below the target.
     return f"obsutil cp {shlex.quote(top)} {shlex.quote(code)} -r -f"
 
 
 def _node(job: Job) -> str:
-    """The script that each node of a job with an image runs."""
+    """Return the script that each node of a job with an image runs."""
     return node_script(
         job,
-        place=_PLACE.format(nodes=job.nodes, devices=job.devices),
-        about="The command of a job with an image of its own, run once per node.",
+        rendezvous=_RENDEZVOUS.format(nodes=job.nodes, devices=job.devices),
+        about="The command of a job with a custom image, run once per node.",
         folder=f"{JOB_FOLDER}/{CODE}",
         logs=f"{RESULT_FOLDER}/logs",
     )
@@ -174,42 +174,42 @@ def _node(job: Job) -> str:
 def _check(job: Job, options: ModelArtsOptions, script: str) -> None:
     if not options.image and not script:
         raise UserError(
-            "the preset engine has no jumar",
+            "the preset engine does not contain jumar",
             where="--image",
-            todo="Give an image in SWR with jumar; `jumar launch --on docker` writes a "
-            "Dockerfile for it. A script of your own runs without one.",
+            todo="Specify an image in SWR with jumar; `jumar launch --on docker` writes a "
+            "Dockerfile for it. Your own scripts do not need one.",
         )
     if options.image and _is_zip(options.data):
         raise UserError(
-            "ModelArts copies folders, and this is one file",
+            "ModelArts copies folders, but this is a file",
             where=f"--data {options.data}",
-            todo="Give the folder that contains it, and write {data}/NAME.zip after --.",
+            todo="Specify the folder that contains it, and write {data}/NAME.zip after --.",
         )
     if not options.image and not options.engine_version:
         raise UserError(
-            "no version of the preset engine",
+            "the version of the preset engine is missing",
             where="--engine-version",
-            todo=f"Give the version of {ENGINE} as listed in the console, or --image.",
+            todo=f"Specify the version of {ENGINE} that the console lists, or --image.",
         )
     if not options.flavor:
         raise UserError(
-            "no flavor (the kind of machine)",
+            "the flavor (kind of machine) is missing",
             where="--flavor",
-            todo="Give it as listed in the console, such as modelarts.bm.8xlarge.ascend.",
+            todo="Specify one that the console lists, such as modelarts.bm.8xlarge.ascend.",
         )
     reserved_names = [name for name, _ in job.environment if name.startswith("MA_")]
     if reserved_names or len(job.environment) > _MAX_VARIABLES:
         raise UserError(
             f"{reserved_names[0]} is reserved"
             if reserved_names
-            else f"{len(job.environment)} variables",
+            else f"{len(job.environment)} variables are too many",
             where="--env",
-            todo=f"ModelArts takes {_MAX_VARIABLES} at most, none of which begins with MA_.",
+            todo=f"ModelArts accepts at most {_MAX_VARIABLES} variables, none starting with MA_.",
         )
 
 
 def _path(url: str, where: str) -> str:
-    """An OBS address as the API expects it: `/bucket/folder`."""
+    """Convert an OBS address to the form that the API expects: `/bucket/folder`."""
     match = re.fullmatch(r"(?:obs|s3):/(/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:/.*)?)", url)
     if not match:
         raise UserError(
@@ -219,7 +219,7 @@ def _path(url: str, where: str) -> str:
 
 
 def _parameters(arguments: Sequence[str]) -> list[dict[str, str]]:
-    """A script's arguments as the API expects them: names with values."""
+    """Convert a script's arguments to the form that the API expects: names with values."""
     pairs: list[dict[str, str]] = []
     rest = list(arguments)
     while rest:
@@ -229,7 +229,7 @@ def _parameters(arguments: Sequence[str]) -> list[dict[str, str]]:
             raise UserError(
                 f"'{word}' is not an option with a value",
                 where="-- ARGUMENTS",
-                todo="Jobs with a preset engine only accept --name value.",
+                todo="Jobs with a preset engine accept only --name value.",
             )
         value = match[2]
         if value is None:

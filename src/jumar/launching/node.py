@@ -1,4 +1,4 @@
-"""The script that each node runs, with every launcher."""
+"""The script that each node runs, with any launcher."""
 
 import shlex
 
@@ -12,23 +12,23 @@ _HERE = 'here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)\n'
 
 
 def node_script(
-    job: Job, *, place: str, about: str, folder: str, logs: str = '"$here/logs"'
+    job: Job, *, rendezvous: str, about: str, folder: str, logs: str = '"$here/logs"'
 ) -> str:
-    """The text of `node.sh`.
+    """Return the text of `node.sh`.
 
     Args:
-        job: What to start.
-        place: Shell lines that set NODE_RANK, MASTER_ADDR and MASTER_PORT.
-        about: How to start it, in one line.
-        folder: The working folder on the node, as shell: quoted, or with variables.
-        logs: Folder for the logs of all ranks, as shell.
+        job: The job to start.
+        rendezvous: Shell lines that set NODE_RANK, MASTER_ADDR and MASTER_PORT.
+        about: One line about how the script is started.
+        folder: The working folder on the node, in shell syntax: quoted, or with variables.
+        logs: The folder for the logs of all ranks, in shell syntax.
     """
     environment = environment_text(job.cann) if job.accelerator == "npu" else ""
     if job.has_rank_table:
         environment += f'export RANK_TABLE_FILE="$here/{RANK_TABLE}"\n'
     if job.cards:
-        lines = [f"    {rank}) cards={cards} ;;" for rank, cards in enumerate(job.cards)]
-        environment += "\n".join(['case "$NODE_RANK" in', *lines, "esac"])
+        cases = [f"    {rank}) cards={cards} ;;" for rank, cards in enumerate(job.cards)]
+        environment += "\n".join(['case "$NODE_RANK" in', *cases, "esac"])
         environment += '\nexport ASCEND_RT_VISIBLE_DEVICES="$cards"\n'
     if job.environment:
         environment += f"{assigned(dict(job.environment))}\n"
@@ -40,7 +40,7 @@ def node_script(
         HERE=_HERE if "$here" in logs + environment else "",
         PYTHON=shlex.quote(job.python),
         ABOUT=f"# {about}",
-        PLACE=place,
+        RENDEZVOUS=rendezvous,
         ENVIRONMENT=f"\n{environment}" if environment else "",
         FOLDER=folder,
         LOGS=logs,
@@ -49,5 +49,5 @@ def node_script(
 
 
 def words_text(job: Job) -> str:
-    """What torchrun starts, one quoted entry per line."""
+    """Return the arguments of torchrun, one quoted entry per line."""
     return " \\\n".join(f"    {shlex.join(line)}" for line in job.words)

@@ -1,4 +1,4 @@
-"""Scripts added to a user's project: they run without jumar.
+"""Scripts that are added to a user's project and run without jumar.
 
 `jumar port` adds them, and `jumar launch` writes them for scripts on ModelArts.
 """
@@ -17,7 +17,7 @@ PROFILING_FOLDER = "npu_profiling"
 OVERFLOW_FOLDER = "npu_overflow"
 TUNING_FOLDER = "npu_tuning"
 OUTPUT_FOLDERS = (PROFILING_FOLDER, OVERFLOW_FOLDER, TUNING_FOLDER)
-"""Folders that a ported script writes below its working folder, besides its own output."""
+"""Folders that a ported script writes in its working folder, in addition to its own output."""
 
 _ENTRY = 'ENTRY = ""\n'
 _FOLDERS = "OUTPUT_FOLDERS: tuple[str, ...] = ()\n"
@@ -27,11 +27,11 @@ def check_entry(entry: str) -> None:
     """Check the script to start, a path below the root of its tree.
 
     Raises:
-        UserError: It is outside of the tree, or holds control characters.
+        UserError: The path is outside of the tree, or contains control characters.
     """
     if entry.startswith("/") or ".." in entry.split("/"):
         raise UserError(
-            f"'{entry}' is outside the tree", where="entry", todo="Give a script in the tree."
+            f"'{entry}' is outside the tree", where="entry", todo="Specify a script in the tree."
         )
     if re.search(r"[\0-\x1f\x7f]", entry):
         raise UserError(
@@ -40,10 +40,10 @@ def check_entry(entry: str) -> None:
 
 
 def run_script(*, entry: str, devices: int, framework: str) -> str:
-    """The text of `run_npu.sh` for a script and a number of devices.
+    """Return the text of `run_npu.sh` for a script and a number of devices.
 
     Args:
-        entry: The script, relative to the tree; empty if it is given at the start.
+        entry: The script, relative to the tree; empty if it is to be specified at launch.
         devices: Number of NPUs.
         framework: `torch` or `tensorflow`, which read different variables.
     """
@@ -52,23 +52,23 @@ def run_script(*, entry: str, devices: int, framework: str) -> str:
         RUN_SCRIPT,
         DEVICES=str(devices),
         QUOTED_ENTRY=shlex.quote(entry),
-        ENTRY=entry or "none: it must be given",
+        ENTRY=entry or "none, so it is required",
         FRAMEWORK=framework,
         CANN=script_text("cann.sh"),
     )
 
 
 def rank_table_script() -> str:
-    """The text of `make_rank_table.py`."""
+    """Return the text of `make_rank_table.py`."""
     return script_text(TABLE_SCRIPT)
 
 
 def modelarts_script(*, entry: str, output_folders: Sequence[str] = ()) -> str:
-    """The text of `modelarts_run.py` for a script.
+    """Return the text of `modelarts_run.py` for a script.
 
     Args:
-        entry: The script, relative to the tree; empty if it is given at the start.
-        output_folders: Folders that the script writes and that are copied back.
+        entry: The script, relative to the tree; empty if it is to be specified at launch.
+        output_folders: Folders of the script's output, which are copied back.
     """
     check_entry(entry)
     text = script_text(MODELARTS_SCRIPT)
@@ -79,6 +79,6 @@ def modelarts_script(*, entry: str, output_folders: Sequence[str] = ()) -> str:
 
 
 def literal(text: str) -> str:
-    """A Python string literal in ASCII, valid in a script of any encoding."""
+    """Return a Python string literal in ASCII, which is valid in a script of any encoding."""
     quoted = ascii(text)
     return f'"{quoted[1:-1]}"' if quoted[0] == "'" and '"' not in quoted else quoted

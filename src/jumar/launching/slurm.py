@@ -1,4 +1,4 @@
-"""Training on a Slurm cluster."""
+"""Launches training on a Slurm cluster."""
 
 import re
 import shlex
@@ -12,7 +12,7 @@ from jumar.launching.templates import filled
 
 BATCH_SCRIPT = "job.sbatch"
 _SECONDS_BEFORE_END = 120
-_PLACE = """\
+_RENDEZVOUS = """\
 NODE_RANK=${SLURM_NODEID:-0}
 [ -n "${MASTER_ADDR:-}" ] || fail 'MASTER_ADDR is not set; job.sbatch sets it'
 """
@@ -24,8 +24,8 @@ class SlurmOptions:
 
     Attributes:
         time: Time limit, such as `8:00:00`.
-        cpus: Cores per node; by default one per process on a CPU, else the cluster's default.
-        directives: Further directives, such as `qos=high`.
+        cpus: Cores per node; by default one per process on CPUs, else the cluster's default.
+        directives: Additional directives, such as `qos=high`.
     """
 
     partition: str = ""
@@ -36,13 +36,13 @@ class SlurmOptions:
 
 
 def launch_on_slurm(job: Job, options: SlurmOptions, *, folder: Path, to: Path) -> Launch:
-    """The files for Slurm.
+    """Return the files for Slurm.
 
     Args:
-        job: What to start.
+        job: The job to start.
         options: Settings of sbatch.
         folder: The working folder, visible to all nodes.
-        to: Folder of the files; the script contains it, since sbatch copies the script elsewhere.
+        to: The folder for the files; the script names it, since sbatch copies the script elsewhere.
     """
     batch = filled(
         BATCH_SCRIPT,
@@ -53,15 +53,15 @@ def launch_on_slurm(job: Job, options: SlurmOptions, *, folder: Path, to: Path) 
     )
     node = node_script(
         job,
-        place=_PLACE,
+        rendezvous=_RENDEZVOUS,
         about="Started by srun in job.sbatch, once per node.",
         folder=shlex.quote(str(folder)),
     )
     return Launch(
         files={BATCH_SCRIPT: batch, NODE_SCRIPT: node},
-        about={BATCH_SCRIPT: "what sbatch takes", NODE_SCRIPT: "what each node runs"},
+        about={BATCH_SCRIPT: "for sbatch", NODE_SCRIPT: "runs on each node"},
         start=(f"sbatch {{to}}/{BATCH_SCRIPT}",),
-        notes=("All nodes have to see the working folder and this one under the same path.",),
+        notes=("All nodes must see the working folder and this folder under the same paths.",),
     )
 
 
@@ -78,7 +78,7 @@ def _directives(job: Job, options: SlurmOptions) -> str:
         f"partition={options.partition}" if options.partition else "",
         f"account={options.account}" if options.account else "",
         f"time={options.time}" if options.time else "",
-        # Before the time limit: jumar writes a checkpoint on SIGTERM.
+        # Sent before the time limit: jumar writes a checkpoint on SIGTERM.
         f"signal=TERM@{_SECONDS_BEFORE_END}",
         "requeue",
         "open-mode=append",

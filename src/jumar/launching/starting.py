@@ -1,4 +1,4 @@
-"""Starting the written files: on this machine, by Slurm, or in a container."""
+"""Starts the written files: on this machine, through Slurm, or in a container."""
 
 import os
 import shutil
@@ -13,10 +13,10 @@ from jumar.launching.job import Accelerator
 from jumar.launching.slurm import BATCH_SCRIPT
 from jumar.launching.this import START_SCRIPT
 
-_SECONDS = 60
-_BY_HAND = {
-    "modelarts": "Copy the code to OBS, and post job.json to ModelArts' API.",
-    "kubernetes": "Run `kubectl apply -f job.yaml` where your cluster is known.",
+_TIMEOUT_S = 60
+_MANUAL_START = {
+    "modelarts": "Copy the code to OBS, and post job.json to the ModelArts API.",
+    "kubernetes": "Run `kubectl apply -f job.yaml` on a machine that has access to the cluster.",
 }
 
 
@@ -24,44 +24,46 @@ def check_startable(place: str) -> None:
     """Check that the launcher can be started from here, before anything is written.
 
     Raises:
-        UserError: It cannot, or its program is not installed or does not answer.
+        UserError: The launcher cannot be started from here, is not installed, or does not answer.
     """
-    if place in _BY_HAND:
+    if place in _MANUAL_START:
         raise UserError(
-            f"{place} is not started from here", where="--run", todo=f"Omit it. {_BY_HAND[place]}"
+            f"{place} jobs cannot be started from here",
+            where="--run",
+            todo=f"Omit it. {_MANUAL_START[place]}",
         )
     program = {"this": "bash", "slurm": "sbatch", "docker": "docker"}[place]
     if shutil.which(program) is None:
         raise UserError(
             f"{program} is not installed here",
             where="--run",
-            todo="Omit --run, and start the files on a machine that has it.",
+            todo="Omit --run, and start the files on a machine that has it installed.",
         )
-    if place == "docker" and _answer(["docker", "info"]).returncode != 0:
+    if place == "docker" and _output_of(["docker", "info"]).returncode != 0:
         raise UserError(
-            "docker's daemon does not answer: `docker info` fails",
+            "the docker daemon does not answer: `docker info` fails",
             where="--run",
-            todo="Start it, or omit --run and start the files on a machine with docker.",
+            todo="Start the daemon, or omit --run and start the files on a machine with docker.",
         )
 
 
 def start_here(to: Path) -> None:
-    """Replace this process by training on this machine, so that signals and status are its own."""
-    _become(["bash", str(to / START_SCRIPT)])
+    """Replace this process with training on this machine, which then gets its signals."""
+    _replace_process(["bash", str(to / START_SCRIPT)])
 
 
 def start_in_docker(to: Path, accelerator: Accelerator) -> int:
     """Build the image if there is a Dockerfile, then replace this process with the container.
 
     Returns:
-        The status of a build that failed; it does not return otherwise.
+        The exit status of a failed build; otherwise, the function does not return.
     """
     if (to / DOCKERFILE).is_file():
         build = ["docker", "build", "-t", own_image(accelerator), str(to)]
         status = subprocess.run(build, check=False).returncode
         if status:
             return status
-    _become(["bash", str(to / DOCKER_SCRIPT)])
+    _replace_process(["bash", str(to / DOCKER_SCRIPT)])
     return 0
 
 
@@ -69,31 +71,33 @@ def submit(to: Path) -> str:
     """Submit the job to Slurm.
 
     Returns:
-        Its number.
+        The job number.
 
     Raises:
-        UserError: Slurm rejects it, with Slurm's message.
+        UserError: Slurm rejects the job; the message quotes Slurm's.
     """
-    answer = _answer(["sbatch", "--parsable", BATCH_SCRIPT], folder=to)
+    answer = _output_of(["sbatch", "--parsable", BATCH_SCRIPT], folder=to)
     if answer.returncode != 0:
         raise UserError(
-            f"sbatch refuses the job: {answer.stderr.strip() or answer.stdout.strip()}",
+            f"sbatch rejects the job: {answer.stderr.strip() or answer.stdout.strip()}",
             where=str(to / BATCH_SCRIPT),
-            todo="Fix what it names, by an option or in the file, and submit it with sbatch.",
+            todo="Correct this with an option or in the file, and submit the file with sbatch.",
         )
     return answer.stdout.strip().partition(";")[0]
 
 
-def _answer(command: list[str], folder: Path | None = None) -> "subprocess.CompletedProcess[str]":
+def _output_of(
+    command: list[str], folder: Path | None = None
+) -> "subprocess.CompletedProcess[str]":
     try:
         return subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, timeout=_SECONDS, check=False
+            command, cwd=folder, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
         )
     except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(command, 1, "", f"no answer within {_SECONDS} s")
+        return subprocess.CompletedProcess(command, 1, "", f"no answer within {_TIMEOUT_S} s")
 
 
-def _become(command: list[str]) -> None:
+def _replace_process(command: list[str]) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os.execvp(command[0], command)  # noqa: S606

@@ -1,4 +1,4 @@
-"""Training on this machine, also with several nodes that are local processes."""
+"""Launches training on this machine; several nodes become local processes."""
 
 import shlex
 from pathlib import Path
@@ -8,19 +8,23 @@ from jumar.launching.node import NODE_SCRIPT, node_script
 from jumar.launching.templates import filled
 
 START_SCRIPT = "start.sh"
-_PLACE = """\
+_RENDEZVOUS = """\
 NODE_RANK=${NODE_RANK:-0}
 MASTER_ADDR=${MASTER_ADDR:-127.0.0.1}
 MASTER_PORT=${MASTER_PORT:-29500}
 """
-_VISIBLE = {"cpu": "", "cuda": "CUDA_VISIBLE_DEVICES", "npu": "ASCEND_RT_VISIBLE_DEVICES"}
+_VISIBILITY_VARIABLES = {
+    "cpu": "",
+    "cuda": "CUDA_VISIBLE_DEVICES",
+    "npu": "ASCEND_RT_VISIBLE_DEVICES",
+}
 
 
 def launch_here(job: Job, *, folder: Path) -> Launch:
-    """The files that start a training on this machine, from a folder."""
+    """Return the files that start training on this machine, in a working folder."""
     node = node_script(
         job,
-        place=_PLACE,
+        rendezvous=_RENDEZVOUS,
         about="NODE_RANK=0 MASTER_ADDR=ADDRESS MASTER_PORT=29500 bash node.sh",
         folder=shlex.quote(str(folder)),
     )
@@ -33,18 +37,18 @@ def launch_here(job: Job, *, folder: Path) -> Launch:
     )
     return Launch(
         files={START_SCRIPT: start, NODE_SCRIPT: node},
-        about={START_SCRIPT: "starts all nodes here", NODE_SCRIPT: "what each node runs"},
+        about={START_SCRIPT: "starts all nodes here", NODE_SCRIPT: "runs on each node"},
         start=(f"bash {{to}}/{START_SCRIPT}",),
     )
 
 
 def _visible(job: Job) -> str:
-    """Each node sees its own devices, since all of them count from 0."""
-    variable = _VISIBLE[job.accelerator]
+    """Return lines that restrict each node to its own devices, which it counts from 0."""
+    variable = _VISIBILITY_VARIABLES[job.accelerator]
     if not variable or job.nodes == 1:
         return ""
     return (
-        "    # Each node sees devices of its own, and all count from 0.\n"
+        "    # Each node sees only its own devices, counted from 0.\n"
         f"    first=$((node * {job.devices}))\n"
         f'    {variable}=$(seq -s , "$first" $((first + {job.devices - 1})))\n'
         f"    export {variable}\n"

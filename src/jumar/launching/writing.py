@@ -15,34 +15,34 @@ MANIFEST = "launch.json"
 """The options, and the hash of each file as written."""
 
 
-def write_launch(to: Path, files: Mapping[str, str], asked: Mapping[str, Any]) -> None:
+def write_launch(to: Path, files: Mapping[str, str], options: Mapping[str, Any]) -> None:
     """Write the files of a launch into a folder, with `launch.json`.
 
     Args:
         to: The folder. It may contain an earlier launch and the results of its training: unmodified
-            files are replaced, all others are kept.
-        files: Path within the folder to text.
-        asked: The options, recorded in `launch.json`.
+            files are replaced, and all others are kept.
+        files: The texts by path within the folder.
+        options: The options to record in `launch.json`.
 
     Raises:
-        UserError: A file that no launch wrote is in the way, or writing fails.
+        UserError: A file that was not written by a launch would be replaced, or writing fails.
     """
     hashes = {name: _hash(text) for name, text in files.items()}
-    manifest = f"{json.dumps({**asked, 'files': hashes}, indent=2, ensure_ascii=False)}\n"
+    manifest = f"{json.dumps({**options, 'files': hashes}, indent=2, ensure_ascii=False)}\n"
     if not exists(to) or (is_folder(to) and not any(to.iterdir())):
         with folder_beside(to) as temporary:
             for name, text in {**files, MANIFEST: manifest}.items():
                 write_text(temporary / name, text)
         return
     if not is_folder(to):
-        raise UserError("is a file", where=f"--to {to}", todo="Give a folder.")
+        raise UserError("is a file", where=f"--to {to}", todo="Specify a folder.")
     known_hashes = _recorded_hashes(to)
     for name, text in files.items():
         if exists(to / name):
             current_hash = _hash_of(to / name)
             if current_hash not in (known_hashes.get(name), _hash(text)):
                 raise UserError(
-                    "exists and was changed after a launch wrote it",
+                    "was changed since a launch wrote it",
                     where=str(to / name),
                     todo="Choose another --to, or delete it.",
                 )
@@ -55,7 +55,7 @@ def write_launch(to: Path, files: Mapping[str, str], asked: Mapping[str, Any]) -
 
 
 def _recorded_hashes(to: Path) -> dict[str, str]:
-    """The hashes of the files that an earlier launch wrote there."""
+    """Return the hashes of the files that an earlier launch wrote to the folder."""
     if not exists(to / MANIFEST):
         return {}
     try:

@@ -1,4 +1,4 @@
-"""Readable YAML for Kubernetes: maps, lists, strings, numbers."""
+"""Writes readable YAML for Kubernetes: maps, lists, strings, numbers."""
 
 import json
 import re
@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*")
-"""Strings that need no quotes in any version of YAML, except for these:"""
-_WORDS = {"true", "false", "yes", "no", "on", "off", "null", "none", "y", "n", "nan", "inf"}
+"""Strings that need no quotes in any version of YAML, except for the reserved words."""
+_RESERVED = {"true", "false", "yes", "no", "on", "off", "null", "none", "y", "n", "nan", "inf"}
 
 
 def documents(*objects: Mapping[str, Any]) -> str:
-    """Several objects as one file."""
+    """Return several objects as the text of one file."""
     return "---\n".join("".join(f"{line}\n" for line in _lines(document)) for document in objects)
 
 
@@ -25,8 +25,8 @@ def _lines(value: object) -> Iterator[str]:
 
 
 def _entry(head: str, value: object) -> Iterator[str]:
-    """A key with its value: on the same line, or below it and indented."""
-    if isinstance(value, str) and "\n" in value and _fits_a_block(value):
+    """Yield a key with its value: on the same line, or below it and indented."""
+    if isinstance(value, str) and "\n" in value and _fits_block(value):
         yield f"{head} |"
         yield from map(_indented, value[:-1].split("\n"))
     elif isinstance(value, Mapping | list | tuple) and value:
@@ -37,7 +37,7 @@ def _entry(head: str, value: object) -> Iterator[str]:
 
 
 def _item(value: object) -> Iterator[str]:
-    """An entry of a list: a map begins next to the hyphen."""
+    """Yield an entry of a list; a map begins next to the hyphen."""
     if isinstance(value, Mapping | list | tuple) and value:
         for number, line in enumerate(_lines(value)):
             yield _indented(line) if number else f"- {line}"
@@ -49,8 +49,8 @@ def _indented(line: str) -> str:
     return f"  {line}" if line else ""
 
 
-def _fits_a_block(text: str) -> bool:
-    """Whether a literal block preserves the text: one final line end, nothing unusual in it."""
+def _fits_block(text: str) -> bool:
+    """Return whether a literal block preserves the text: one final newline, nothing unusual."""
     return (
         text.endswith("\n")
         and not text.endswith("\n\n")
@@ -62,8 +62,8 @@ def _fits_a_block(text: str) -> bool:
 
 def _scalar(value: object) -> str:
     if isinstance(value, str):
-        is_plain = _PLAIN.fullmatch(value) and value.lower() not in _WORDS
-        return value if is_plain else f'"{"".join(map(_letter, value))}"'
+        is_plain = _PLAIN.fullmatch(value) and value.lower() not in _RESERVED
+        return value if is_plain else f'"{"".join(map(_escaped, value))}"'
     if isinstance(value, Mapping):
         return "{}"
     if isinstance(value, list | tuple):
@@ -71,9 +71,9 @@ def _scalar(value: object) -> str:
     return json.dumps(value)
 
 
-def _letter(letter: str) -> str:
-    """A character within double quotes."""
-    if letter in '"\\':
-        return f"\\{letter}"
-    # JSON writes some characters as two surrogates, which YAML takes for two characters.
-    return letter if letter.isprintable() else f"\\U{ord(letter):08X}"
+def _escaped(character: str) -> str:
+    """Escape a character for double quotes."""
+    if character in '"\\':
+        return f"\\{character}"
+    # JSON writes some characters as two surrogates, which YAML reads as two characters.
+    return character if character.isprintable() else f"\\U{ord(character):08X}"

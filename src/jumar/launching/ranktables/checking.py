@@ -17,16 +17,16 @@ _DEVICE_ID: Final = re.compile("[0-9]{1,9}")
 
 
 def contradictions(table: RankTable) -> list[str]:
-    """Faults of a table itself, one per line."""
+    """Return the contradictions within a table, one per line."""
     return [*table.faults, *_ranks(table), *_duplicates(table), *_addresses(table), *_pods(table)]
 
 
 def against_variables(table: RankTable, path: Path, variables: Mapping[str, str]) -> list[str]:
-    """Contradictions with a job's variables, one per line.
+    """Return contradictions between a table and a job's variables, one per line.
 
     Args:
         table: The table.
-        path: Its file.
+        path: The file of the table.
         variables: The environment; unset variables are ignored.
     """
     return list(_against_variables(table, path, variables))
@@ -35,15 +35,15 @@ def against_variables(table: RankTable, path: Path, variables: Mapping[str, str]
 def against_machine(
     table: RankTable, hccn: Path = HCCN_CONF, server_id: str = ""
 ) -> tuple[str, list[str]]:
-    """Contradictions with the addresses of this machine's devices.
+    """Return contradictions between a table and the addresses of this machine's devices.
 
     Args:
         table: The table.
         hccn: The driver's file with the addresses.
-        server_id: The server_id of this machine; by default detected by its addresses.
+        server_id: The server_id of this machine; by default detected from its addresses.
 
     Returns:
-        Which server this machine is, or why that is unknown, and a line for each contradiction.
+        A line that identifies this machine, and a line for each contradiction.
     """
     addresses = read_hccn(str(hccn))
     device_ids = [
@@ -55,7 +55,7 @@ def against_machine(
             break
         addresses[number] = address
     if not addresses and not server_id:
-        return f"no NPU addresses here ({hccn} and hccn_tool have none)", []
+        return f"this machine has no NPU addresses ({hccn} and hccn_tool list none)", []
     server = _own_server(table, addresses, server_id)
     if server is None:
         name = server_id or own_address()
@@ -82,11 +82,14 @@ def _against_hccn(server: Server, addresses: Mapping[int, str], hccn: Path) -> I
         is_number = _DEVICE_ID.fullmatch(device.device_id)
         address = addresses.get(int(device.device_id)) if is_number else None
         if address is None:
-            yield f"device {device.device_id} (rank {device.rank}) has no address here, in {hccn}"
+            yield (
+                f"device {device.device_id} (rank {device.rank}) has no address on this machine, "
+                f"in {hccn}"
+            )
         elif device.device_ip and device.device_ip != address:
             yield (
                 f"device {device.device_id} (rank {device.rank}) is {device.device_ip} in the "
-                f"table, but {address} here"
+                f"table, but {address} on this machine"
             )
 
 
@@ -110,7 +113,7 @@ def _against_variables(table: RankTable, path: Path, variables: Mapping[str, str
         if os.path.realpath(table_path) != os.path.realpath(path):
             yield f"RANK_TABLE_FILE is {table_path}, which is another file"
         elif _is_link(Path(table_path)):
-            yield f"RANK_TABLE_FILE is {table_path}, a link, which is refused"
+            yield f"RANK_TABLE_FILE is {table_path}, a link, which HCCL rejects"
     families = {"AF_INET": 4, "AF_INET6": 6}
     required_family = families.get(variables.get("HCCL_SOCKET_FAMILY", ""))
     if required_family:
@@ -136,17 +139,17 @@ def _ranks(table: RankTable) -> Iterator[str]:
     missing = sorted(set(range(count)) - set(ranks))
     if missing:
         yield f"ranks are 0 to {count - 1}, but {_listed(missing)} missing"
-    beyond = sorted({rank for rank in ranks if rank >= count})
-    if beyond:
-        yield f"ranks are 0 to {count - 1}, but there is {_listed(beyond, verb=False)}"
+    excessive = sorted({rank for rank in ranks if rank >= count})
+    if excessive:
+        yield f"ranks are 0 to {count - 1}, but there is {_listed(excessive, verb=False)}"
     for server in table.servers:
-        own = [device.rank for device in server.devices]
-        if not own:
+        server_ranks = [device.rank for device in server.devices]
+        if not server_ranks:
             yield f"server {server.server_id} has no device"
-        elif own != list(range(own[0], own[0] + len(own))):
+        elif server_ranks != list(range(server_ranks[0], server_ranks[0] + len(server_ranks))):
             yield (
-                f"ranks of {server.server_id} are {_listed(own, verb=False)}: torchrun gives each "
-                "node consecutive ranks"
+                f"ranks of {server.server_id} are {_listed(server_ranks, verb=False)}: torchrun "
+                "assigns consecutive ranks to each node"
             )
 
 
@@ -185,7 +188,7 @@ def _addresses(table: RankTable) -> Iterator[str]:
             elif not device.device_ip and table.version in ("0", "1.0") and len(table.devices) > 1:
                 yield f"device {device.device_id} of {server.server_id} has no device_ip"
     if len(_families(table)) > 1:
-        yield "device addresses are of IPv4 and of IPv6; HCCL takes one of the two (EI0001)"
+        yield "device addresses are mixed IPv4 and IPv6; HCCL accepts only one of them (EI0001)"
 
 
 def _families(table: RankTable) -> set[int]:
@@ -207,7 +210,7 @@ def _pods(table: RankTable) -> Iterator[str]:
     members = [(name, pod) for pod, names in table.super_pods.items() for name in names]
     for name, pod in members:
         if name not in servers:
-            yield f"super pod {pod} has the server {name}, which server_list does not have"
+            yield f"super pod {pod} has the server {name}, which is not in server_list"
     for name in servers:
         pods = [pod for member, pod in members if member == name]
         if len(pods) != 1 and table.super_pods:

@@ -1,6 +1,6 @@
-"""Reads rank tables: the first version without a number, 1.0, 1.2 and 2.0.
+"""Reads rank tables: the first version, which has no number, 1.0, 1.2 and 2.0.
 
-Unreadable tables are errors; readable but wrong entries become faults of the table.
+Unreadable tables are errors; readable but invalid entries become faults of the table.
 """
 
 import json
@@ -19,19 +19,18 @@ def read_rank_table(path: Path) -> RankTable:
     """Read a rank table.
 
     Raises:
-        UserError: It cannot be read, or is not a rank table.
+        UserError: The file cannot be read, or is not a rank table.
     """
     try:
         content: object = parse_json(read_text(path))
     except ValueError as error:
         raise UserError(f"is not JSON: {error}", where=str(path)) from error
     if not isinstance(content, dict):
-        raise _no_table(path, "it is not a JSON object")
-    reader = _Reader(path)
-    return reader.table(content)
+        raise _not_a_table(path, "it is not a JSON object")
+    return _Reader(path).table(content)
 
 
-def _no_table(path: Path, why: str) -> UserError:
+def _not_a_table(path: Path, why: str) -> UserError:
     return UserError(
         f"is not a rank table: {why}",
         where=str(path),
@@ -51,24 +50,24 @@ class _Reader:
         status = content.get("status")
         if status != "completed":
             self.faults.append(
-                f'status is {json.dumps(status)}, not "completed": whoever writes the table has '
-                "not finished, and readers wait"
+                f'status is {json.dumps(status)}, not "completed": the table is unfinished, and '
+                "readers wait"
             )
         if "rank_list" in content:
-            return self._of_2_0(content, version)
+            return self._from_version_2(content, version)
         if "group_list" in content and not version:
-            return self._of_0(content)
+            return self._from_version_0(content)
         if "server_list" not in content:
-            raise _no_table(self.path, "it has none of server_list, rank_list and group_list")
+            raise _not_a_table(self.path, "it has no server_list, rank_list or group_list")
         if version not in ("1.0", "1.2"):
             self.faults.append(
-                f"version is {json.dumps(content.get('version'))}, which is not known; read as 1.0"
+                f"version is {json.dumps(content.get('version'))}, which is unknown; read as 1.0"
             )
         elif not isinstance(content["version"], str):
             self.faults.append(f"version is the number {version}; up to 1.2 it is a string")
-        return self._of_1(content, newer=version == "1.2" or "super_pod_list" in content)
+        return self._from_version_1(content, newer=version == "1.2" or "super_pod_list" in content)
 
-    def _of_1(self, content: Mapping[str, Any], *, newer: bool) -> RankTable:
+    def _from_version_1(self, content: Mapping[str, Any], *, newer: bool) -> RankTable:
         servers: list[Server] = []
         for position, server in self._objects(content, "server_list", ""):
             devices = tuple(
@@ -96,8 +95,8 @@ class _Reader:
                 )
         return self._table("1.2" if newer else "1.0", servers, pods)
 
-    def _of_0(self, content: Mapping[str, Any]) -> RankTable:
-        """The first version, which has no ranks: they follow the order of the pods' numbers."""
+    def _from_version_0(self, content: Mapping[str, Any]) -> RankTable:
+        """Read the first version, which has no ranks: they follow the order of pod numbers."""
         servers: list[Server] = []
         rank = 0
         groups = self._objects(content, "group_list", "")
@@ -120,8 +119,8 @@ class _Reader:
             self._count(group, "device_count", rank - first_rank, position)
         return self._table("0", servers, {})
 
-    def _of_2_0(self, content: Mapping[str, Any], version: str) -> RankTable:
-        """The newest version, a list of ranks: a server begins where local_id does not continue."""
+    def _from_version_2(self, content: Mapping[str, Any], version: str) -> RankTable:
+        """Read version 2.0, a list of ranks; a server begins where local_id does not increase."""
         if version != "2.0":
             self.faults.append(
                 f"version is {json.dumps(content.get('version'))}, but a rank_list belongs to 2.0"
@@ -131,19 +130,19 @@ class _Reader:
         last_local_id = -1
         entries = self._objects(content, "rank_list", "")
         for position, entry in entries:
-            local_id = self._number(entry, "local_id", position, texts=False)
+            local_id = self._number(entry, "local_id", position, as_text=False)
             if devices and local_id <= last_local_id:
                 servers.append(Server(server_id=f"server {len(servers)}", devices=tuple(devices)))
                 devices = []
             last_local_id = local_id
-            number = self._number(entry, "device_id", position, texts=False)
-            rank = self._number(entry, "rank_id", position, texts=False)
+            number = self._number(entry, "device_id", position, as_text=False)
+            rank = self._number(entry, "rank_id", position, as_text=False)
             devices.append(RankedDevice(rank=rank, device_id=str(number)))
             if not entry.get("level_list"):
                 self.faults.append(f"{position}.level_list is empty: the rank has no address")
         if devices:
             servers.append(Server(server_id=f"server {len(servers)}", devices=tuple(devices)))
-        self._count(content, "rank_count", len(entries), "", texts=False)
+        self._count(content, "rank_count", len(entries), "", as_text=False)
         return self._table("2.0", servers, {})
 
     def _table(
@@ -159,14 +158,14 @@ class _Reader:
     def _objects(
         self, content: Mapping[str, Any], key: str, position: str, *, required: bool = True
     ) -> list[tuple[str, Mapping[str, Any]]]:
-        """The objects of a list, each with its position in the table."""
+        """Return the objects of a list, each with its position in the table."""
         field = f"{position}.{key}" if position else key
         value = content.get(key)
         if value is None and not required:
             self.faults.append(f"{field} is missing")
             return []
         if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-            raise _no_table(self.path, f"{field} is not a list of objects")
+            raise _not_a_table(self.path, f"{field} is not a list of objects")
         return [(f"{field}[{index}]", entry) for index, entry in enumerate(value)]
 
     def _text(
@@ -182,17 +181,17 @@ class _Reader:
         return str(value)
 
     def _number(
-        self, content: Mapping[str, Any], key: str, position: str, *, texts: bool = True
+        self, content: Mapping[str, Any], key: str, position: str, *, as_text: bool = True
     ) -> int:
-        """A number: a string of digits up to 1.2, and a number in 2.0. -1 if missing."""
+        """Return a number, which is a string of digits up to 1.2; -1 if missing or invalid."""
         value = content.get(key)
-        if isinstance(value, str) != texts and value is not None:
-            kind = "a string" if texts else "a number"
+        if isinstance(value, str) != as_text and value is not None:
+            kind = "a string" if as_text else "a number"
             self.faults.append(f"{position}.{key} is {json.dumps(value)}, which must be {kind}")
         if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,9}", str(value)):
             if value is None:
                 self.faults.append(f"{position}.{key} is missing")
-            elif isinstance(value, str) == texts:
+            elif isinstance(value, str) == as_text:
                 self.faults.append(f"{position}.{key} is {json.dumps(value)}, not a rank or number")
             return -1
         return int(str(value))
@@ -204,21 +203,21 @@ class _Reader:
         actual_count: int,
         position: str,
         *,
-        texts: bool = True,
+        as_text: bool = True,
     ) -> None:
         field = f"{position}.{key}" if position else key
         value = content.get(key)
         if value is None:
-            self.faults.append(f"{field} is missing; it is {actual_count}")
+            self.faults.append(f"{field} is missing; it should be {actual_count}")
         elif str(value) != str(actual_count):
             self.faults.append(f"{field} is {json.dumps(value)}, but there are {actual_count}")
-        elif isinstance(value, str) != texts:
-            kind = "a string" if texts else "a number"
+        elif isinstance(value, str) != as_text:
+            kind = "a string" if as_text else "a number"
             self.faults.append(f"{field} is {json.dumps(value)}, which must be {kind}")
 
 
 def _pod_number(instance: Mapping[str, Any]) -> tuple[int, str]:
-    """The number after the last hyphen of a pod's name, which determines its rank."""
+    """Return the number after the last hyphen of a pod's name, which determines its rank."""
     name = str(instance.get("pod_name", ""))
     number = name.rpartition("-")[2]
     return (int(number) if re.fullmatch("[0-9]{1,9}", number) else 1 << 30, name)

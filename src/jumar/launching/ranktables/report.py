@@ -1,4 +1,4 @@
-"""`jumar launch ranktable`: the content of a table, its faults, and its conversion."""
+"""`jumar launch ranktable`: reports the content and faults of a table, and converts it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ from jumar.launching.ranktables.reading import read_rank_table
 from jumar.launching.ranktables.table import RankTable, Version
 from jumar.launching.ranktables.writing import converted, torchrun_lines
 
-_SHOWN = 16
-"""Number of servers for which torchrun's command is shown."""
+_MAX_SERVERS_SHOWN = 16
+"""Maximum number of servers whose torchrun command is shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """The report: what the table is, and a line for each contradiction."""
+    """Lines about the content of a table, and a line for each contradiction."""
 
     about: tuple[str, ...]
     wrong: tuple[str, ...]
@@ -43,33 +43,33 @@ def report_on(
         path: The table.
         variables: The environment.
         hccn: The driver's file with the addresses of the devices.
-        server_id: The server_id of this machine; by default detected by its addresses.
+        server_id: The server_id of this machine; by default detected from its addresses.
 
     Raises:
-        UserError: It cannot be read, or is not a rank table.
+        UserError: The file cannot be read, or is not a rank table.
     """
     table = read_rank_table(path)
-    machine, contradictions_found = against_machine(table, hccn, server_id)
+    machine, machine_contradictions = against_machine(table, hccn, server_id)
     contradictions_found = [
         *contradictions(table),
         *against_variables(table, path, variables),
-        *contradictions_found,
+        *machine_contradictions,
     ]
     form = "without version" if table.version == "0" else table.version
     servers = counted(len(table.servers), "server")
     about = [f"{path}: form {form}, {servers}, {counted(len(table.devices), 'device')}; {machine}"]
     lines = torchrun_lines(table)
-    about += lines[:_SHOWN]
-    if len(lines) > _SHOWN:
-        about.append(f"... and {counted(len(lines) - _SHOWN, 'server')} more")
+    about += lines[:_MAX_SERVERS_SHOWN]
+    if len(lines) > _MAX_SERVERS_SHOWN:
+        about.append(f"... and {counted(len(lines) - _MAX_SERVERS_SHOWN, 'server')} more")
     return Report(about=tuple(about), wrong=tuple(contradictions_found))
 
 
 def sound_table(path: Path) -> RankTable:
-    """A table without contradictions, for use in training.
+    """Read a table for use in training, which must have no contradictions.
 
     Raises:
-        UserError: It has contradictions; the message has the first ones.
+        UserError: The table has contradictions; the message lists the first ones.
     """
     table = read_rank_table(path)
     contradictions_found = contradictions(table)
@@ -77,7 +77,7 @@ def sound_table(path: Path) -> RankTable:
         raise UserError(
             "; ".join(contradictions_found[:3]),
             where=str(path),
-            todo=f"All of them: jumar launch ranktable {path}",
+            todo=f"Run jumar launch ranktable {path} to list all.",
         )
     return table
 
@@ -86,7 +86,7 @@ def convert_to(path: Path, version: Version, to: Path) -> None:
     """Write a table in another version; an existing file with other content is kept.
 
     Raises:
-        UserError: The table lacks a needed field, is wrong, or the file exists.
+        UserError: The table lacks a required field or has contradictions, or the file exists.
     """
     text = converted(sound_table(path), version)
     if exists(to) and read_text(to) != text:

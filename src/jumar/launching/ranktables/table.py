@@ -12,10 +12,10 @@ class RankedDevice:
     """A device with its rank.
 
     Attributes:
-        rank: Counted from 0.
-        device_id: Its number in its server, as a string.
-        device_ip: Its address; empty in 2.0, whose devices have addresses of another kind.
-        super_device_id: Its number in its super pod; empty if there is none.
+        rank: The rank, counted from 0.
+        device_id: The number within the server, as a string.
+        device_ip: The address; empty in 2.0, whose devices have other kinds of addresses.
+        super_device_id: The number within the super pod; empty if there is none.
     """
 
     rank: int
@@ -29,8 +29,8 @@ class Server:
     """A machine with its devices.
 
     Attributes:
-        server_id: Its identity: usually an address.
-        addresses: Its other addresses, if the table has them.
+        server_id: The identifier, usually an address.
+        addresses: Other addresses, if the table lists them.
     """
 
     server_id: str
@@ -43,11 +43,11 @@ class RankTable:
     """A rank table.
 
     Attributes:
-        version: Its version.
-        servers: In the order of the table.
-        super_pods: For 1.2, the servers of each super pod.
-        faults: Violations of the format, found while reading: wrong counts, numbers instead of
-            strings.
+        version: The version of the format.
+        servers: The servers, in the order of the table.
+        super_pods: In 1.2, the servers of each super pod.
+        faults: Violations of the format found while reading, such as incorrect counts or numbers
+            instead of strings.
     """
 
     version: Version

@@ -1,4 +1,4 @@
-"""Conversion of rank tables, and the torchrun commands for them."""
+"""Converts rank tables, and writes the torchrun commands for them."""
 
 import json
 import shlex
@@ -7,39 +7,39 @@ from typing import Any
 from jumar.ground.errors import UserError
 from jumar.launching.ranktables.table import RankTable, Server, Version
 
-_TODO = "Make one on a machine with the devices: make_rank_table.py, which `jumar port` adds."
+_TODO = "Create one on a machine with the devices: make_rank_table.py, which `jumar port` adds."
 
 
 def converted(table: RankTable, version: Version) -> str:
-    """The text of a table in another version.
+    """Return the text of a table in another version.
 
     Raises:
-        UserError: It lacks a field that the version needs.
+        UserError: The table lacks a field that the version requires.
     """
     if version == "2.0" and table.version != "2.0":
         raise UserError(
-            "2.0 needs addresses of the newer links, which no earlier version has",
+            "2.0 requires addresses of the newer links, which no earlier version contains",
             where="--to-version 2.0",
-            todo="ascend-operator writes it.",
+            todo="Use the table that ascend-operator writes.",
         )
     if table.version == "2.0":
         raise UserError(
-            "a table of 2.0 has no device_ip, which earlier versions need",
+            "a table of 2.0 has no device_ip, which earlier versions require",
             where=f"--to-version {version}",
             todo=_TODO,
         )
     if version == "1.2" and not all(device.super_device_id for device in table.devices):
         raise UserError(
-            "1.2 needs the super_device_id of each device, which the table lacks",
+            "1.2 requires the super_device_id of each device, which the table lacks",
             where="--to-version 1.2",
-            todo="ascend-operator writes it.",
+            todo="Use the table that ascend-operator writes.",
         )
-    content = _of_0(table) if version == "0" else _of_1(table, version)
+    content = _to_version_0(table) if version == "0" else _to_version_1(table, version)
     return f"{json.dumps(content, indent=2)}\n"
 
 
-def _of_1(table: RankTable, version: Version) -> dict[str, Any]:
-    """Version 1.0 or 1.2, with keys in the order of `make_rank_table.py`."""
+def _to_version_1(table: RankTable, version: Version) -> dict[str, Any]:
+    """Return version 1.0 or 1.2, with keys in the order of `make_rank_table.py`."""
     newer = version == "1.2"
     content: dict[str, Any] = {
         "version": version,
@@ -71,15 +71,15 @@ def _of_1(table: RankTable, version: Version) -> dict[str, Any]:
     return content
 
 
-def _of_0(table: RankTable) -> dict[str, Any]:
-    """The first version: ranks follow from the numbers of the pods."""
+def _to_version_0(table: RankTable) -> dict[str, Any]:
+    """Return the first version, in which ranks follow the numbers of the pods."""
     servers = sorted(table.servers, key=_first_rank)
-    flat = [device.rank for server in servers for device in server.devices]
-    if flat != list(range(len(flat))):
+    ranks = [device.rank for server in servers for device in server.devices]
+    if ranks != list(range(len(ranks))):
         raise UserError(
-            "in the first version, ranks follow from the order of the servers; these do not",
+            "in the first version, ranks follow the order of the servers; these ranks do not",
             where="--to-version 0",
-            todo="Give each server consecutive ranks.",
+            todo="Assign consecutive ranks to each server.",
         )
     return {
         "status": "completed",
@@ -87,7 +87,7 @@ def _of_0(table: RankTable) -> dict[str, Any]:
         "group_list": [
             {
                 "group_name": "worker",
-                "device_count": str(len(flat)),
+                "device_count": str(len(ranks)),
                 "instance_count": str(len(servers)),
                 "instance_list": [
                     {
@@ -106,14 +106,14 @@ def _of_0(table: RankTable) -> dict[str, Any]:
 
 
 def torchrun_lines(table: RankTable) -> list[str]:
-    """The torchrun arguments of each server, in the order of ranks; empty if impossible.
+    """Return the torchrun arguments of each server, in the order of ranks; empty if impossible.
 
-    torchrun gives every node the same number of processes, and ranks that follow each other.
+    torchrun starts the same number of processes on every node, with consecutive ranks.
     """
     servers = sorted(table.servers, key=_first_rank)
     sizes = {len(server.devices) for server in servers}
-    flat = [device.rank for server in servers for device in server.devices]
-    if len(sizes) != 1 or flat != list(range(len(flat))) or table.version == "2.0":
+    ranks = [device.rank for server in servers for device in server.devices]
+    if len(sizes) != 1 or ranks != list(range(len(ranks))) or table.version == "2.0":
         return []
     (size,) = sizes
     return [

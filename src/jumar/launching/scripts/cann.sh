@@ -1,4 +1,4 @@
-# What CANN installs sets paths; its scripts read variables that may be unset.
+# CANN's scripts set paths; they read variables that may be unset.
 if [ -z "${ASCEND_OPP_PATH:-}" ]; then
     for place in /usr/local/Ascend "$HOME/Ascend"; do
         for part in ascend-toolkit nnae cann tfplugin; do

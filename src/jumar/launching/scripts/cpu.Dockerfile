@@ -1,5 +1,5 @@
 # jumar on CPUs. Build it in this folder: docker build -t @IMAGE@ .
-# With a wheel of your own beside this file:
+# With your own wheel next to this file:
 #   docker build --build-arg 'JUMAR=/build/jumar-@VERSION@-py3-none-any.whl[train]' -t @IMAGE@ .
 FROM @BASE@
 
@@ -10,7 +10,7 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends g++ \
     && rm -rf /var/lib/apt/lists/*
 
-# The build for CPUs is a tenth of the size of the one with CUDA.
+# The CPU build is a tenth of the size of the CUDA build.
 RUN pip install --no-cache-dir torch==@TORCH@ --index-url https://download.pytorch.org/whl/cpu
 
 COPY . /build/

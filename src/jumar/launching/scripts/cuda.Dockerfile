@@ -1,7 +1,7 @@
 # jumar on NVIDIA GPUs. Build it in this folder: docker build -t @IMAGE@ .
-# With a wheel of your own beside this file:
+# With your own wheel next to this file:
 #   docker build --build-arg 'JUMAR=/build/jumar-@VERSION@-py3-none-any.whl[train]' -t @IMAGE@ .
-# torch's own wheels bring CUDA; the machine needs the driver and NVIDIA's container toolkit.
+# The torch wheels contain CUDA; the machine needs the driver and NVIDIA's container toolkit.
 FROM @BASE@
 
 ARG JUMAR=jumar[train]==@VERSION@
@@ -16,7 +16,7 @@ RUN pip install --no-cache-dir torch==@TORCH@
 COPY . /build/
 RUN pip install --no-cache-dir "$JUMAR" torch==@TORCH@
 
-# What the container toolkit gives to a container; without `compute` there is no libcuda.
+# The driver parts that the container toolkit mounts; without `compute`, there is no libcuda.
 ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
 
 WORKDIR /work

@@ -1,11 +1,11 @@
-"""Writes the table of ranks that HCCL reads, from the device addresses of this machine.
+"""Writes the rank table that HCCL reads, from the device addresses of this machine.
 
     python3 make_rank_table.py --devices 0,1,2,3 --to hccl_4p.json
     python3 make_rank_table.py --merge server0.json server1.json --to hccl_8p.json
     python3 make_rank_table.py --count hccl_8p.json
 
-The addresses are in /etc/hccn.conf, or the driver's hccn_tool knows them. For several servers,
-make a table on each, and merge them in the same order everywhere.
+The addresses come from /etc/hccn.conf or the driver's hccn_tool. For several servers, create a
+table on each, and merge the tables in the same order everywhere.
 
 Runs with Python 3.7 and its standard library.
 """
@@ -31,7 +31,7 @@ class Problem(Exception):
 
 
 def read_hccn(path: str) -> dict[int, str]:
-    """The address of each device in a hccn.conf: lines like `address_0=192.168.100.101`."""
+    """Return the address of each device in a hccn.conf: lines like `address_0=192.168.100.101`."""
     addresses: dict[int, str] = {}
     try:
         with Path(path).open(encoding="utf-8", errors="replace") as lines:
@@ -45,7 +45,7 @@ def read_hccn(path: str) -> dict[int, str]:
 
 
 def ask_hccn_tool(device: int) -> str:
-    """The address of a device as the driver's tool prints it; empty if that fails."""
+    """Return the address of a device that the driver's tool prints; empty if that fails."""
     tool = shutil.which("hccn_tool") or HCCN_TOOL
     if not Path(tool).is_file():
         return ""
@@ -64,7 +64,7 @@ def ask_hccn_tool(device: int) -> str:
 
 
 def own_address() -> str:
-    """The address by which other servers know this one; no packet is sent to find it."""
+    """Return the address at which other servers reach this one, without sending a packet."""
     probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         probe.connect(("192.0.2.1", 9))
@@ -76,27 +76,27 @@ def own_address() -> str:
 
 
 def server(devices: list[int], hccn: str, server_id: str) -> dict[str, Any]:
-    """The entry of this machine, ranks counted from 0."""
+    """Return the entry of this machine, with ranks counted from 0."""
     addresses = read_hccn(hccn)
     entries = []
     for rank, device in enumerate(devices):
         address = addresses.get(device) or ask_hccn_tool(device)
         if not address:
             raise Problem(
-                f"no address of device {device} in {hccn}\n"
-                f"  Look with: hccn_tool -i {device} -ip -g; in a container, mount /etc/hccn.conf."
+                f"{hccn} has no address of device {device}\n"
+                f"  Check with: hccn_tool -i {device} -ip -g; in a container, mount /etc/hccn.conf."
             )
         entries.append({"device_id": str(device), "device_ip": address, "rank_id": str(rank)})
     return {"server_id": server_id or own_address(), "device": entries, "host_nic_ip": "reserve"}
 
 
 def table(servers: list[dict[str, Any]]) -> dict[str, Any]:
-    """The table of some servers, with ranks numbered across them."""
+    """Return the table of several servers, with ranks numbered across them."""
     rank = 0
     server_ids: set[str] = set()
     for server in servers:
         if server["server_id"] in server_ids:
-            raise Problem(f"two servers with the id {server['server_id']}")
+            raise Problem(f"two servers have the id {server['server_id']}")
         server_ids.add(server["server_id"])
         for device in server["device"]:
             device["rank_id"] = str(rank)
@@ -110,7 +110,7 @@ def table(servers: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def read_table(path: str) -> list[dict[str, Any]]:
-    """The servers of a table."""
+    """Return the servers of a table."""
     try:
         with Path(path).open(encoding="utf-8") as content:
             servers = json.load(content)["server_list"]
@@ -123,7 +123,7 @@ def read_table(path: str) -> list[dict[str, Any]]:
 
 
 def count(path: str) -> int:
-    """The number of devices in a table of any form: 1.0, 1.2, 2.0, or the first without version."""
+    """Return the number of devices in a table: 1.0, 1.2, 2.0, or the first, without a version."""
     try:
         with Path(path).open(encoding="utf-8") as content:
             table = json.load(content)
@@ -138,17 +138,17 @@ def count(path: str) -> int:
 
 
 def device_list(text: str) -> list[int]:
-    """`0,1,2` as numbers."""
+    """Parse device numbers such as `0,1,2`."""
     if not re.match(r"\d+(,\d+)*$", text):
-        raise argparse.ArgumentTypeError("write 0,1,2,3")
+        raise argparse.ArgumentTypeError("expected numbers such as 0,1,2,3")
     numbers = [int(part) for part in text.split(",")]
     if len(set(numbers)) != len(numbers):
-        raise argparse.ArgumentTypeError("a device is given twice")
+        raise argparse.ArgumentTypeError("a device is listed twice")
     return numbers
 
 
 def write(path: str, content: dict[str, Any]) -> None:
-    """Write to a temporary file and rename it, so that no process reads half a table."""
+    """Write to a temporary file and rename it, so that no process reads a partial table."""
     temporary = Path(f"{path}.{os.getpid()}.partial")
     try:
         with temporary.open("w", encoding="utf-8") as file:
@@ -166,8 +166,8 @@ def main(arguments: list[str]) -> int:
     modes.add_argument("--devices", type=device_list, help="devices of this machine: 0,1,2,3")
     modes.add_argument("--merge", nargs="+", metavar="TABLE", help="tables of servers, in order")
     modes.add_argument("--count", metavar="TABLE", help="print the number of devices in a table")
-    parser.add_argument("--to", metavar="TABLE", default="rank_table.json", help="where to write")
-    parser.add_argument("--hccn", default="/etc/hccn.conf", help="where the addresses are")
+    parser.add_argument("--to", metavar="TABLE", default="rank_table.json", help="file to write")
+    parser.add_argument("--hccn", default="/etc/hccn.conf", help="file with the addresses")
     parser.add_argument("--server-id", default="", help="address of this machine")
     options = parser.parse_args(arguments)
     try:

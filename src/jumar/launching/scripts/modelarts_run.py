@@ -1,21 +1,22 @@
 """Runs a training script as a job of ModelArts: data from object storage in, results out.
 
-Start file of the job: this one. ModelArts gives it `--data_url` and `--train_url`; everything that
-it does not know goes on to the script.
+Use this file as the start file of the job. ModelArts passes `--data_url` and `--train_url`; unknown
+options are passed on to the script.
 
-    --data_url URL       folder, or one .zip, of the data: obs://bucket/data or a local path
+    --data_url URL       data, a folder or one .zip: obs://bucket/data or a local path
     --train_url URL      folder for the results
-    --ma_script PATH     the script                                  (default: the ported one)
-    --ma_data_to PATH    where the data is put, from the script's folder (default: a cache)
-    --ma_results PATHS   what is taken back, from the script's folder: checkpoint,logs
-    --ma_every MINUTES   take results back while training, 0 for never          (default: 10)
-    --ma_zip             pack results into one results.zip each time
+    --ma_script PATH     script to run                        (default: the ported script)
+    --ma_data_to PATH    local path of the data, relative to the script's folder (default: a cache)
+    --ma_results PATHS   results to upload, relative to the script's folder: checkpoint,logs
+    --ma_every MINUTES   interval of uploads while training, 0 for never        (default: 10)
+    --ma_zip             pack the results into one results.zip for each upload
 
-A script that mentions data_url or train_url gets the local folders as these options. Others find
-them as {data} and {train} in their arguments: `--dataset={data}/cats --out={train}`.
+A script that mentions data_url or train_url gets the local folders as these options. In the
+arguments of other scripts, {data} and {train} are replaced: `--dataset={data}/cats --out={train}`.
 
 The exit status is the script's. Runs with Python 3.7 and its standard library; obs:// needs moxing,
-which ModelArts has. It is one file, however long, because it lies in somebody else's tree.
+which ModelArts provides. It is a single file, despite its length, because it is copied into other
+projects.
 """
 
 from __future__ import annotations
@@ -50,68 +51,68 @@ class Problem(Exception):
     """An error the user can fix; printed without a traceback."""
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     """Write a line to the job's log, unbuffered."""
     print(f"modelarts_run: {text}", flush=True)
 
 
 def key_of(*texts: str) -> str:
-    """A short hash of some texts."""
+    """Return a short hash of some texts."""
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
 
 
 def is_remote(url: str) -> bool:
-    """Whether a URL is in object storage."""
+    """Return whether a URL is in object storage."""
     return re.match(r"(obs|s3)://", url) is not None
 
 
 def moxing_file() -> Any:
-    """The module that ModelArts has for object storage."""
+    """Return the module of ModelArts for object storage."""
     try:
         return importlib.import_module("moxing").file
     except ImportError as error:
         raise Problem("obs:// needs moxing, which is not installed here") from error
 
 
-def copy_in(url: str, place: Path) -> None:
+def copy_in(url: str, target_path: Path) -> None:
     """Copy a folder or a file to this machine."""
-    place.parent.mkdir(parents=True, exist_ok=True)
+    target_path.parent.mkdir(parents=True, exist_ok=True)
     if is_remote(url):
         files = moxing_file()
         if not files.exists(url):
             raise Problem(f"'{url}' does not exist")
         if files.is_directory(url):
-            files.copy_parallel(url, str(place))
+            files.copy_parallel(url, str(target_path))
         else:
-            files.copy(url, str(place))
+            files.copy(url, str(target_path))
         return
     source = Path(url)
     if source.is_dir():
-        copy_folder(source, place)
+        copy_folder(source, target_path)
     elif source.is_file():
-        shutil.copyfile(str(source), str(place))
+        shutil.copyfile(str(source), str(target_path))
     else:
         raise Problem(f"'{url}' does not exist")
 
 
-def copy_folder(source: Path, place: Path) -> None:
+def copy_folder(source: Path, target_path: Path) -> None:
     """Copy a folder over another, each file atomically."""
-    place.mkdir(parents=True, exist_ok=True)
+    target_path.mkdir(parents=True, exist_ok=True)
     for folder, folders, names in os.walk(str(source)):
         within = Path(folder).relative_to(source)
         for name in folders:
-            (place / within / name).mkdir(parents=True, exist_ok=True)
+            (target_path / within / name).mkdir(parents=True, exist_ok=True)
         for name in names:
-            copy_file(Path(folder) / name, place / within / name)
+            copy_file(Path(folder) / name, target_path / within / name)
 
 
-def copy_file(source: Path, place: Path) -> None:
-    """Copy a file under a temporary name and rename it; skip it if it is deleted meanwhile."""
-    temporary = place.with_name(f".{place.name}.{os.getpid()}.partial")
+def copy_file(source: Path, target_path: Path) -> None:
+    """Copy a file under a temporary name and rename it; skip it if it has been deleted."""
+    temporary = target_path.with_name(f".{target_path.name}.{os.getpid()}.partial")
     # Training deletes old checkpoints while this copies.
     with contextlib.suppress(FileNotFoundError):
         shutil.copyfile(str(source), str(temporary))
-        temporary.replace(place)
+        temporary.replace(target_path)
 
 
 def copy_out(source: Path, url: str) -> None:
@@ -129,32 +130,34 @@ def copy_out(source: Path, url: str) -> None:
         copy_file(source, Path(url))
 
 
-def unpack(archive: Path, place: Path) -> None:
-    """Unpack a zip; nothing is written outside of the folder, and no more than fits."""
-    fresh = not place.exists()
+def unpack(archive: Path, target_path: Path) -> None:
+    """Unpack a zip, but never outside of the folder, nor if the disk has too little space."""
+    fresh = not target_path.exists()
     try:
         with zipfile.ZipFile(str(archive)) as content:
             members = content.infolist()
             for member in members:
                 check_member(archive, member)
-            place.mkdir(parents=True, exist_ok=True)
+            target_path.mkdir(parents=True, exist_ok=True)
             total_size = sum(member.file_size for member in members)
-            free = shutil.disk_usage(str(place)).free
+            free = shutil.disk_usage(str(target_path)).free
             if total_size > free:
-                raise Problem(f"'{archive}' unpacks to {total_size} bytes; {free} are free")
+                raise Problem(
+                    f"'{archive}' unpacks to {total_size} bytes, but only {free} are free"
+                )
             for member in members:
-                write_member(content, member, place)
+                write_member(content, member, target_path)
     except Exception as error:
-        # zipfile raises many things for broken archives: BadZipFile, zlib.error, OSError, ...
+        # zipfile raises many exceptions for broken archives: BadZipFile, zlib.error, OSError, ...
         if fresh:
-            shutil.rmtree(str(place), ignore_errors=True)
+            shutil.rmtree(str(target_path), ignore_errors=True)
         if isinstance(error, Problem):
             raise
         raise Problem(f"'{archive}' cannot be unpacked: {error!r}") from error
 
 
 def check_member(archive: Path, member: zipfile.ZipInfo) -> None:
-    """Refuse links, and names that lead outside the folder."""
+    """Reject links, and names that lead outside the folder."""
     name = member.filename.replace("\\", "/")
     parts = PurePosixPath(name).parts
     if name.startswith("/") or ".." in parts or re.match(r"[A-Za-z]:", name) or not parts:
@@ -164,9 +167,9 @@ def check_member(archive: Path, member: zipfile.ZipInfo) -> None:
         raise Problem(f"'{archive}' contains '{member.filename}', which is a link or a device")
 
 
-def write_member(content: zipfile.ZipFile, member: zipfile.ZipInfo, place: Path) -> None:
-    """Write one member, and not a byte more than its stated size."""
-    target = place.joinpath(*PurePosixPath(member.filename.replace("\\", "/")).parts)
+def write_member(content: zipfile.ZipFile, member: zipfile.ZipInfo, target_path: Path) -> None:
+    """Write one member, up to its stated size."""
+    target = target_path.joinpath(*PurePosixPath(member.filename.replace("\\", "/")).parts)
     if member.filename.endswith("/"):
         target.mkdir(parents=True, exist_ok=True)
         return
@@ -176,7 +179,7 @@ def write_member(content: zipfile.ZipFile, member: zipfile.ZipInfo, place: Path)
         for part in iter(lambda: source.read(PART), b""):
             bytes_left -= len(part)
             if bytes_left < 0:
-                raise Problem(f"'{member.filename}' is longer than its zip says")
+                raise Problem(f"'{member.filename}' is longer than its zip states")
             file.write(part)
 
 
@@ -190,53 +193,53 @@ def pack(folders: list[Path], archive: Path) -> None:
 
 
 class Data:
-    """The data on this machine; of several processes, one copies it and the others wait.
+    """The local copy of the data; one of several processes copies it while the others wait.
 
     Args:
-        url: Its source.
-        place: Its local path.
+        url: The source.
+        target_path: The local path.
         cache: Folder for locks and zips.
     """
 
-    def __init__(self, url: str, place: Path, cache: Path) -> None:
+    def __init__(self, url: str, target_path: Path, cache: Path) -> None:
         self.url = url
-        self.place = place
-        key = key_of(url, str(place))
+        self.target_path = target_path
+        key = key_of(url, str(target_path))
         self.lock = cache / f"data_{key}.lock"
         self.done = cache / f"data_{key}.done"
         self.archive = cache / f"data_{key}.zip"
 
-    def bring(self) -> None:
-        """Copy it, and unpack it if it is a zip."""
+    def fetch(self) -> None:
+        """Copy the data, and unpack it if it is a zip."""
         self.lock.parent.mkdir(parents=True, exist_ok=True)
         with self.lock.open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             job = os.environ.get("JOB_ID", "")
             # The copy of another job may be older than the data in storage.
             if job and self.done.exists() and self.done.read_text() == job:
-                say(f"data: {self.place} already exists")
+                log(f"data: {self.target_path} already exists")
                 return
             begin = time.monotonic()
-            if self.lock.parent in self.place.parents:
-                shutil.rmtree(str(self.place), ignore_errors=True)
+            if self.lock.parent in self.target_path.parents:
+                shutil.rmtree(str(self.target_path), ignore_errors=True)
             if self.url.lower().endswith(".zip"):
                 copy_in(self.url, self.archive)
-                unpack(self.archive, self.place)
+                unpack(self.archive, self.target_path)
                 self.archive.unlink()
             else:
-                copy_in(self.url, self.place)
+                copy_in(self.url, self.target_path)
             self.done.write_text(job)
-        say(f"data: {self.url} -> {self.place} in {time.monotonic() - begin:.1f} s")
+        log(f"data: {self.url} -> {self.target_path} in {time.monotonic() - begin:.1f} s")
 
 
 class Results:
-    """The script's results, and their destination.
+    """The results of the script, and their destination.
 
     Args:
-        sources: Folders, by their names in the destination.
+        sources: The folders, by their names in the destination.
         url: The destination; empty for none.
-        packed: Whether to pack them into one zip.
-        cache: Folder for the zip.
+        packed: Whether to pack the results into one zip.
+        cache: The folder for the zip.
     """
 
     def __init__(self, sources: dict[str, Path], url: str, packed: bool, cache: Path) -> None:
@@ -247,19 +250,19 @@ class Results:
         self.last: object = None
 
     def state(self) -> object:
-        """A state by which to see whether something has changed."""
+        """Return the paths, sizes and times of all files, to detect changes."""
         files: list[tuple[str, int, int]] = []
         for source in self.sources.values():
             for path in source.rglob("*"):
-                # A file deleted during this scan is not a change to copy back.
+                # A file deleted during this scan is not a change to upload.
                 with contextlib.suppress(OSError):
-                    about = path.stat()
-                    if stat.S_ISREG(about.st_mode):
-                        files.append((str(path), about.st_size, about.st_mtime_ns))
+                    status = path.stat()
+                    if stat.S_ISREG(status.st_mode):
+                        files.append((str(path), status.st_size, status.st_mtime_ns))
         return sorted(files)
 
-    def take_back(self) -> None:
-        """Copy the results, unless nothing has changed since the last time."""
+    def upload(self) -> None:
+        """Upload the results if they have changed since the last upload."""
         state = self.state()
         if not self.url or not state or state == self.last:
             return
@@ -272,32 +275,32 @@ class Results:
             for name, source in present.items():
                 copy_out(source, f"{self.url}/{name}" if name else self.url)
         self.last = state
-        say(f"results: -> {self.url}")
+        log(f"results: -> {self.url}")
 
-    def take_back_surely(self) -> bool:
-        """The same at the end, with three tries; returns whether it succeeded."""
+    def upload_with_retries(self) -> bool:
+        """Upload the results with up to three attempts; return whether one succeeded."""
         for seconds in (1, 10, 0):
             try:
-                self.take_back()
+                self.upload()
                 return True
             except Exception as error:
-                # Whatever storage raises, hours of training must not be lost.
-                say(f"results: {error!r}")
+                # No exception of the storage may lose hours of training.
+                log(f"results: {error!r}")
             time.sleep(seconds)
-        say(f"results: NOT copied back; they are in {', '.join(map(str, self.sources.values()))}")
+        log(f"results: NOT uploaded; they are in {', '.join(map(str, self.sources.values()))}")
         return False
 
-    def keep_taking_back(self, minutes: float, stop: threading.Event) -> None:
-        """Copy results back every few minutes until stopped."""
+    def upload_regularly(self, minutes: float, stop: threading.Event) -> None:
+        """Upload the results every few minutes until stopped."""
         while not stop.wait(minutes * 60):
             try:
-                self.take_back()
+                self.upload()
             except Exception as error:
-                say(f"results: {error!r}; the next try is in {minutes:g} minutes")
+                log(f"results: {error!r}; the next attempt is in {minutes:g} minutes")
 
 
 def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
-    """The options of this file, and the arguments for the script."""
+    """Parse the options of this file; return them and the arguments for the script."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -315,9 +318,9 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
 
 
 def find_script(name: str) -> Path:
-    """The script's path, relative to here."""
+    """Return the path of the script, which is relative to this file."""
     if not name:
-        raise Problem("which script? Give it with --ma_script")
+        raise Problem("the script is missing: specify it with --ma_script")
     script = HERE / name
     if not script.is_file():
         raise Problem(f"'{script}' does not exist")
@@ -325,7 +328,7 @@ def find_script(name: str) -> Path:
 
 
 def find_cache() -> Path:
-    """The disk for data: ModelArts has one at /cache."""
+    """Return the folder for data: ModelArts has a disk at /cache."""
     for folder in (os.environ.get("MA_LOCAL_CACHE", ""), "/cache"):
         if folder and Path(folder).is_dir() and os.access(folder, os.W_OK):
             return Path(folder)
@@ -333,7 +336,7 @@ def find_cache() -> Path:
 
 
 def script_arguments(script: Path, rest: list[str], data: str, train: str) -> list[str]:
-    """The script's own arguments, with the local folders in them."""
+    """Return the arguments for the script, with the local folders inserted."""
     arguments = [part.replace("{data}", data).replace("{train}", train) for part in rest]
     text = script.read_text(encoding="utf-8", errors="replace")
     for name, value in (("data_url", data), ("train_url", train)):
@@ -343,8 +346,8 @@ def script_arguments(script: Path, rest: list[str], data: str, train: str) -> li
 
 
 def run(command: list[str], folder: Path) -> int:
-    """Run the script; signals that end this process are passed on to it."""
-    # Before the script starts: a signal in between would leave it running alone.
+    """Run the script, and pass on signals that would end this process."""
+    # The handlers are set first: otherwise, a signal during the start would orphan the script.
     process: subprocess.Popen[bytes] | None = None
     early_signals: list[int] = []
 
@@ -364,12 +367,12 @@ def run(command: list[str], folder: Path) -> int:
 
 
 def job(arguments: list[str]) -> int:
-    """Data in, training, results out; returns the exit status."""
+    """Fetch the data, run the training, upload the results; return the exit status."""
     options, rest = parse(arguments)
     script = find_script(options.ma_script)
     folder = script.parent
     rank = os.environ.get("RANK_ID", "0")
-    # Jobs of the same user may run side by side on one machine.
+    # Jobs of the same user may run on the same machine at the same time.
     cache = find_cache() / "modelarts_run" / key_of(options.data_url, options.train_url)
     train = cache / f"train_{rank}"
     train.mkdir(parents=True, exist_ok=True)
@@ -378,9 +381,9 @@ def job(arguments: list[str]) -> int:
         data_path = folder / options.ma_data_to if options.ma_data_to else cache / "data"
         is_zip = options.data_url.lower().endswith(".zip")
         if is_remote(options.data_url) or is_zip or options.ma_data_to:
-            Data(options.data_url, data_path, cache).bring()
+            Data(options.data_url, data_path, cache).fetch()
         else:
-            # Newer jobs have their data on this machine already.
+            # For newer jobs, the data is already on this machine.
             data_path = Path(options.data_url).resolve()
             if not data_path.exists():
                 raise Problem(f"'{options.data_url}' does not exist")
@@ -393,17 +396,18 @@ def job(arguments: list[str]) -> int:
     command = [sys.executable, "-u", str(script)]
     command += script_arguments(script, rest, data, str(train))
     stop = threading.Event()
-    watch_arguments = (options.ma_every, stop)
-    watch = threading.Thread(target=results.keep_taking_back, args=watch_arguments, daemon=True)
+    uploader = threading.Thread(
+        target=results.upload_regularly, args=(options.ma_every, stop), daemon=True
+    )
     if options.ma_every > 0:
-        watch.start()
-    say(f"starts {script.name}")
+        uploader.start()
+    log(f"starting {script.name}")
     code = run(command, folder)
-    say(f"{script.name} ended with {code}")
+    log(f"{script.name} ended with exit status {code}")
     stop.set()
-    if watch.is_alive():
-        watch.join()
-    return code if results.take_back_surely() else code or 1
+    if uploader.is_alive():
+        uploader.join()
+    return code if results.upload_with_retries() else code or 1
 
 
 def main(arguments: list[str]) -> int:

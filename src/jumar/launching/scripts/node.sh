@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What each of @NODES@ node(s) runs for @NAME@: torchrun with @DEVICES@ process(es).
+# Runs on each of @NODES@ node(s) of @NAME@: torchrun with @DEVICES@ process(es).
 @ABOUT@
 set -eu
 
@@ -10,17 +10,17 @@ fail() {
 
 @HERE@PYTHON=${PYTHON:-@PYTHON@}
 
-@PLACE@
+@RENDEZVOUS@
 case "$NODE_RANK" in '' | *[!0-9]*) fail "NODE_RANK '$NODE_RANK' is not a number" ;; esac
-[ "$NODE_RANK" -lt @NODES@ ] || fail "NODE_RANK $NODE_RANK: there are @NODES@ nodes, from 0 on"
-command -v "$PYTHON" >/dev/null || fail "there is no '$PYTHON'; name the interpreter in PYTHON"
+[ "$NODE_RANK" -lt @NODES@ ] || fail "NODE_RANK $NODE_RANK is too large: there are @NODES@ nodes, counted from 0"
+command -v "$PYTHON" >/dev/null || fail "'$PYTHON' does not exist; set PYTHON to the interpreter"
 
-# Operators and schedulers set these for whole nodes: RANK to the rank of the node, LOCAL_RANK to a
-# list. torchrun gives each process its own.
+# Operators and schedulers set these per node: RANK to the rank of the node, LOCAL_RANK to a list.
+# torchrun sets them per process.
 unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK
 @ENVIRONMENT@
 export PYTHONUNBUFFERED=1
-# Each line of the log says which rank wrote it; the logs of all ranks are kept as files, too.
+# Each line of the log names its rank; the logs of all ranks are also kept as files.
 # shellcheck disable=SC2016
 export TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE='[rank ${rank}] '
 logs=${LOGS:-@LOGS@}

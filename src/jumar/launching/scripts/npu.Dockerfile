@@ -1,8 +1,8 @@
 # jumar on Ascend NPUs (@CHIP@). Build it in this folder: docker build -t @IMAGE@ .
-# With a wheel of your own beside this file:
+# With your own wheel next to this file:
 #   docker build --build-arg 'JUMAR=/build/jumar-@VERSION@-py3-none-any.whl[train]' -t @IMAGE@ .
-# CANN @CANN@, torch @TORCH@ and torch-npu @ADAPTER@ belong together: another CANN needs another pair.
-# The driver is the machine's, and is mounted when the container starts.
+# CANN @CANN@, torch @TORCH@ and torch-npu @ADAPTER@ match: another CANN needs another pair.
+# The driver of the machine is mounted when the container starts.
 FROM quay.io/ascend/cann:@TAG@-@CHIP@-ubuntu22.04-py@PYTHON@
 
 ARG JUMAR=jumar[train]==@VERSION@

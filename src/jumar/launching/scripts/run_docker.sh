@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Starts one node of @NAME@ in a container; with several, on each machine with its own rank:
+# Starts one node of @NAME@ in a container; with several nodes, run it on each machine:
 #   NODE_RANK=0 MASTER_ADDR=ADDRESS bash run.sh
-# CARDS names the devices of this machine, such as 4,5,6,7; WORK the folder that is /work within.
+# CARDS names the devices of this machine, such as 4,5,6,7; WORK names the folder to mount as /work.
 set -eu
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

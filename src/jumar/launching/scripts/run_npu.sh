@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
-# Runs a script on one or several NPUs of this machine, one process a device. When one of them
-# fails, the others are stopped, and its exit status is that of run_npu.sh.
+# Runs a script on one or several NPUs of this machine, with one process per device. If a process
+# fails, the others are stopped, and run_npu.sh exits with its status.
 #
 #   bash run_npu.sh [-n DEVICES] [-d 4,5,6,7] [-s SCRIPT] [-w] [--] [arguments of the script]
 #
-#   -n  how many devices                          (default: @DEVICES@)
-#   -d  which devices, by number                  (default: from 0 on)
-#   -s  the script                                (default: @ENTRY@)
-#   -w  every process works in a folder of its own; give paths of data from the root then
+#   -n  number of devices                         (default: @DEVICES@)
+#   -d  numbers of the devices                    (default: from 0)
+#   -s  script                                    (default: @ENTRY@)
+#   -w  run every process in a separate folder; data paths must then be absolute
 #
-# PYTHON names the interpreter. RANK_TABLE_FILE, where it is set, is used as it is; RANK_START is
-# then the first rank of this machine. What the processes print is in npu_logs/.
+# PYTHON names the interpreter. If RANK_TABLE_FILE is set, it is used unchanged; RANK_START is then
+# the first rank of this machine. The output of the processes is in npu_logs/.
 set -eu
 
 FRAMEWORK='@FRAMEWORK@'
 devices=@DEVICES@
 script=@QUOTED_ENTRY@
 chosen=''
-own_folder=0
+separate_folders=0
 
 fail() {
     printf 'run_npu.sh: %s\n' "$1" >&2
@@ -33,8 +33,8 @@ while getopts ':n:d:s:wh' option; do
         n) devices=$OPTARG ;;
         d) chosen=$OPTARG ;;
         s) script=$OPTARG ;;
-        w) own_folder=1 ;;
-        *) fail "-$OPTARG is no option, or lacks its value" ;;
+        w) separate_folders=1 ;;
+        *) fail "-$OPTARG is not an option, or lacks its value" ;;
     esac
 done
 shift $((OPTIND - 1))
@@ -42,18 +42,18 @@ shift $((OPTIND - 1))
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 PYTHON=${PYTHON:-python3}
 
-[ -n "$script" ] || fail 'which script? Give it with -s.'
+[ -n "$script" ] || fail 'the script is missing: specify it with -s'
 case "$script" in
     /*) ;;
     *) if [ -f "$here/$script" ]; then script=$here/$script; else script=$PWD/$script; fi ;;
 esac
-[ -f "$script" ] || fail "there is no '$script'"
-command -v "$PYTHON" >/dev/null || fail "there is no '$PYTHON'; name the interpreter in PYTHON"
+[ -f "$script" ] || fail "'$script' does not exist"
+command -v "$PYTHON" >/dev/null || fail "'$PYTHON' does not exist; set PYTHON to the interpreter"
 
 if [ -n "$chosen" ]; then
     IFS=',' read -r -a ids <<<"$chosen"
 else
-    case "$devices" in '' | *[!0-9]*) fail "-n '$devices' is no number" ;; esac
+    case "$devices" in '' | *[!0-9]*) fail "-n '$devices' is not a number" ;; esac
     ids=()
     for ((id = 0; id < devices; id++)); do ids+=("$id"); done
 fi
@@ -61,8 +61,8 @@ count=${#ids[@]}
 [ "$count" -ge 1 ] || fail 'no device'
 seen=,
 for id in "${ids[@]}"; do
-    case "$id" in '' | *[!0-9]*) fail "device '$id' is no number" ;; esac
-    case "$seen" in *",$id,"*) fail "device $id is named twice" ;; esac
+    case "$id" in '' | *[!0-9]*) fail "device '$id' is not a number" ;; esac
+    case "$seen" in *",$id,"*) fail "device $id is listed twice" ;; esac
     seen=$seen$id,
 done
 
@@ -79,13 +79,13 @@ if [ "$FRAMEWORK" = torch ]; then
     export MASTER_ADDR="${MASTER_ADDR:-127.0.0.1}" MASTER_PORT="${MASTER_PORT:-29500}"
     export WORLD_SIZE=$size
 elif [ -n "${RANK_TABLE_FILE:-}" ]; then
-    [ -f "$RANK_TABLE_FILE" ] || fail "RANK_TABLE_FILE: there is no '$RANK_TABLE_FILE'"
+    [ -f "$RANK_TABLE_FILE" ] || fail "RANK_TABLE_FILE: '$RANK_TABLE_FILE' does not exist"
     first_rank=${RANK_START:-0}
     size=$("$PYTHON" "$here/make_rank_table.py" --count "$RANK_TABLE_FILE") || exit 2
-    [ $((first_rank + count)) -le "$size" ] || fail "the rank table has $size devices"
+    [ $((first_rank + count)) -le "$size" ] || fail "the rank table has only $size devices"
     case "$RANK_TABLE_FILE" in /*) ;; *) export RANK_TABLE_FILE="$PWD/$RANK_TABLE_FILE" ;; esac
 elif [ "$count" -gt 1 ]; then
-    [ -f "$here/make_rank_table.py" ] || fail "make_rank_table.py has to lie beside run_npu.sh"
+    [ -f "$here/make_rank_table.py" ] || fail "make_rank_table.py must be next to run_npu.sh"
     list=$(IFS=,; printf '%s' "${ids[*]}")
     RANK_TABLE_FILE=$logs/rank_table.json
     "$PYTHON" "$here/make_rank_table.py" --devices "$list" --to "$RANK_TABLE_FILE" \
@@ -93,7 +93,7 @@ elif [ "$count" -gt 1 ]; then
     export RANK_TABLE_FILE
 fi
 
-# The cores that this shell may use, in equal shares; none where there are fewer than devices.
+# Divides the cores available to this shell equally; with fewer cores than devices, none is bound.
 shares=()
 if [ "$count" -gt 1 ] && command -v taskset >/dev/null; then
     while IFS= read -r share; do shares+=("$share"); done < <(
@@ -111,14 +111,14 @@ pids=()
 ended=()
 newest=""
 
-# What one process of its own does: INDEX, then the arguments of the script.
+# Runs one process of the script: INDEX, then the arguments of the script.
 rank_process() {
     local index=$1
     shift
     local id=${ids[$index]}
     local rank=$((first_rank + index))
     local bind=()
-    if [ "$own_folder" = 1 ]; then
+    if [ "$separate_folders" = 1 ]; then
         mkdir -p "$logs/rank_$rank"
         cd "$logs/rank_$rank"
     fi
@@ -132,17 +132,17 @@ rank_process() {
 
 start() {
     local log="$logs/rank_$((first_rank + $1)).log"
-    # At once: `tail` gives up on a log that a slow process has not created yet.
+    # Created at once: `tail` gives up on a log that a slow process has not created yet.
     : >"$log"
-    # Every process leads a group of its own, so that its loaders end with it. Not for longer: in
-    # this mode Ctrl-C would go to a `sleep` of this script alone.
+    # Every process leads a separate group, so that its loaders end with it. The mode is not kept:
+    # otherwise, Ctrl-C would reach only a `sleep` of this script.
     set -m
     rank_process "$@" </dev/null >"$log" 2>&1 &
     set +m
-    note_process
+    record_process
 }
 
-note_process() {
+record_process() {
     ended+=(0)
     pids+=("$!")
     newest=$!
@@ -157,7 +157,7 @@ signal_all() {
     done
 }
 
-# Whether a process of the group is left: loaders outlive a leader that was killed.
+# Checks whether a process of the group is left: loaders outlive a leader that was killed.
 alive() {
     kill -0 -- "-$1" 2>/dev/null
 }
@@ -176,7 +176,7 @@ stop_all() {
     for index in "${!pids[@]}"; do kill -KILL -- "-${pids[$index]}" 2>/dev/null || true; done
 }
 
-# `tail` looks now and then whether the first process is still there.
+# Waits for `tail`, which ends soon after the first process.
 show_the_rest() {
     while kill -0 "$shown" 2>/dev/null; do sleep 0.1; done
 }
@@ -184,8 +184,8 @@ show_the_rest() {
 interrupted() {
     trap '' INT TERM HUP
     printf '\nrun_npu.sh: stopping the processes\n' >&2
-    # The signal may have come between the start of a process and the next line.
-    if [ "${#pids[@]}" -lt "$count" ] && [ "${!-}" != "$newest" ]; then note_process; fi
+    # The signal may have arrived between the start of a process and the next line.
+    if [ "${#pids[@]}" -lt "$count" ] && [ "${!-}" != "$newest" ]; then record_process; fi
     stop_all "$1"
     exit "$2"
 }
@@ -211,7 +211,7 @@ while [ "$left" -gt 0 ]; do
         if [ "$code" != 0 ]; then
             trap '' INT TERM HUP
             rank=$((first_rank + index))
-            printf 'run_npu.sh: rank %s on device %s ended with %s; the others are stopped\n' \
+            printf 'run_npu.sh: rank %s on device %s ended with status %s; stopping the others\n' \
                 "$rank" "${ids[$index]}" "$code" >&2
             stop_all TERM
             if [ "$index" != 0 ]; then tail -n 20 "$logs/rank_$rank.log" >&2; fi

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Starts all @NODES@ node(s) of @NAME@ on this machine; when one fails, the others are stopped, and
-# its exit status is that of start.sh.
+# Starts all @NODES@ node(s) of @NAME@ on this machine; if one fails, the others are stopped, and
+# start.sh exits with its status.
 #
-# On several machines, start one node on each instead, with the address of the first machine:
+# With several machines, start one node on each instead, with the address of the first machine:
 #   NODE_RANK=0 MASTER_ADDR=ADDRESS MASTER_PORT=29500 bash node.sh
 set -eu
 
@@ -27,7 +27,7 @@ trap 'stop 143' TERM
 trap 'stop 129' HUP
 
 for ((node = 0; node < @NODES@; node++)); do
-@VISIBLE@    # In a group of its own, so that Ctrl-C reaches this script alone, which stops each node once.
+@VISIBLE@    # In a separate group, so that Ctrl-C reaches only this script, which stops each node once.
     set -m
     NODE_RANK=$node MASTER_ADDR=127.0.0.1 MASTER_PORT=$port bash "$here/node.sh" </dev/null &
     set +m

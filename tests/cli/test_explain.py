@@ -27,7 +27,7 @@ def log(tmp_path: Path) -> Path:
 
 def test_first_cause_is_reported_with_place_advice_and_evidence(log: Path, tmp_path: Path) -> None:
     out = here("explain", "job.log", cwd=tmp_path).out
-    assert "First cause: The memory of the card is used up. [npu-out-of-memory]" in out
+    assert "First cause: The card's memory is exhausted. [npu-out-of-memory]" in out
     assert "where: job.log:3 · rank 3 · device 3 · /job/train.py:12" in out
     assert "try first: Compare allocated and total" in out
     assert "job.log:3: [rank3]: RuntimeError: NPU out of memory." in out

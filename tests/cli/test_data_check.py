@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
 def test_exit_code_is_0_for_a_clean_set_and_1_for_findings(folder: Path, tmp_path: Path) -> None:
     done = here("data", "check", folder, cwd=tmp_path)
     assert "images: 12 items in training" in done.out
-    assert "nothing broken, duplicated or odd" in done.out
+    assert "no broken, duplicate or odd items" in done.out
     (folder / "b" / "copy.png").write_bytes((folder / "a" / "1.png").read_bytes())
     done = here("data", "check", folder, cwd=tmp_path, code=1)
     assert "label conflict: the same content, with different labels" in done.out

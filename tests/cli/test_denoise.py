@@ -63,7 +63,7 @@ def test_images_in_a_tree_keep_their_names_and_become_png(
     assert written(tmp_path / "clean") == ["a/10.png", "a/2.png"]
     assert np.array_equal(pixels(tmp_path / "clean/a/2.png"), 255 - scene())
     assert "skipped 1 non-image file" in done.out
-    assert "2 frames by the weights of step 1" in done.out
+    assert "2 frames with the weights of step 1" in done.out
 
 
 def test_single_image_is_written_to_the_named_file_or_into_a_folder(

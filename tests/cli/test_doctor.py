@@ -46,7 +46,7 @@ def test_versions_are_shown_from_the_hardware_up(
 ) -> None:
     assert inspect(machine, {}) == 0
     out = capsys.readouterr().out
-    assert "from the metal up: driver 25.2.0 · firmware 7.7.0.1.231 · CANN 8.2.RC1 · " in out
+    assert "from driver to framework: driver 25.2.0 · firmware 7.7.0.1.231 · CANN 8.2.RC1 · " in out
     assert "mismatch" not in out
     assert f"CANN is in {machine}/usr/local/Ascend/ascend-toolkit/latest, but" in out
 
@@ -82,7 +82,7 @@ def test_machine_without_npu_software_gets_no_line_about_it(
 ) -> None:
     monkeypatch.delenv("ASCEND_HOME_PATH", raising=False)
     inspect(tmp_path, {})
-    assert "from the metal up" not in capsys.readouterr().out
+    assert "from driver to framework" not in capsys.readouterr().out
 
 
 def ranks(*speeds: tuple[float, float]) -> list[RankSpeed]:
@@ -110,7 +110,7 @@ def test_single_rank_is_refused_with_the_command_for_several(
 ) -> None:
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(UserError, match="there is one rank") as caught:
+    with pytest.raises(UserError, match="there is only one rank") as caught:
         check_ranks("cpu")
     assert "torchrun --nproc-per-node 8 -m jumar doctor --ranks" in caught.value.todo
 

@@ -175,9 +175,9 @@ def test_tensorflow_and_hugging_face_are_written_as_by_weights_export(place: Pat
         ("codes --to x.pt2 --part decoder --fix depth=3", "unknown axis 'depth'"),
         (
             "codes --to x.pt2 --part decoder --fix height",
-            "'height' does not give the length of an axis",
+            "'height' is not the length of an axis",
         ),
-        ("signs-run --to x.onnx --fix height=100", "height cannot be 100 The network takes at"),
+        ("signs-run --to x.onnx --fix height=100", "height cannot be 100 The network accepts at"),
         ("bert-classify --to x.onnx --fix length=600", "length cannot be 600"),
         ("codes --to folder2", "Possible for it: FILE.onnx, FILE.pt2, FILE.safetensors, tf."),
         ("codes --to tf --no-ema", "--no-ema"),
@@ -217,7 +217,7 @@ def test_exported_file_with_wrong_outputs_is_not_kept(place: Path) -> None:
     here("train", "wavering", *OWN, "--device", "cpu", "--run-dir", "wavering", cwd=place)
     before = sorted(place.rglob("*"))
     done = here("export", "wavering", *OWN, "--to", "new/x.onnx", cwd=place, code=2)
-    assert "does not compute what the network computes" in done.message
+    assert "does not compute the same as the network" in done.message
     assert "largest difference 0.01" in done.message
     assert sorted(place.rglob("*")) == before
 
@@ -242,7 +242,7 @@ def test_run_with_missing_data_is_checked_on_random_inputs(place: Path, tmp_path
     gone = ("--set", f"data.path={tmp_path / 'gone'}")
     done = here("export", "codes", "--part", "encoder", "--to", "gone.onnx", *gone, cwd=place)
     assert "made-up inputs, as the run's data cannot be used" in done.out
-    assert "codes 1x3x3: 0 % of the numbers differ" in done.out
+    assert "codes 1x3x3: 0 % of the codes differ" in done.out
 
 
 def test_script_passes_its_options_to_atc(place: Path, tmp_path: Path) -> None:

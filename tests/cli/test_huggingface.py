@@ -154,7 +154,7 @@ def test_embeddings_cover_every_word_piece_of_texts_and_pairs(place: Path, tmp_p
         (["--features", "-3", "--text", "a"], "the network has no layer -3"),
         (["--features", "last", "--text", "a"], "'last' is not a list of layers"),
         (["--features", "-1", "sentences/dev.tsv"], "features need files with one text per line"),
-        (["--features", "-1"], "no file given"),
+        (["--features", "-1"], "a file is missing"),
     ],
 )
 def test_wrong_layers_and_files_are_refused(

@@ -67,7 +67,7 @@ def test_out_of_memory_error_names_the_setting_to_lower(command: str, field: str
     error = as_user_error(MemoryError(), [command, "x", "--set", "model.width=9", "--to", "a=b"])
     assert error is not None
     assert field in error.todo
-    assert "You gave: model.width=9" in error.todo
+    assert "Your settings: model.width=9" in error.todo
     assert "a=b" not in error.todo
 
 

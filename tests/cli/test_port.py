@@ -160,7 +160,7 @@ def test_single_script_is_ported_to_a_script(tree: Path, tmp_path: Path) -> None
         (["tree/sub/none"], "no such file"),
         (["tree/data.txt"], "is not a Python script"),
         (["tree", "--to", "out", "--in-place"], "Use one of them"),
-        (["tree", "--force"], "--force without --in-place"),
+        (["tree", "--force"], "--force requires --in-place"),
         (["tree", "--jobs", "0"], "Give 1 or more"),
         (["tree", "--report", "a.pdf"], "Use a name that ends in one of"),
         (["tree", "--precision", "allow_mix"], "allow_mix_precision"),

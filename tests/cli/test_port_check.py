@@ -25,10 +25,9 @@ def python() -> str:
 
 def test_check_without_a_script_is_refused(project: Path):
     done = here("port", "check", "project", cwd=project, code=2)
-    assert "no script to run" in done.message
-    assert (
-        "no script to run" in here("port", "check", "project", "--", "A=1", cwd=project, code=2).err
-    )
+    assert "the script is missing" in done.message
+    only_variable = here("port", "check", "project", "--", "A=1", cwd=project, code=2)
+    assert "the script is missing" in only_variable.err
 
 
 def test_missing_folders_are_refused(project: Path):

@@ -94,7 +94,7 @@ def test_layers_and_parameters_have_the_networks_names(tmp_path: Path) -> None:
         (["small", *IMPORTED, "--level", "tensors", "--max-gib", "1e-6"], "nothing was written"),
         (["small", *IMPORTED, "--to", "file/x"], "file is not a folder"),
         (["smal", *IMPORTED], "unknown recipe 'smal'"),
-        ([], "name one recipe or run, not 0"),
+        ([], "one recipe or run is needed, not 0"),
         (["--script", "absent.py"], "absent.py: there is no such file"),
         (
             ["--script", "t.py", "--set", "a=1"],

@@ -100,10 +100,10 @@ def test_answers_are_listed_with_their_position(place: Path) -> None:
     ("name", "arguments", "message"),
     [
         ("bert-reading", ["--text", "a"], "no question about the text"),
-        ("bert-ner", ["--text", "a", "--pair", "b"], "entities are looked for in one text"),
+        ("bert-ner", ["--text", "a", "--pair", "b"], "entities are found in single texts"),
         ("bert-classify", ["none.tsv"], "there is no such file"),
         ("bert-reading", ["vocab.txt"], "is not JSON"),
-        ("bert-classify", [], "no file given"),
+        ("bert-classify", [], "a file is missing"),
     ],
 )
 def test_unanswerable_inputs_are_reported(

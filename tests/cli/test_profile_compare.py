@@ -117,9 +117,9 @@ def test_files_that_are_not_profiles_are_refused_by_name(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("option", "name", "reason"),
     [
-        ("--csv", "fp32/changes.csv", "into the profile they are made from"),
-        ("--page", "fp32/kernel_details.csv", "would overwrite one of the files read"),
-        ("--mixlist", "fp32/kernel_details.csv", "would overwrite one of the files read"),
+        ("--csv", "fp32/changes.csv", "into the folder of the profile"),
+        ("--page", "fp32/kernel_details.csv", "would overwrite a file of the profile"),
+        ("--mixlist", "fp32/kernel_details.csv", "would overwrite a file of the profile"),
     ],
 )
 def test_compared_profiles_are_not_overwritten(

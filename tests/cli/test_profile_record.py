@@ -100,7 +100,7 @@ MISTAKES = {
     "too many steps": (["small", "--steps", "9999"], "1 to 200"),
     "less than no warm-up": (["small", "--warm-up=-1"], "--warm-up"),
     "an unknown field": (["small", "--set", "data.batch=1"], "unknown field 'data.batch'"),
-    "a place where a run is": (["small", "--run-dir", "old"], "'old' already holds a run"),
+    "a place where a run is": (["small", "--run-dir", "old"], "'old' already contains a run"),
     "a missing path": (["small", "--set", "data.path=nowhere"], "nowhere"),
     "a missing device": (["small", "--device", "npu"], "npu"),
 }

@@ -102,7 +102,7 @@ def test_failing_mirror_does_not_stop_the_training_but_is_reported_at_the_end(
     monkeypatch.setenv("JUMAR_STORE_PATIENCE", "0.1")
     with proxy(store_server, Dies(9)) as dying:
         point_at(dying, monkeypatch, tmp_path)
-        with pytest.raises(AssertionError, match="the store does not have all"):
+        with pytest.raises(AssertionError, match="this run is not completely in the store"):
             # The harness wants a message alone, where the training has been through before it.
             train("--run-dir", f"{place}/run", cwd=tmp_path, code=2)
     local = tmp_path / "cache" / "runs" / "s3" / BUCKET / tmp_path.name / "run"

@@ -38,7 +38,7 @@ def test_search_runs_trials_in_parallel_and_prints_the_best(tmp_path: Path) -> N
     command += ["--range", "optimizer.learning_rate=1e-3:1e-1:log", "--range", "model.width=2,4"]
     done = here(*command, "--trials", "2", cwd=tmp_path)
     assert "trial-0000 of 2: optimizer.learning_rate=0.02, model.width=4" in done.out
-    assert "2 trials: 2 finished, 0 ended early, 0 failed" in done.out
+    assert "2 trials: 2 finished, 0 stopped early, 0 failed" in done.out
     assert "jumar train small --import tests.cli.small_recipe --set" in done.out
     assert "finished after step 2" in (tmp_path / "s" / "trial-0001" / "output.txt").read_text()
     again = here(*command, "--trials", "2", cwd=tmp_path)

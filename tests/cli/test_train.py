@@ -101,7 +101,7 @@ MISTAKES = {
     "an unknown field": (["alexnet", "--set", "optimizer.lr=1"], "unknown field 'optimizer.lr'"),
     "a wrong type": (["alexnet", "--set", "data.batch_size=many"], "takes a whole number"),
     "a value out of range": (["alexnet", "--set", "model.dropout=2"], "Allowed: 0 to 0.99"),
-    "no recipe": ([], "no recipe given"),
+    "no recipe": ([], "the recipe is missing"),
     "a missing path": (["alexnet-demo", "--set", "data.path=nowhere"], "nowhere"),
     "a missing device": (["alexnet-demo", "--device", "npu"], "npu"),
     "no run to resume": (

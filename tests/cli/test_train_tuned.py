@@ -100,7 +100,7 @@ def test_environment_variables_are_set_before_torch_starts(
     [
         (("--tuned",), "there is no such tuned file"),
         (("--tuned", "nowhere.json"), "there is no such tuned file"),
-        (("--tuned", "a", "b", "c"), "takes one file, not 3"),
+        (("--tuned", "a", "b", "c"), "accepts one file, not 3"),
         (("--tuned-anyway",), "there is nothing to apply"),
     ],
 )

@@ -22,7 +22,7 @@ def test_mode_that_keeps_the_target_is_named_with_its_command(
         *settings(training__duration="9it"),
     ]
     done = here(*command, cwd=tmp_path)
-    assert "must_keep_origin_dtype is the fastest that keeps top1=0 beyond chance" in done.out
+    assert "must_keep_origin_dtype is the fastest that meets top1=0 beyond chance" in done.out
     assert "not tried, op list:" in done.out
     assert done.out.splitlines()[-1] == (
         "jumar train small --import tests.cli.small_recipe --set "
@@ -38,7 +38,7 @@ def test_mode_that_keeps_the_target_is_named_with_its_command(
     [
         (("--target", "top1"), "is not a target"),
         (("--target", "top1=1", "--modes", "force_fp17"), "unknown precision mode"),
-        (("--target", "top1=1", "--modes", "fp16,force_fp16"), "names a mode twice"),
+        (("--target", "top1=1", "--modes", "fp16,force_fp16"), "a mode is missing or repeated"),
         (("--target", "top1=1", "--seeds", "0"), "--seeds: cannot be 0"),
         (("--target", "top1=1", "--set", "model.widht=3"), "Did you mean"),
     ],

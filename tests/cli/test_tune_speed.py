@@ -31,11 +31,11 @@ def test_tuning_without_time_measures_the_baseline_and_continues_later(
     assert tuned["validity"]["recipe"] == "small"
     assert sorted(each.name for each in folder.iterdir()) == ["comparisons.jsonl", "tuned.json"]
     again = here(*SPEED, "--minutes", "0.001", cwd=tmp_path).out
-    assert "1 comparison of an earlier start is reused" in again
+    assert "reusing 1 comparison of an earlier call" in again
     applied = train("--tuned", "--dry-run", *settings(threads__intra_op=1), cwd=tmp_path)
     assert "tuned by tuned/small/tuned.json: " in applied.out
     other = here(*SPEED, "--minutes", "0.001", *settings(data__batch_size=5), cwd=tmp_path)
-    assert "not reused: recipe, machine or versions have changed" in other.out
+    assert "since recipe, machine or versions have changed" in other.out
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_damaged_and_missing_images_are_reported_and_the_next_ones_shown(tmp_pat
     (run / "pictures" / "step-00000020" / "captions.json").write_text("{")
     reader = read(run)
     assert alternatives(reader) == ["samples, step 20", "samples, step 60"]
-    assert "samples.png of step 80 cannot be read and is omitted here." in reader.texts["li"]
+    assert "samples.png of step 80 cannot be read and is omitted." in reader.texts["li"]
     assert "the captions of the images of step 20 cannot be read, omitted." in reader.texts["p"]
 
 
@@ -73,7 +73,7 @@ def test_run_with_only_damaged_images_has_a_page(tmp_path: Path) -> None:
     (draw(run, 20, "samples") / "samples.png").write_bytes(b"")
     reader = read(run)
     assert reader.all("img") == []
-    assert "samples.png of step 20 cannot be read and is omitted here." in reader.texts["li"]
+    assert "samples.png of step 20 cannot be read and is omitted." in reader.texts["li"]
 
 
 def test_at_most_twelve_images_are_shown_and_the_rest_reported(tmp_path: Path) -> None:
@@ -159,5 +159,5 @@ def test_damaged_table_is_reported_and_skipped(tmp_path: Path, damage: dict[str,
 def test_only_part_of_a_thousand_classes_is_shown(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", score_tables=[confusion(300)])
     reader = read(run)
-    assert any("results.json has the whole table" in text for text in reader.texts["li"])
+    assert any("the complete table is in results.json" in text for text in reader.texts["li"])
     assert (run / "report.html").stat().st_size < 1_000_000

@@ -23,11 +23,11 @@ def test_load_of_a_run_is_the_mean_weighted_by_readings(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path / "run", lines=[*metric_lines(), *lines]))
     assert dict(device_table(run.loads).rows) == {
         "device busy, mean": "70 %",
-        "memory in use, most": "1.00 GiB of 8.00 GiB",
+        "memory in use, maximum": "1.00 GiB of 8.00 GiB",
         "power, mean": "100 W",
-        "temperature, highest": "61 °C",
+        "temperature, maximum": "61 °C",
         "readings": "4",
-        "not readable": "it fell off the bus",
+        "unreadable": "it fell off the bus",
     }
 
 

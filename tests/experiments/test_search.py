@@ -103,7 +103,7 @@ class Laboratory:
             length="9it",
             first_seed=1,
             num_seeds=3,
-            most=most,
+            max_trainings=most,
             refines=refines,
             identity={"recipe": recipe},
         )
@@ -171,14 +171,14 @@ def test_out_of_range_op_types_are_kept_without_a_trial(
     lab = laboratory("Conv2D", sure=["Conv2D"])
     result = lab.search()
     assert (result.kept, result.num_trainings) == (("Conv2D",), 6)
-    assert result.bought("Conv2D") is None
+    assert result.worse_without("Conv2D") is None
 
 
 def test_diverging_training_fails_its_set(laboratory: Callable[..., Laboratory]) -> None:
     lab = laboratory("Conv2D", diverges=True)
     result = lab.search()
     assert result.kept == ("Conv2D",)
-    assert result.bought("Conv2D") == float("inf")
+    assert result.worse_without("Conv2D") == float("inf")
     assert any("the loss is not finite" in line for line in lab.lines)
 
 
@@ -186,7 +186,7 @@ def test_gain_of_a_kept_type_is_the_loss_without_it(
     laboratory: Callable[..., Laboratory],
 ) -> None:
     result = laboratory("Conv2D").search()
-    assert result.bought("Conv2D") == pytest.approx(5.0)
+    assert result.worse_without("Conv2D") == pytest.approx(5.0)
 
 
 def test_other_seeds_may_require_one_more_type(laboratory: Callable[..., Laboratory]) -> None:
@@ -194,7 +194,7 @@ def test_other_seeds_may_require_one_more_type(laboratory: Callable[..., Laborat
     result = lab.search()
     assert (result.kept, result.is_confirmed) == (("Conv2D", "SoftmaxV2"), True)
     assert not result.is_minimal
-    assert any("Conv2D stays in float32 too" in line for line in lab.lines)
+    assert any("also keeping Conv2D in float32" in line for line in lab.lines)
 
 
 @pytest.mark.parametrize("most", range(7, 15))
@@ -232,7 +232,7 @@ def test_parallel_trainings_give_the_same_result(laboratory: Callable[..., Labor
 def test_failing_training_ends_the_search_with_its_message(
     laboratory: Callable[..., Laboratory],
 ) -> None:
-    with pytest.raises(UserError, match="a training ended: ") as error:
+    with pytest.raises(UserError, match="a training was aborted: ") as error:
         laboratory(codes={"float32-seed-1": 2}).search()
     assert "it broke" in error.value.todo
     assert error.value.where.endswith("float32-seed-1")
@@ -251,7 +251,7 @@ def test_unrelated_folder_is_refused_and_left_alone(
     lab = laboratory()
     (lab.folder / "runs").mkdir()
     (lab.folder / "runs" / "mine.txt").write_text("mine")
-    with pytest.raises(UserError, match="not a search"):
+    with pytest.raises(UserError, match="not from a search"):
         lab.search()
     assert [path.name for path in (lab.folder / "runs").iterdir()] == ["mine.txt"]
 
@@ -311,7 +311,7 @@ def test_too_few_trainings_are_refused_before_training(
     lab = laboratory()
     with pytest.raises(UserError, match="6 trainings are too few") as error:
         lab.search(most=6)
-    assert "At least 7" in error.value.todo
+    assert "Allow 7 or more" in error.value.todo
     assert not lab.log.exists()
 
 
@@ -337,7 +337,7 @@ def test_layer_replaces_an_op_type_if_it_suffices(
     assert result.layered == (("SoftmaxV2",), ("block.3",))
     lists = json.loads((lab.folder / "ops_info-layers.json").read_text())
     assert lists["black-list"] == {"to-add": ["SoftmaxV2"]}
-    assert result.bought("Conv2D") == pytest.approx(5.0), "layers have no part in that"
+    assert result.worse_without("Conv2D") == pytest.approx(5.0), "layers have no part in that"
     assert lab.search(most=30).layered is None
 
 

@@ -41,19 +41,19 @@ def test_anything_else_is_refused_with_an_example(text: str) -> None:
 
 
 def test_percentage_is_relative_to_the_float32_mean() -> None:
-    assert parse_goal("loss=10%").limits([1.99, 2.01, 2.0]).asked == pytest.approx(0.2)
+    assert parse_goal("loss=10%").limits([1.99, 2.01, 2.0]).requested == pytest.approx(0.2)
 
 
 def test_differences_within_the_float32_spread_may_be_chance() -> None:
     reference = [1.0, 2.0, 3.0]
     assert spread(reference) == 1.0
-    assert parse_goal("loss=0.1").limits(reference) == Limits(asked=0.1, chance=2.0)
-    assert parse_goal("loss=2.5").limits(reference) == Limits(asked=2.5, chance=2.5)
-    assert parse_goal("loss=0.1").limits([7.0]) == Limits(asked=0.1, chance=0.1)
+    assert parse_goal("loss=0.1").limits(reference) == Limits(requested=0.1, chance=2.0)
+    assert parse_goal("loss=2.5").limits(reference) == Limits(requested=2.5, chance=2.5)
+    assert parse_goal("loss=0.1").limits([7.0]) == Limits(requested=0.1, chance=0.1)
 
 
 def test_equal_harm_with_every_seed_is_not_chance() -> None:
-    limits = Limits(asked=0.1, chance=2.0)
+    limits = Limits(requested=0.1, chance=2.0)
     assert not limits.passes([0.9, 0.91, 0.89])
     assert limits.passes([0.5, -0.3, 0.6])
     assert limits.passes([0.05, 0.05, 0.05])

@@ -343,9 +343,7 @@ def test_sweep_whose_plan_was_deleted_resumes(case: Case) -> None:
 def test_one_run_under_two_names_is_refused_and_both_are_named(
     case: Case, vary: str, first: str, second: str
 ) -> None:
-    with pytest.raises(
-        UserError, match=f"'{first}' and '{second}' are two names for the same settings"
-    ):
+    with pytest.raises(UserError, match=f"'{first}' and '{second}' are the same settings"):
         case.run([vary])
     assert not case.directory.exists()
 

@@ -71,7 +71,7 @@ def test_one_result_without_a_standard_error_says_how_many_runs_have_none(runs: 
     runs.add(ORIGIN, seeds=[measured, waiting, waiting])
     runs.add(FORCED, seeds=[measured, waiting, waiting])
     assert runs.table().rows[1].headline.reason == (
-        "only one of the baseline's 3 runs has a result: no tolerance"
+        "no tolerance with a result of only one of the baseline's 3 runs"
     )
 
 
@@ -287,7 +287,7 @@ def test_no_speed_up_is_given_for_a_handful_of_steps_with_a_footnote(
     few = counted in (6, 19)
     assert table.rows[1].speed_up == (None if few else 2.0)
     text = " ".join(table.explanations)
-    assert ("No speed-up where fewer than 20 steps" in text) is few
+    assert ("No speed-up if fewer than 20 steps" in text) is few
     assert "Speed-up: samples per second" in text
 
 

@@ -98,7 +98,7 @@ def test_plain_text_explains_each_missing_comparison_once(tmp_path: Path) -> Non
     )
     text = to_text(table)
     rows = {line.split()[0]: line for line in text.splitlines() if line}
-    reason = "a single baseline seed gives no tolerance: use --repeats"
+    reason = "no tolerance with a single baseline seed: use --repeats"
     assert rows["0.9"].count("N/A [1]") == 2
     assert f"[1] {reason}" in text
     assert rows["0.99"].startswith("0.99 [2]")

@@ -152,7 +152,7 @@ def test_images_of_a_seed_do_not_depend_on_how_many_are_drawn(
         chosen = ["--seed", "3", *more] if "--seed" not in more else more
         done = here("generate", prior_run, "--to", folder, *chosen, cwd=tmp_path)
         if folder == "five":
-            assert done.out == "5 images by the weights of step 2, seed 3: five/grid.png\n"
+            assert done.out == "5 images with the weights of step 2, seed 3: five/grid.png\n"
     five, three, other = (drawn(tmp_path / name) for name in ("five", "three", "other"))
     assert (len(five), len(other)) == (5, 5)
     assert five[:3] == three

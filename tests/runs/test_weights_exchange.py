@@ -139,7 +139,7 @@ def test_safetensors_file_is_exported_by_its_recipe(beside: Path, tmp_path: Path
     done = weights(*out[:4], cwd=tmp_path, code=2)
     assert "--recipe NAME" in done.message
     done = weights(*out, "--set", "model.num_classes=3", cwd=tmp_path, code=2)
-    assert "has 10x16 for 'classifier.weight', which needs 3x16" in done.message
+    assert "'classifier.weight' is 10x16 instead of 3x16" in done.message
 
 
 def test_run_with_classes_counted_from_data_exports_without_stating_them(

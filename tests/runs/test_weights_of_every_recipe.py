@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from jumar.recipes.registry import create_recipe, list_recipes
 from jumar.runs.weights_exchange import Network, Weights, network_of
-from jumar.runs.weights_export import place_weights
+from jumar.runs.weights_export import weight_makers
 from jumar.runs.weights_import import ImportRequest, import_weights
 from jumar.settings import override
 from jumar.weights.bundle_writer import write_bundle
@@ -92,7 +92,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Export
                 for key, weight in network.weights.items()
             }
             prefix = tmp_path_factory.mktemp(name) / "model.ckpt"
-            made = place_weights(network, averages)
+            made = weight_makers(network, averages)
             write_bundle(prefix, {key: value() for key, value in made.items()})
             written[name] = Exported(network, averages, settings, prefix)
         return written[name]
@@ -163,7 +163,7 @@ def test_tensorflow_restores_every_weight_under_the_name_of_the_original(
         expected = {
             name: [list(array.shape), hashlib.sha1(np.ascontiguousarray(array).data).hexdigest()]
             for name, array in (
-                (name, made()) for name, made in place_weights(case.network, case.averages).items()
+                (name, made()) for name, made in weight_makers(case.network, case.averages).items()
             )
         }
         assert result[str(case.prefix)] == expected, case.network.name

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from jumar.recipes.registry import create_recipe
 from jumar.runs.weights_exchange import network_of
-from jumar.runs.weights_export import place_slots, place_weights
+from jumar.runs.weights_export import slot_makers, weight_makers
 from jumar.settings import override
 from jumar.training.checkpoint import load_state
 from jumar.training.checkpoint_retention import find_checkpoint
@@ -123,7 +123,7 @@ def test_slots_of_another_optimizer_are_omitted(exported: Path, tmp_path: Path) 
     assert "continues from it" not in done.out
     train(exported.name, tmp_path, "run", *other)
     done = weights("export", "run", "--to", "tf1", cwd=tmp_path)
-    assert "not of the original's kind" in done.out
+    assert "the original has another kind of optimizer" in done.out
 
 
 @pytest.mark.parametrize(("prefix", "step"), [("model.ckpt-120", 120), ("model.ckpt", 0)])
@@ -188,7 +188,7 @@ def test_export_for_an_original_uses_its_step_count_and_names(tmp_path: Path) ->
     scoped = ["--set", "model.slots=scoped"]
     train("adam", tmp_path, "run", *scoped)
     done = weights("export", "run", "--to", "tf1", cwd=tmp_path)
-    assert "global_step 4, as the original counts" in done.out
+    assert "global_step 4, counted as in the original" in done.out
     out = open_checkpoint(tmp_path / "run" / "tf1" / "model.ckpt-3")
     assert out.read("global_step") == 4
     power = np.multiply.accumulate(np.full(3, 0.9, np.float32))[-1]
@@ -253,7 +253,7 @@ def exported_names(name: str, *settings: str) -> set[str]:
         saved[objective] = {"groups": groups}
     state = SavedState(values={"objectives": saved}, slots=slots)
     averages = None if network.names.averages == "none" else network.weights
-    return {*place_weights(network, averages), *place_slots(network, state)}
+    return {*weight_makers(network, averages), *slot_makers(network, state)}
 
 
 def test_slots_are_named_as_in_a_published_checkpoint(shared: Path) -> None:

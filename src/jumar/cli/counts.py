@@ -1,4 +1,4 @@
-"""Numbers of processes and threads that users give."""
+"""Numbers of processes and threads requested by users."""
 
 from typing import Literal
 
@@ -6,8 +6,8 @@ from jumar.ground.errors import UserError
 from jumar.ground.machine import checked_count, usable_cores
 
 
-def checked_workers(requested: int | None, what: Literal["processes", "threads"]) -> int:
-    """The number given by `--workers`; one per usable core by default.
+def checked_workers(requested: int | None, unit: Literal["processes", "threads"]) -> int:
+    """Return the valid value of `--workers`; by default one per usable core.
 
     Raises:
         UserError: Less than one, or more than this machine can handle.
@@ -15,5 +15,5 @@ def checked_workers(requested: int | None, what: Literal["processes", "threads"]
     if requested is None:
         return usable_cores()
     if requested < 1:
-        raise UserError(f"{requested} {what}", where="--workers", todo="1 or more.")
-    return checked_count(requested, what, "--workers")
+        raise UserError(f"cannot be {requested}", where="--workers", todo="Allowed: 1 or more.")
+    return checked_count(requested, unit, "--workers")

@@ -1,4 +1,4 @@
-"""Keeps Ctrl-C from being lost when a library swallows it or raises its own error instead."""
+"""Prevent the loss of Ctrl-C when a library swallows it or raises its own error instead."""
 
 import signal
 import sys
@@ -9,19 +9,19 @@ from types import FrameType
 
 EXIT_CODE = 128 + signal.SIGINT
 
-_AGAIN_S = 0.01
+_RETRY_DELAY_S = 0.01
 
 
 @contextmanager
 def noting_ctrl_c() -> Generator[list[int]]:
-    """Within the block, remember SIGINT, and raise it again if it was swallowed.
+    """Record SIGINT within the block, and raise it again if it was swallowed.
 
-    torch's C++, when safetensors queries a tensor's shape while reading a file, turns an
-    interruption into a ValueError. Python itself drops exceptions raised in a finalizer or a weak
-    reference's callback, after printing them.
+    When safetensors queries a tensor's shape while reading a file, torch's C++ code turns an
+    interruption into a ValueError. Python itself prints and drops exceptions raised in finalizers
+    and in callbacks of weak references.
 
     Yields:
-        The signals received; empty if SIGINT is ignored, as in a background job of a script.
+        The received signals; always empty if SIGINT is ignored, as in a script's background job.
     """
     interruptions: list[int] = []
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
@@ -37,8 +37,8 @@ def noting_ctrl_c() -> Generator[list[int]]:
         if not issubclass(dropped.exc_type, KeyboardInterrupt):
             previous_hook(dropped)
             return
-        # Not immediately, as it would be dropped again; as a signal, because that ends a sleep.
-        timer = Timer(_AGAIN_S, signal.pthread_kill, (main_thread().ident, signal.SIGINT))
+        # With a delay, since it would be dropped again now; as a signal, since that ends a sleep.
+        timer = Timer(_RETRY_DELAY_S, signal.pthread_kill, (main_thread().ident, signal.SIGINT))
         timer.daemon = True
         timer.start()
 

@@ -1,6 +1,6 @@
-"""`jumar data`: images and spoken words.
+"""`jumar data`: commands for images and spoken words.
 
-`data_text.py` has the texts, `data_pictures.py` the words in images.
+Commands for texts are in `data_text.py`, for words in images in `data_pictures.py`.
 """
 
 from pathlib import Path
@@ -49,7 +49,7 @@ def tfrecord(
     """Write ImageNet-style TFRecord shards from class folders or zips of them.
 
     The folder is written completely or not at all. The same source and number of shards always
-    give the same bytes.
+    result in the same bytes.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def keywords(
     """Create a data set of spoken words with the speech synthesizer eSpeak NG.
 
     Training and evaluation share no voices. An interrupted command continues where it stopped; the
-    same options always give the same clips.
+    same options always result in the same clips.
 
     Parameters
     ----------
@@ -136,12 +136,12 @@ def keywords(
 
     console = Console()
     word_list = tuple(word.strip() for word in words.split(",") if word.strip())
-    fewest = len(word_list) + UNKNOWN_SHARE
+    min_clips = len(word_list) + UNKNOWN_SHARE
     request = KeywordsRequest(
         folder=to,
         words=word_list,
         clips=clips,
-        eval_clips=max(-(-clips // 6), fewest) if eval_clips is None else eval_clips,
+        eval_clips=max(-(-clips // 6), min_clips) if eval_clips is None else eval_clips,
         seed=seed,
         workers=checked_workers(workers, "processes"),
     )

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from jumar.data.checking.findings import Finding, Place
     from jumar.runs.check_data import DataCheck
 
-_SHOWN = 3
-"""Places that the table shows for each finding; --json has all."""
+_MAX_SHOWN = 3
+"""Number of places that the table shows for each finding; --json has all."""
 
 
 def check(
@@ -32,17 +32,17 @@ def check(
 ) -> int:
     """Read a whole data set and list broken, duplicate and odd items.
 
-    Broken: cannot be decoded, truncated or empty. Duplicate: the same bytes, the same
-    content in another encoding, or images that look the same, within a part, in training and
-    evaluation, and with different labels. Odd: sizes far from the median, images of a different
-    kind, small classes, classes missing on one side.
+    Broken: not decodable, truncated or empty. Duplicate: the same bytes, the same content in
+    another encoding, or images that look the same, within a part, in training and evaluation, and
+    with different labels. Odd: sizes far from the median, images of a different kind, small
+    classes, classes missing in one part.
 
-    The exit code is 0 if there is nothing to report, 1 if there is, 2 if the path cannot be used.
+    The exit code is 0 without findings, 1 with findings, and 2 if the path cannot be used.
 
     Parameters
     ----------
     data
-        A folder, zip, file or glob, or a recipe, whose data is then checked.
+        A folder, zip, file or glob, or a recipe whose data is checked.
     eval_
         Evaluation data, if it is not in the same folder.
     kind
@@ -71,7 +71,7 @@ def check(
     if json_:
         print(json.dumps(_as_json(result), indent=2, ensure_ascii=False))
     else:
-        for line in _lines(result, limit=None if all_ else _SHOWN):
+        for line in _lines(result, limit=None if all_ else _MAX_SHOWN):
             print_plain(line)
     return 1 if result.findings else 0
 
@@ -83,14 +83,14 @@ def _lines(result: "DataCheck", *, limit: int | None) -> list[str]:
         lines.append("")
         lines.append(f"{finding.kind}: {finding.what} ({_count_of(finding)})")
         for group in finding.groups[:limit]:
-            places = [*map(_place_text, group[:limit])]
+            places = list(map(_place_text, group[:limit]))
             if limit is not None and len(group) > limit:
                 places.append(f"... and {len(group) - limit} more")
             lines.append("  " + "\n    = ".join(places))
         if limit is not None and finding.count > limit:
             lines.append(f"  ... and {finding.count - limit} more (--all, --json)")
     if not result.findings:
-        lines.append("nothing broken, duplicated or odd")
+        lines.append("no broken, duplicate or odd items")
     return lines
 
 
@@ -106,8 +106,8 @@ def _place_text(place: "Place") -> str:
     return f"{place.part}: {plain_text(place.where)}{detail}"
 
 
-def _shortened(text: str, longest: int = 80) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+def _shortened(text: str, max_length: int = 80) -> str:
+    return text if len(text) <= max_length else text[: max_length - 1] + "…"
 
 
 def _as_json(result: "DataCheck") -> dict[str, object]:

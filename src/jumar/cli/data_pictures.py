@@ -22,8 +22,8 @@ def words_in_pictures(
     """Draw words on images in this machine's fonts, to train text detectors.
 
     The outline of each word is exact; some words are too small to read (###). The folder is written
-    completely or not at all. The same options, fonts and photographs give the same bytes, with the
-    same versions of Pillow and NumPy.
+    completely or not at all. With the same versions of Pillow and NumPy, the same options, fonts
+    and photographs result in the same bytes.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def words_in_pictures(
     pictures
         Number of training images.
     eval_pictures
-        Number of test images, by default a tenth of the training images. With four or more fonts,
+        Number of test images; by default a tenth of the training images. With four or more fonts,
         every fourth is reserved for the test images.
     script
         Script of the words: latin, chinese, or both.
@@ -48,10 +48,10 @@ def words_in_pictures(
     from jumar.data.polygons.written import Writing, write_text_pictures
     from jumar.training.progress import Console
 
-    tests = max(1, pictures // 10) if eval_pictures is None else eval_pictures
-    if pictures < 1 or tests < 0:
+    num_tests = max(1, pictures // 10) if eval_pictures is None else eval_pictures
+    if pictures < 1 or num_tests < 0:
         raise UserError(
-            f"cannot write {pictures} and {tests} images",
+            f"cannot write {pictures} and {num_tests} images",
             where="--pictures, --eval-pictures",
             todo="Allowed: 1 or more for training, 0 or more for evaluation.",
         )
@@ -61,7 +61,7 @@ def words_in_pictures(
             to,
             Writing(script=script, fonts=fonts, photographs=photographs, seed=seed),
             train=pictures,
-            test=tests,
+            test=num_tests,
             workers=checked_workers(workers, "processes"),
             progress=bar.show_with_total,
         )

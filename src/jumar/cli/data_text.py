@@ -11,7 +11,7 @@ from jumar.ground.files import write_text
 from jumar.ground.paths import exists, expanded
 from jumar.ground.text import counted
 
-_LOWER = {"auto": None, "lower": True, "cased": False}
+_LOWER_CASE = {"auto": None, "lower": True, "cased": False}
 
 
 def pretraining(
@@ -39,7 +39,7 @@ def pretraining(
 
     The texts have one sentence per line and a blank line between documents. The records have the
     features of google-research/bert. The folder is written completely or not at all; the same
-    texts and options always give the same bytes, with any number of processes.
+    texts and options always result in the same bytes, with any number of processes.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def pretraining(
         Folder for the records; it must not exist.
     order
         streaming: in parallel, with little memory; after Ctrl-C the same command resumes.
-        original: exactly the instances that google-research/bert's create_pretraining_data.py makes
-        from the same files and seed, in its order.
+        original: exactly the instances that google-research/bert's create_pretraining_data.py
+        creates from the same files and seed, in the same order.
     max_seq_length
         Word pieces per instance, including [CLS] and [SEP].
     max_predictions_per_seq
@@ -64,19 +64,19 @@ def pretraining(
     short_seq_prob
         Fraction of documents whose instances have a random, shorter length.
     dupe_factor
-        How often each document is used, each time with different masks.
+        Number of times each document is used, with different masks.
     random_seed
         Random seed.
     case
-        lower: text becomes lower case and loses its accents; cased: it stays as it is; auto: as the
-        tokenizer's folder says, lower for a vocab.txt.
+        lower: convert text to lower case and remove accents; cased: keep it; auto: as configured in
+        the tokenizer's folder, lower for a vocab.txt.
     do_whole_word_mask
         Mask all word pieces of a word or none.
     segmenter
-        What splits Chinese into words for --do-whole-word-mask: spaces in the text, or jieba.
+        How to split Chinese into words for --do-whole-word-mask: at spaces in the text or by jieba.
     next_sentence
-        Make each instance a pair of segments, half of which do not belong together; otherwise a
-        single segment.
+        Make each instance a pair of segments, of which half are not consecutive; otherwise a single
+        segment.
     longest_word
         Words with more characters than this are unknown; 200 as in google-research/bert and NEZHA,
         100 in Ascend's Bert-base and Nezha-large.
@@ -115,7 +115,9 @@ def pretraining(
         summary = write(
             PretrainingRequest(
                 files=text_files(inputs),
-                tokenizer=open_tokenizer(vocab, lower_case=_LOWER[case], longest_word=longest_word),
+                tokenizer=open_tokenizer(
+                    vocab, lower_case=_LOWER_CASE[case], longest_word=longest_word
+                ),
                 options=options,
                 destination=to,
                 shards=shards,
@@ -144,7 +146,7 @@ def vocab(
 ) -> int:
     """Build a word-piece vocabulary from texts, as a vocab.txt in BERT's format.
 
-    The same texts and options always give the same vocabulary.
+    The same texts and options always result in the same vocabulary.
 
     Parameters
     ----------
@@ -157,9 +159,9 @@ def vocab(
     size
         Maximum number of word pieces, including special ones; Chinese BERT has 21128.
     case
-        lower: text becomes lower case and loses its accents; cased: it stays as it is.
+        lower: convert text to lower case and remove accents; cased: keep it.
     min_frequency
-        How often two pieces must be adjacent to be merged.
+        Minimum number of times that two pieces must be adjacent to be merged.
     """
     from jumar.data.text.basic_words import BasicWords
     from jumar.data.text.documents import text_files

@@ -28,8 +28,8 @@ def denoise(
     source
         An image, a folder or zip with images at any depth, or a video (needs PyAV).
     to
-        A folder, for PNG files named after the sources; or a file: an image for an image, a video
-        (.mkv, .mp4, .mov; without sound) for a video. Anything lost is listed.
+        A folder for PNG files named after the sources, or a file: an image for an image, a video
+        (.mkv, .mp4, .mov; without sound) for a video. Lost features are listed.
     resume
         Keep images or frames that are already denoised, and denoise the rest.
     skip_corrupt
@@ -37,13 +37,13 @@ def denoise(
     checkpoint
         last, best, or the number of steps of a checkpoint.
     ema
-        Use the averaged (EMA) weights where the checkpoint has them.
+        Use the averaged (EMA) weights if the checkpoint has them.
     set_
         Change a field, for example `--set model.tile=256` to use less memory.
     device
         auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
-        Import a module of your own first; repeat the modules that the run was trained with.
+        Import your own module first; name all modules that the run was trained with.
     """
     from jumar.runs.denoise import denoise_files
     from jumar.runs.denoise_work import DenoiseRequest

@@ -31,8 +31,8 @@ def detect(
         An image, a folder or zip with images at any depth, or a video.
     to
         A new folder: `words.json` with the outline and the score of each word, `icdar/` with a text
-        file for each image in the format of ICDAR submissions, and `drawn/`, the images with
-        the outlines of their words, or the video with them.
+        file for each image in the format of ICDAR submissions, and `drawn/` with the images or the
+        video with outlined words.
     tile
         Process larger images in overlapping tiles with sides of this many pixels, at full size; by
         default images are shrunk to the recipe's `data.eval_longest`.
@@ -45,13 +45,13 @@ def detect(
     checkpoint
         last, best, or the number of steps of a checkpoint.
     ema
-        Use the averaged (EMA) weights where the checkpoint has them.
+        Use the averaged (EMA) weights if the checkpoint has them.
     set_
         Change a field, for example `--set reading.threshold=0.7`.
     device
         auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
-        Import a module of your own first; repeat the modules that the run was trained with.
+        Import your own module first; name all modules that the run was trained with.
     """
     from jumar.runs.detect import DetectRequest
     from jumar.runs.detect import detect as detect_words

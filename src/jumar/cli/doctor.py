@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def doctor(*, json_: JsonFlag = False, ranks: bool = False, device: DeviceOption = "auto") -> int:
-    """Show what this machine has for training, what is missing and how to get it.
+    """Show the hardware and software of this machine, and what is missing for training.
 
-    The exit code is 1 if something would stop a run.
+    The exit code is 1 if a problem would prevent a run.
 
     Parameters
     ----------
@@ -40,11 +40,11 @@ def doctor(*, json_: JsonFlag = False, ranks: bool = False, device: DeviceOption
 
 
 def inspect(root: Path, variables: Mapping[str, str], *, as_json: bool = False) -> int:
-    """Print what a machine has and what is wrong with it.
+    """Print a machine's hardware, software and problems.
 
     Args:
-        root: Root of its files.
-        variables: Its environment variables.
+        root: Root of the machine's files.
+        variables: The machine's environment variables.
         as_json: Whether to print JSON.
 
     Returns:
@@ -57,10 +57,14 @@ def inspect(root: Path, variables: Mapping[str, str], *, as_json: bool = False) 
     environment = inspect_environment(root)
     stack = stack_of(environment)
     advice = [*filter(None, [stack.first_mismatch()]), *hccl_advice(variables, root)]
-    stack_findings = [Finding(each.level, each.what, each.todo) for each in advice]
     limits = machine_advice(root, variables, accelerators=len(environment.accelerators))
-    limit_findings = [Finding(each.level, each.what, each.todo, each.source) for each in limits]
-    findings = worst_first([*stack_findings, *limit_findings, *check(environment)])
+    findings = worst_first(
+        [
+            *(Finding(item.level, item.what, item.todo) for item in advice),
+            *(Finding(item.level, item.what, item.todo, item.source) for item in limits),
+            *check(environment),
+        ]
+    )
     if as_json:
         print(
             json.dumps(
@@ -72,7 +76,7 @@ def inspect(root: Path, variables: Mapping[str, str], *, as_json: bool = False) 
         for line in environment_lines(environment):
             print_plain(line)
         if stack.line:
-            print_plain(f"ascend, from the metal up: {stack.line}")
+            print_plain(f"ascend, from driver to framework: {stack.line}")
         for finding in findings:
             source = f" [{finding.source}]" if finding.source else ""
             print_plain(f"{finding.level}: {finding.what}{source}\n  {finding.todo}")
@@ -80,7 +84,7 @@ def inspect(root: Path, variables: Mapping[str, str], *, as_json: bool = False) 
 
 
 def stack_of(environment: "Environment") -> "Stack":
-    """The versions that must match on a machine with NPUs."""
+    """Return the versions that must match on a machine with NPUs."""
     from jumar.devices.npu import NPU_PACKAGE
     from jumar.launching.matrix import Stack
 
@@ -97,42 +101,41 @@ def stack_of(environment: "Environment") -> "Stack":
 
 
 def environment_lines(environment: "Environment") -> list[str]:
-    """The lines that `jumar doctor` prints about an environment, before the findings."""
+    """Return the lines that `jumar doctor` prints about an environment, before the findings."""
     processor = environment.processor
-    rows = [("system", environment.system)]
-    rows += [(name, version or "-") for name, version in environment.versions.items()]
-    rows.append(
+    accelerators = [
+        (f"{device.kind}:{device.index}", f"{device.name}, {_size_text(device.memory_bytes)}")
+        for device in environment.accelerators
+    ]
+    rows = [
+        ("system", environment.system),
+        *((name, version or "-") for name, version in environment.versions.items()),
         (
             "processor",
             f"{processor.name or 'unknown'}, {processor.usable_cores} of {processor.cores} cores, "
             f"bf16 {'accelerated' if processor.accelerates_bf16 else 'not accelerated'}",
-        )
-    )
-    rows.append(
+        ),
         (
             "threads",
             f"intra-op {processor.intra_op_threads}, inter-op {processor.inter_op_threads}",
-        )
-    )
-    rows.append(
+        ),
         (
             "memory",
-            f"{_gib(processor.memory_free_bytes)} free of {_gib(processor.memory_total_bytes)}",
-        )
-    )
-    for device in environment.accelerators:
-        rows.append(
-            (f"{device.kind}:{device.index}", f"{device.name}, {_gib(device.memory_bytes)}")
-        )
-    if not environment.accelerators:
-        rows.append(("accelerators", "none"))
-    rows += [
-        (f"disk, {storage.purpose}", f"{_gib(storage.free_bytes)} free at {storage.place}")
-        for storage in environment.storage
+            f"{_size_text(processor.memory_free_bytes)} free of "
+            f"{_size_text(processor.memory_total_bytes)}",
+        ),
+        *(accelerators or [("accelerators", "none")]),
+        *(
+            (
+                f"disk, {storage.purpose}",
+                f"{_size_text(storage.free_bytes)} free at {storage.place}",
+            )
+            for storage in environment.storage
+        ),
     ]
     width = max(len(name) for name, _ in rows)
     return [f"{name:<{width}}  {text}" for name, text in rows]
 
 
-def _gib(size: int | None) -> str:
+def _size_text(size: int | None) -> str:
     return "unknown" if size is None else size_text(size)

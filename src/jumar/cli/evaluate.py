@@ -30,7 +30,7 @@ def evaluate(
     skip_corrupt
         Skip up to this many unreadable samples; by default as many as in training.
     import_
-        Import a module of your own first; repeat the modules that the run was trained with.
+        Import your own module first; name all modules that the run was trained with.
     """
     from jumar.runs.evaluate import EvaluateRequest, evaluate_run
 

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from jumar.failures import Candidate, Explanation
 
 _Log = Annotated[str, Parameter(allow_leading_hyphen=True)]
-"""Accepts `-`, which would otherwise be taken for an unknown option."""
+"""Accepts `-`, which would otherwise be parsed as an unknown option."""
 
 
 def explain(*logs: _Log, json_: JsonFlag = False, lang: Language = "en") -> int:
-    """Say why a job failed, from the logs of all of its ranks.
+    """Explain why a job failed, from the logs of all of its ranks.
 
-    Reads plog and slog folders of CANN, what torchrun and ModelArts print, logs of MindSpore,
+    Reads plog and slog folders of CANN, output of torchrun and ModelArts, and logs of MindSpore,
     torch_npu, HCCL, the TF adapter, NCCL and CUDA. The exit code is 1 if nothing is recognised.
 
     Parameters
@@ -35,7 +35,7 @@ def explain(*logs: _Log, json_: JsonFlag = False, lang: Language = "en") -> int:
     from jumar.failures.wording import lines_of
 
     if not logs:
-        raise UserError("no log given", todo="Give a file or folder, or - for standard input.")
+        raise UserError("a log is missing", todo="Name a file or folder, or - for standard input.")
     if unknown := next((log for log in logs if log.startswith("-") and log != "-"), ""):
         raise UserError(
             f"unknown option '{unknown}'",
@@ -43,14 +43,14 @@ def explain(*logs: _Log, json_: JsonFlag = False, lang: Language = "en") -> int:
         )
     explanation = explained(read_job(list(logs), fault_table()))
     if json_:
-        print(_spelt(json.dumps(_as_json(explanation, lang), indent=2, ensure_ascii=False)))
+        print(_escaped(json.dumps(_as_json(explanation, lang), indent=2, ensure_ascii=False)))
     else:
         print_plain("\n".join(lines_of(explanation, lang)).rstrip("\n"))
     return 0 if explanation.candidates else 1
 
 
-def _spelt(text: str) -> str:
-    """JSON with terminal control characters escaped, such as C1 and bidirectional ones."""
+def _escaped(text: str) -> str:
+    """Escape terminal control characters in JSON, such as C1 and bidirectional ones."""
     return "".join(
         letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1]
         for letter in text
@@ -60,20 +60,21 @@ def _spelt(text: str) -> str:
 def _as_json(explanation: "Explanation", lang: Language) -> dict[str, object]:
     job = explanation.job
     return {
-        "candidates": [_candidate(each, lang) for each in explanation.candidates],
+        "candidates": [_candidate(candidate, lang) for candidate in explanation.candidates],
         "collateral": [
             {
-                "fault": each.fault.id,
-                "what": each.fault.what.in_language(lang),
-                "ranks": list(each.ranks),
-                "lines": sum(sighting.count for sighting in each.sightings),
-                "file": each.first.file,
-                "line": each.first.line,
+                "fault": damage.fault.id,
+                "what": damage.fault.what.in_language(lang),
+                "ranks": list(damage.ranks),
+                "lines": sum(sighting.count for sighting in damage.sightings),
+                "file": damage.first.file,
+                "line": damage.first.line,
             }
-            for each in explanation.collateral
+            for damage in explanation.collateral
         ],
         "errors": [
-            {"file": each.file, "line": each.line, "text": each.text} for each in explanation.errors
+            {"file": error.file, "line": error.line, "text": error.text}
+            for error in explanation.errors
         ],
         "files": job.files,
         "unread": job.unread,
@@ -102,17 +103,17 @@ def _candidate(candidate: "Candidate", lang: Language) -> dict[str, object]:
         },
         "evidence": [
             {
-                "file": each.file,
-                "line": each.line,
-                "text": each.text,
-                "rank": each.rank,
-                "device": each.device,
-                "host": each.host or None,
-                "frame": each.frame or None,
-                "time": when(each) or None,
-                "lines": each.count,
+                "file": sighting.file,
+                "line": sighting.line,
+                "text": sighting.text,
+                "rank": sighting.rank,
+                "device": sighting.device,
+                "host": sighting.host or None,
+                "frame": sighting.frame or None,
+                "time": when(sighting) or None,
+                "lines": sighting.count,
             }
-            for each in candidate.sightings[:20]
+            for sighting in candidate.sightings[:20]
         ],
         "sources": list(candidate.fault.sources),
     }

@@ -32,19 +32,19 @@ def export(
     run
         The run directory.
     to
-        FILE.onnx: a graph in float32 for onnxruntime and other programs (needs jumar[onnx]), how to
-        use it in FILE.onnx.json, a tokenizer as FILE.onnx.tokenizer, and the command that compiles
-        it to an Ascend .om in FILE.atc.sh; FILE.pt2: a graph for torch.export.load;
+        FILE.onnx: a graph in float32 for onnxruntime and other programs (needs jumar[onnx]), with a
+        description in FILE.onnx.json, a tokenizer in FILE.onnx.tokenizer, and the command that
+        compiles it to an Ascend .om in FILE.atc.sh; FILE.pt2: a graph for torch.export.load;
         FILE.safetensors: the weights; tf: a TensorFlow checkpoint in the run; FOLDER: BERT or NEZHA
         for Hugging Face.
     part
-        For a VQ-VAE encoder or decoder; for BigGAN generator.
+        Part of the network: encoder or decoder of a VQ-VAE, generator of BigGAN.
     fix
         Fix the length of an axis in the file, for example `--fix height=640`; may be repeated.
     checkpoint
         last, best, or the number of steps of a checkpoint.
     ema
-        Use the averaged (EMA) weights where the checkpoint has them.
+        Use the averaged (EMA) weights if the checkpoint has them.
     made_up
         Check the file on made-up inputs, without opening the run's data.
     soc_version
@@ -54,7 +54,7 @@ def export(
     set_
         Change a field, for example `--set data.max_seq_length=64`.
     import_
-        Import a module of your own first; repeat the modules that the run was trained with.
+        Import your own module first; name all modules that the run was trained with.
     """
     from jumar.runs.exporting.export import ExportRequest, export_run
 
@@ -80,7 +80,7 @@ def _length(text: str) -> tuple[str, int]:
     name, _, number = text.partition("=")
     if not name or not number.isdecimal():
         raise UserError(
-            f"'{text}' does not give the length of an axis",
+            f"'{text}' is not the length of an axis",
             where="--fix",
             todo="For instance: height=640",
         )

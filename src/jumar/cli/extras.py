@@ -1,4 +1,4 @@
-"""Packages that a bare `pip install jumar` leaves out, and the message when one is needed."""
+"""Packages that a plain `pip install jumar` does not install, and the message if one is needed."""
 
 from importlib.util import find_spec
 
@@ -23,9 +23,9 @@ DETECTION_MODULES = frozenset({"cv2", "shapely", "pyclipper"})
 ONNX_MODULES = frozenset({"onnx", "onnxscript", "onnxruntime"})
 """Modules of the extra `onnx`."""
 RAY_MODULES = frozenset({"ray"})
-"""The module of the extra `ray`, which places runs elsewhere."""
+"""The module of the extra `ray`, which runs trainings on other machines."""
 SEARCH_MODULES = frozenset({"optuna"})
-"""The module of the extra `search`, which draws hyperparameters."""
+"""The module of the extra `search`, which proposes hyperparameters."""
 _EXTRAS = {
     "train": TRAIN_MODULES,
     "detection": DETECTION_MODULES,
@@ -36,7 +36,7 @@ _EXTRAS = {
 
 
 def not_installed(error: ModuleNotFoundError) -> UserError | None:
-    """What to install for a failed import; None if the module is not in an extra."""
+    """Return the error that names the extra to install; None if the module is not in an extra."""
     module = (error.name or "").partition(".")[0]
     extra = next((name for name, modules in _EXTRAS.items() if module in modules), None)
     if extra is None or find_spec(module) is not None:

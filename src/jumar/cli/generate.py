@@ -22,30 +22,30 @@ def generate(
     device: DeviceOption = "auto",
     import_: ImportOption = (),
 ) -> int:
-    """Generate images with the network of a run, one file each, and a grid of all.
+    """Generate images with the network of a run, one file per image, and a grid of them.
 
     Parameters
     ----------
     run
         The run directory.
     to
-        Folder for the images; it must be empty or not exist yet, except with --resume.
+        Folder for the images; without --resume, it must be empty or not exist yet.
     num
         Number of images.
     seed
-        Random seed; a seed always gives the same image n.
+        Random seed; the same seed always results in the same image n.
     truncation
-        Truncate the latent distribution at this many standard deviations; small values give
-        better but less varied images. By default as in training. Not for vqvae-prior.
+        Truncate the latent distribution at this many standard deviations; small values improve
+        images but reduce their variety. By default as in training. Not for vqvae-prior.
     interpolate
-        Also generate interpolations from image 0 to 1, from 2 to 3 and so on, at most eight, with
-        this many images each. Not for vqvae-prior.
+        Also interpolate between images 0 and 1, 2 and 3 and so on, at most eight pairs, with this
+        many images per pair. Not for vqvae-prior.
     checkpoint
         last, best, or the number of steps of a checkpoint.
     ema
-        Use the averaged (EMA) weights where the checkpoint has them.
+        Use the averaged (EMA) weights if the checkpoint has them.
     batch
-        Images generated at once; fewer need less memory.
+        Number of images generated at once; fewer need less memory.
     resume
         Keep the images of an earlier call and generate the rest; a larger --num adds to them.
     set_
@@ -53,7 +53,7 @@ def generate(
     device
         auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
-        Import a module of your own first; repeat the modules that the run was trained with.
+        Import your own module first; name all modules that the run was trained with.
     """
     from jumar.runs.generate import GenerateRequest
     from jumar.runs.generate import generate as draw

@@ -1,4 +1,4 @@
-"""Uncaught errors: which of them the user can fix, and how the others are reported."""
+"""Uncaught errors: recognise those that the user can fix, and report the others as bugs."""
 
 import re
 import sys
@@ -13,7 +13,7 @@ from jumar.ground.text import size_text
 
 _PACKAGE = Path(jumar.__file__).resolve().parent
 
-_LESS_MEMORY = {
+_MEMORY_ADVICE = {
     "generate": "Lower --batch, or use a --device with more memory.",
     "denoise": "Denoise in tiles: --set model.tile=256, or smaller; or use smaller images.",
     "predict": "Use smaller images or shorter clips, or a --device with more memory.",
@@ -23,18 +23,18 @@ _LESS_MEMORY = {
     "export": "Fix smaller lengths, as in --fix height=320, or use a machine with more memory.",
     "weights": "The file is larger than this machine's memory.",
 }
-_LESS_TRAINING = (
+_TRAINING_MEMORY_ADVICE = (
     "Lower data.batch_size (or keep it and set training.micro_batch_size), data.image_size, "
     "data.workers, or the size of the network (fields of `model`)."
 )
 
 
 def as_user_error(error: Exception, tokens: Sequence[str] = ()) -> UserError | None:
-    """The message for an error from the system or a missing extra; None for a bug.
+    """Convert an error from the system or about a missing extra; None for a bug.
 
     Args:
         error: The exception.
-        tokens: The command line, from which the fields to lower are read.
+        tokens: The command line, whose settings are repeated in the message.
     """
     if _is_out_of_memory(error):
         return _out_of_memory(error, tokens)
@@ -46,12 +46,11 @@ def as_user_error(error: Exception, tokens: Sequence[str] = ()) -> UserError | N
     if isinstance(name, bytes):
         name = name.decode(errors="surrogateescape")
     if isinstance(name, str):
-        # The user can fix a path of their own. A file missing inside the package or among the
-        # installed packages means a broken installation or a bug, whose traceback says who
-        # looked for it.
+        # Users can fix their own paths. A file missing inside this or another installed package
+        # means a broken installation or a bug, for which the traceback is needed.
         return None if _is_installed(Path(name)) else paths.unreadable(name, error)
-    # Without a path most errors are bugs (a closed file, a connection of our own). A full disk or
-    # an exceeded limit is not, and a write to an open file names no path.
+    # Most errors without a path are bugs, such as writing to a closed file. Exceptions are a full
+    # disk and exceeded limits, whose errors name no path when writing to an open file.
     if not paths.is_of_the_machine(error):
         return None
     return UserError(
@@ -60,11 +59,11 @@ def as_user_error(error: Exception, tokens: Sequence[str] = ()) -> UserError | N
 
 
 def headline(error: BaseException, tokens: Sequence[str] = ()) -> str:
-    """One line for a bug, before its traceback."""
+    """Return the line that is printed above the traceback of a bug."""
     message = (str(error).strip() or "no message").splitlines()[0][:300]
     origin = "a bug in jumar"
     if any(token.split("=")[0] == "--import" for token in tokens):
-        origin += ", or in a module given by --import"
+        origin += ", or in a module of --import"
     name = type(error).__name__
     return (
         f"jumar: internal error: {name}: {message} ({origin}; please report it with the "
@@ -81,7 +80,7 @@ def _is_out_of_memory(error: Exception) -> bool:
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == 12):
         return True
     if "torch" not in sys.modules:
-        return False  # commands without torch stay without it
+        return False  # do not import it just for this
     from jumar.devices.registry import is_out_of_memory
 
     return is_out_of_memory(error)
@@ -92,9 +91,9 @@ def _out_of_memory(error: Exception, tokens: Sequence[str]) -> UserError:
     match = re.search(r"allocate (\d+) bytes", message)
     detail = f"{size_text(int(match[1]))} were requested at once" if match else message
     assignments = [token for token in tokens if re.match(r"[a-z_]+\.[a-z_.]+=", token)]
-    todo = _LESS_MEMORY.get(tokens[0] if tokens else "", _LESS_TRAINING)
+    todo = _MEMORY_ADVICE.get(tokens[0] if tokens else "", _TRAINING_MEMORY_ADVICE)
     if assignments:
-        todo += f"\n  You gave: {', '.join(assignments)}"
+        todo += f"\n  Your settings: {', '.join(assignments)}"
     problem = "there is not enough memory"
     return UserError(
         f"{problem}: {detail.splitlines()[-1][:200]}" if detail else problem, todo=todo

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 app = App(
     name="launch",
-    help="Write the files that start a training somewhere, and start it.",
+    help="Write the files that start a training on this or other machines, and start it.",
     usage="Usage: jumar launch [OPTIONS] RECIPE|SCRIPT --on PLACE --to DIR [-- OPTIONS]\n"
     "       jumar launch ranktable [OPTIONS] FILE",
     group_parameters=OPTIONS,
@@ -64,9 +64,9 @@ def launch(
     pool: Annotated[str, Parameter(metavar="POOL"), _MODELARTS] = "",
     engine_version: Annotated[str, Parameter(metavar="VERSION"), _MODELARTS] = "",
 ) -> int:
-    """Write plain files that start training elsewhere, and start it with --run.
+    """Write plain files that start a training on this or other machines; --run also starts it.
 
-    Options of `jumar train`, or arguments of the script, come last, after `--`:
+    Options of `jumar train`, or arguments of the script, follow at the end, after `--`:
     `jumar launch alexnet --on slurm --to launches/a --device npu -- --set training.duration=90ep`.
     The default run directory is `run` next to the files, so that a restarted job resumes from its
     last checkpoint.
@@ -78,13 +78,13 @@ def launch(
     rest
         Options of `jumar train`, or arguments of the script.
     on
-        Where to start it.
+        Where to start the training.
     to
-        Folder for the files. Files in it that were not written by a launch are left alone.
+        Folder for the files. Other files in it are kept.
     run
-        Start it as well: on this machine, by sbatch, or in docker.
+        Also start the training: on this machine, by sbatch, or in docker.
     name
-        Name of the job; by default made from the recipe's.
+        Name of the job; by default derived from the recipe or script.
     nodes
         Number of machines, 1 by default; on this machine, each node is a process.
     devices
@@ -112,7 +112,7 @@ def launch(
     cpus
         Cores per node.
     sbatch
-        A further directive, such as `--sbatch qos=high`; may be repeated.
+        Another directive, such as `--sbatch qos=high`; may be repeated.
     image
         An image with jumar; for docker, by default a Dockerfile is written.
     mount
@@ -130,7 +130,7 @@ def launch(
     data
         The data in OBS; `{data}` after `--` becomes its path on the nodes.
     flavor
-        The kind of machine, as ModelArts lists it.
+        The kind of machine, by its name in ModelArts.
     pool
         A dedicated pool of machines.
     engine_version
@@ -192,12 +192,12 @@ def launch(
 
 
 def _training(what: str, rest: tuple[str, ...]) -> "Training":
-    """What to start; options of `jumar train` are checked as that command would."""
+    """Return the training to start, after checking its options as `jumar train` does."""
     from jumar.cli.train import assignments, train
     from jumar.runs.launch import Training
 
     if what.endswith(".py"):
-        return Training(what=what, is_script=True, words=rest)
+        return Training(what=what, is_script=True, arguments=rest)
     parser = App(default_parameter=EVERY_OPTION)
     parser.default(train)
     try:
@@ -207,14 +207,14 @@ def _training(what: str, rest: tuple[str, ...]) -> "Training":
     except CycloptsError as error:
         raise UserError(
             " ".join(str(error).split()),
-            where="behind --",
+            where="after --",
             todo="`jumar train --help` lists the options.",
         ) from error
     options = bound.arguments
     return Training(
         what=what,
         is_script=False,
-        words=rest,
+        arguments=rest,
         assignments=assignments(
             options.get("set_", ()),
             skip_corrupt=options.get("skip_corrupt"),
@@ -238,23 +238,23 @@ def ranktable(
     hccn: Path = Path("/etc/hccn.conf"),
     server_id: Annotated[str, Parameter(metavar="ID")] = "",
 ) -> int:
-    """Check a rank table of any version against itself, the environment and this machine; convert
-    it.
+    """Check the consistency of a rank table with itself, the environment and this machine.
 
-    Prints a line for each contradiction; the exit code is 1 if there is one.
+    Prints a line for each contradiction; the exit code is 1 if there is one. Tables of any version
+    can be checked and converted.
 
     Parameters
     ----------
     file
         The table: hccl.json, rank_table_*.json, jobstart_hccl.json.
     to_version
-        Convert it to this version; 0 is the first one, which has no version number.
+        Version to convert the table to; 0 is the first format, which has no version number.
     to
         The file to write.
     hccn
         The driver's file with the addresses of this machine's devices.
     server_id
-        The server_id of this machine; by default detected by its addresses.
+        The server_id of this machine; by default detected from its addresses.
     """
     import os
 
@@ -262,7 +262,8 @@ def ranktable(
 
     if (to_version is None) != (to is None):
         raise UserError(
-            "--to-version and --to belong together", todo="Give both, or neither to check only."
+            "--to-version and --to require each other",
+            todo="Give both, or neither to only check the table.",
         )
     report = report_on(file, variables=os.environ, hccn=hccn, server_id=server_id)
     for line in report.about:

@@ -1,6 +1,6 @@
-"""The command `jumar`: parses, calls one function, prints.
+"""The command `jumar`: parses the command line and calls a command's function.
 
-Commands are loaded when they are called, so that `jumar --help` does not wait for torch.
+Commands are imported when they are called, so that `jumar --help` does not wait for torch.
 """
 
 import os
@@ -14,7 +14,7 @@ from rich.console import Console
 from jumar import __version__
 from jumar.cli import ctrl_c, last_resort, several_ranks, stores
 from jumar.cli.options import EVERY_OPTION, OPTIONS
-from jumar.cli.started_again import StartAgain, start_again
+from jumar.cli.restarting import RestartNeeded, restart
 from jumar.ground.errors import EXIT_CODE, UserError
 from jumar.ground.text import print_aside
 from jumar.recipes.own_modules import keep_runs_from_being_imported
@@ -63,7 +63,7 @@ app.command("jumar.cli.port:app", name="port", help="Port scripts to the NPU; ch
 app.command(
     "jumar.cli.launch:app",
     name="launch",
-    help="Write the files that start training elsewhere, and start it.",
+    help="Write the files that start a training on this or other machines, and start it.",
 )
 app.command(
     "jumar.cli.explain:explain",
@@ -71,7 +71,8 @@ app.command(
     usage="Usage: jumar explain [OPTIONS] LOGS...",
 )
 app.command(
-    "jumar.cli.doctor:doctor", help="Show what this machine has for training and what is missing."
+    "jumar.cli.doctor:doctor",
+    help="Show this machine's hardware and software, and what is missing.",
 )
 
 
@@ -80,27 +81,25 @@ def run(arguments: Sequence[str] | None = None) -> None:
 
     Errors that the user can fix are printed without a traceback, with exit code 2; Ctrl-C outside
     of training exits with 130, a broken pipe with 141. Errors of the operating system (a path,
-    memory, a full disk) and missing extras are such errors too; a bug keeps its traceback, below a
-    line that says what happened, with exit code 1.
+    memory, a full disk) and missing extras are such errors too. For a bug, a line of explanation
+    and the traceback are printed, with exit code 1.
     """
     keep_runs_from_being_imported()
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     with ctrl_c.noting_ctrl_c() as interruptions:
         try:
-            _check_for_emptiness(tokens)
+            _refuse_empty_arguments(tokens)
             document_in_full(tokens)
             command = app.parse_commands(tokens)[0]
             takes_part = several_ranks.takes_part(command)
             code = stores.with_local_paths(tokens, command, _run_app) if takes_part else 0
         except KeyboardInterrupt:
             code = ctrl_c.EXIT_CODE
-        except StartAgain as request:
-            code = start_again(request, tokens, replaces=arguments is None)
-        except (BrokenPipeError, SystemExit) as leaving:
-            # Where rich prints, as on help pages, it turns a broken pipe into an exit with 1.
-            if not any(
-                isinstance(each, BrokenPipeError) for each in (leaving, leaving.__context__)
-            ):
+        except RestartNeeded as request:
+            code = restart(request, tokens, replaces=arguments is None)
+        except (BrokenPipeError, SystemExit) as error:
+            # When rich prints, as on help pages, it turns a broken pipe into an exit with 1.
+            if not any(isinstance(cause, BrokenPipeError) for cause in (error, error.__context__)):
                 raise
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 141
@@ -109,8 +108,8 @@ def run(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _check_for_emptiness(tokens: Sequence[str]) -> None:
-    """Refuse an empty argument: as a path it would be the current folder.
+def _refuse_empty_arguments(tokens: Sequence[str]) -> None:
+    """Reject empty arguments, which as paths would mean the current folder.
 
     Arguments after `--` belong to the user's script.
 
@@ -120,11 +119,11 @@ def _check_for_emptiness(tokens: Sequence[str]) -> None:
     own_tokens = tokens[: tokens.index("--")] if "--" in tokens else tokens
     for position, token in enumerate(own_tokens):
         if not token or re.fullmatch(r"--[\w-]+=", token):
-            before = own_tokens[position - 1] if position and not token else token
+            previous = own_tokens[position - 1] if position and not token else token
             raise UserError(
                 "an argument is empty",
-                where=f"after {before}" if before else "the first one",
-                todo="Is a shell variable unset? To leave an option at its default, omit it.",
+                where=f"after {previous}" if previous else "first argument",
+                todo="A shell variable may be unset. To leave an option at its default, omit it.",
             )
 
 
@@ -139,14 +138,14 @@ def _run_app(tokens: Sequence[str]) -> object:
 
 
 def document_in_full(tokens: Sequence[str]) -> None:
-    """Let a command's own help page show its docstring; the list of commands shows one line."""
+    """Let the help page of a command show its docstring, not the line of the list of commands."""
     command = app.parse_commands(tokens)[1][-1]
     if command.default_command is not None:
         command.help = None
 
 
 def _print_error(error: Exception, tokens: Sequence[str]) -> int:
-    """Print an error that the user can fix; one of the command line itself is printed already."""
+    """Print an error that the user can fix; errors of parsing have already been printed."""
     if isinstance(error, CycloptsError):
         return EXIT_CODE
     user_error = error if isinstance(error, UserError) else last_resort.as_user_error(error, tokens)

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how help pages show an option's default."""
+"""Options shared by several commands, and rules for all options."""
 
 import math
 from typing import Annotated, Any
@@ -16,13 +16,13 @@ CheckpointOption = Annotated[str, Parameter(metavar="CHECKPOINT")]
 JsonFlag = Annotated[bool, Parameter(name="--json")]
 
 OPTIONS = Group("Options")
-_LARGEST_WHOLE = 2**63 - 1
+_MAX_INTEGER = 2**63 - 1
 
 
 def shown_default(value: object) -> str | None:
-    """An option's default as its help page shows it, or None if it is not worth showing.
+    """Return an option's default for its help page; None if it is obvious.
 
-    Flags that are off, empty lists and empty strings are obvious defaults.
+    Obvious defaults are flags that are off, empty lists and empty strings.
     """
     if value is None or value is False or value in ((), ""):
         return None
@@ -30,16 +30,16 @@ def shown_default(value: object) -> str | None:
 
 
 def check_number(_: Any, value: Any) -> None:
-    """Check that files and tensors can hold every number on the command line.
+    """Check that a number on the command line can be stored in files and tensors.
 
     Raises:
-        ValueError: NaN, infinity or more than 63 bits; the command line names the option.
+        ValueError: It is NaN, infinite, or has more than 63 bits; the parser names the option.
     """
     for number in value if isinstance(value, tuple) else (value,):
         if isinstance(number, float) and not math.isfinite(number):
             raise ValueError(f"{number} is not a finite number.")
-        if isinstance(number, int) and abs(number) > _LARGEST_WHOLE:
-            raise ValueError(f"At most {_LARGEST_WHOLE}.")
+        if isinstance(number, int) and abs(number) > _MAX_INTEGER:
+            raise ValueError(f"At most {_MAX_INTEGER}.")
 
 
 EVERY_OPTION = Parameter(

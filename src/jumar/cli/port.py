@@ -32,17 +32,17 @@ app.command(
     help="Run a ported script on a CPU and compare it with the original.",
     usage="Usage: jumar port check [OPTIONS] PORTED -- SCRIPT [ARGUMENTS...]",
 )
-app.command("jumar.cli.port_lint:lint", help="Check scripts for wrong NPU options.")
+app.command("jumar.cli.port_lint:lint", help="Check scripts for invalid NPU options.")
 
 Reports = tuple[Path, ...]
 Lang = Literal["en", "zh"]
 Framework = Literal["tensorflow", "torch"]
 
-_PORTED = Parameter(group=Group("What is ported", sort_key=1))
-_TRAINING = Parameter(group=Group("How the ported scripts train", sort_key=2))
-_WRITTEN = Parameter(group=Group("Where the port is written", sort_key=3))
+_PORTED = Parameter(group=Group("Extent of the port", sort_key=1))
+_TRAINING = Parameter(group=Group("Training with the ported scripts", sort_key=2))
+_WRITTEN = Parameter(group=Group("Output", sort_key=3))
 
-NAMES_SHOWN = 10
+_MAX_NAMED = 10
 
 
 @app.default
@@ -74,16 +74,16 @@ def port(
 ) -> int:
     """Port a script or a project to the NPU: show the changes, or write them (--to, --in-place).
 
-    What is not rewritten stays byte for byte the same. Symbolic links are never followed; .git is
-    not copied.
+    Everything else in the scripts stays the same, byte for byte. Symbolic links are never followed;
+    .git is not copied.
 
     Parameters
     ----------
     path
         A script, or the folder of a project.
     to
-        Write the ported project to this folder, with copies of all other files; a single script to
-        this file or folder.
+        Write the ported project to this folder, with copies of all other files, or a single script
+        to this file or folder.
     in_place
         Change the scripts themselves, provided that git can restore them.
     force
@@ -91,7 +91,7 @@ def port(
     from_
         The framework of the scripts; tensorflow means 1.15.
     minimal
-        Only change what keeps a script from running on the NPU.
+        Only change code that prevents a script from running on the NPU.
     precision
         Precision mode, such as allow_mix_precision.
     mixlist
@@ -173,9 +173,9 @@ def _check(to: Path | None, in_place: bool, force: bool, jobs: int | None) -> No
     if to is not None and in_place:
         raise UserError("--to and --in-place cannot be combined", todo="Use one of them.")
     if force and not in_place:
-        raise UserError("--force without --in-place", todo="Omit it, or add --in-place.")
+        raise UserError("--force requires --in-place", todo="Omit it, or add --in-place.")
     if jobs is not None and jobs < 1:
-        raise UserError(f"{jobs} processes", where="--jobs", todo="Give 1 or more.")
+        raise UserError(f"cannot be {jobs}", where="--jobs", todo="Allowed: 1 or more.")
     checked_count(jobs or 1, "processes", "--jobs")
 
 
@@ -225,7 +225,7 @@ def _print(
         words = ["jumar", "port", "check", str(to), "--against", str(folder)]
         next_command = shlex.join([*words, "--", added.entry])
     print_summary(ported, console, lang, next_command=next_command)
-    for file in _unreadable(ported)[:NAMES_SHOWN]:
+    for file in _unreadable(ported)[:_MAX_NAMED]:
         print_plain(f"{one_line(file.path)}: {file.note.in_language(lang) if file.note else ''}")
     english = lang == "en"
     lines = [
@@ -236,12 +236,12 @@ def _print(
     ]
     for label, names in lines:
         if names:
-            names_text = ", ".join(map(one_line, names[:NAMES_SHOWN]))
-            print(f"{label}: {names_text}{', …' if len(names) > NAMES_SHOWN else ''}")
+            names_text = ", ".join(map(one_line, names[:_MAX_NAMED]))
+            print(f"{label}: {names_text}{', …' if len(names) > _MAX_NAMED else ''}")
 
 
 def _unreadable(ported: "TreeReport") -> list["FileReport"]:
-    """Scripts that could not be read; bugs of ours have already been printed as errors."""
+    """Return the unreadable scripts, without those already printed as errors of jumar itself."""
     return [file for file in ported.files if file.status == "unreadable" and not file.defect]
 
 

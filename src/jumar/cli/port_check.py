@@ -32,32 +32,32 @@ def check(
 ) -> int:
     """Run a ported script on a CPU with TensorFlow 1.15, stage by stage, next to the original.
 
-    The script and its arguments come last, after `--`:
+    The script and its arguments follow at the end, after `--`:
     `jumar port check OUT --against ORIGINAL -- train.py --batch_size 2`. The exit code is 1
     if a stage fails.
 
     Parameters
     ----------
     ported
-        The folder of the ported project; nothing in it is changed.
+        The folder of the ported project, which is not changed.
     script
         The script, relative to the folder, with its arguments; `NAME=value` before it sets an
         environment variable.
     against
         The folder of the original, to compare the losses of each step.
     python
-        A Python 3.7 with TensorFlow 1.15; by default the one of JUMAR_TF115_PYTHON, else
-        `python3.7`, else pyenv's.
+        A Python 3.7 with TensorFlow 1.15; by default JUMAR_TF115_PYTHON, `python3.7`, or pyenv's,
+        whichever is found first.
     make_env
         Create a virtual environment with TensorFlow 1.15 in this folder, or use the one in it.
     steps
         Number of training steps to run.
     seed
-        Random seed of both sides.
+        Random seed of both scripts.
     tolerance
-        Largest relative difference of two losses that count as equal.
+        Largest relative difference between losses that count as equal.
     timeout
-        Time limit of each side, such as 90s, 10min or 1h.
+        Time limit of each script, such as 90s, 10min or 1h.
     json_
         Print the report as JSON.
     report
@@ -76,13 +76,12 @@ def check(
     command = read_command(script)
     if command is None:
         raise UserError(
-            "no script to run",
+            "the script is missing",
             where="-- SCRIPT",
-            todo="End the command with it, such as: -- train.py --batch_size 2",
+            todo="Add it at the end of the command, for instance: -- train.py --batch_size 2",
         )
-    for tree in (ported, against):
-        if tree is not None:  # check both now, not the second one minutes later
-            find_script(tree, command.script, module=command.module)
+    for folder in filter(None, (ported, against)):  # both now, instead of one minutes later
+        find_script(folder, command.script, module=command.module)
     request = CheckRequest(
         ported=ported,
         original=against,
@@ -94,7 +93,7 @@ def check(
         timeout=timeout,
         tolerance=tolerance,
     )
-    result = run_check(request, say=lambda text: _say(text.in_language(lang)))
+    result = run_check(request, say=lambda text: _print_progress(text.in_language(lang)))
     if report is not None:
         write_report(result, report, lang)
     if json_:
@@ -105,7 +104,7 @@ def check(
 
 
 def _print(lines: Iterable[str]) -> None:
-    """The report; on a terminal, the verdicts of the stages are coloured."""
+    """Print the report; on a terminal, the verdicts of the stages are coloured."""
     from rich.console import Console
     from rich.text import Text
 
@@ -123,7 +122,7 @@ def _print(lines: Iterable[str]) -> None:
         console.print(text)
 
 
-def _say(text: str) -> None:
+def _print_progress(text: str) -> None:
     """Print progress to a terminal, not to files and pipes."""
     if sys.stderr.isatty():
         print(f"{text} ...", file=sys.stderr)

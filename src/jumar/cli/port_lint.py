@@ -1,4 +1,4 @@
-"""`jumar port lint`: checks scripts that already use npu_bridge."""
+"""`jumar port lint`: check scripts that already use npu_bridge."""
 
 import json
 from collections.abc import Iterator
@@ -21,14 +21,14 @@ def lint(
     json_: JsonFlag = False,
     lang: Literal["en", "zh"] = "en",
 ) -> int:
-    """Check for wrong NpuOptimizer options, NPURunConfig arguments and npu_bridge names.
+    """Check for invalid NpuOptimizer options, NPURunConfig arguments and npu_bridge names.
 
-    Nothing is changed or executed. The exit code is 1 if there are findings.
+    Scripts are neither changed nor executed. The exit code is 1 if there are findings.
 
     Parameters
     ----------
     path
-        A Python file, or a folder of them.
+        A Python file, or a folder of Python files.
     json_
         Print JSON.
     lang

@@ -1,4 +1,4 @@
-"""`jumar precision`: modes, ops and lint; the other commands have a file each."""
+"""`jumar precision`: modes, ops and lint; each other command has its own file."""
 
 import json
 from collections.abc import Sequence
@@ -27,8 +27,6 @@ app.command(
     name="overflow",
     help="Name the op that overflows, or show how close ops are to overflowing.",
 )
-
-
 app.command(
     "jumar.cli.precision_compare:compare",
     help="Compare two dumps of one step and name the first op to blame.",
@@ -85,7 +83,7 @@ def ops(
     mixlist: Path | None = None,
     json_: JsonFlag = False,
 ) -> int:
-    """Show the op lists: each op's list, what the mode does to it, and its CANN op types.
+    """Show the op lists: each op's list, its treatment by the mode, and its CANN op types.
 
     Parameters
     ----------
@@ -127,7 +125,7 @@ def lint(
     file
         modify_mixlist file in CANN's format (JSON).
     mode
-        Precision mode that it will be used with.
+        Precision mode that the file will be used with.
     json_
         Print JSON.
     """

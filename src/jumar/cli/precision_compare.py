@@ -27,7 +27,7 @@ def compare(
 ) -> int:
     """Compare two dumps of one step and name the first op whose error rounding does not explain.
 
-    Dumps of jumar, msprobe, ptdbg and CANN are read. The exit code is 1 if an op is to blame.
+    Reads dumps of jumar, msprobe, ptdbg and CANN. The exit code is 1 if an op is to blame.
 
     Parameters
     ----------
@@ -36,12 +36,12 @@ def compare(
     after
         Folder or file of the candidate.
     truth
-        A more precise dump of the same step; an error then counts only where the candidate is
-        further from it than the reference.
+        A more precise dump of the same step; errors then count only if the candidate differs more
+        from it than the reference.
     step
-        Which step, if the folders hold several.
+        The step to compare, if the folders contain several.
     rank
-        Which rank, if the folders hold several.
+        The rank to compare, if the folders contain several.
     top
         Number of calls to show; 0 for all.
     csv
@@ -57,13 +57,9 @@ def compare(
     from jumar.precision.dumps.opening import open_dump
 
     if top < 0:
-        raise UserError(f"{top} calls", where="--top", todo="Give 0 or more; 0 shows all.")
-    first, second, third = (
-        open_dump(path, step=step, rank=rank) if path is not None else None
-        for path in (before, after, truth)
-    )
-    assert first is not None
-    assert second is not None
+        raise UserError(f"cannot be {top}", where="--top", todo="Allowed: 0 or more; 0 shows all.")
+    first, second = (open_dump(path, step=step, rank=rank) for path in (before, after))
+    third = None if truth is None else open_dump(truth, step=step, rank=rank)
     comparison = compare_dumps(first, second, third)
     if json_:
         print(json.dumps(as_dict(comparison), indent=2, ensure_ascii=False))

@@ -37,20 +37,20 @@ def diverge(
 ) -> int:
     """Find the first step and op at which two runs that should be equal differ.
 
-    Their common checkpoints give the interval. It is replayed with a hash of the state after each
-    step, and the first differing step once more with a hash of every tensor. Each run is replayed
-    with its own settings, by as many ranks as trained it, all on this machine; the runs do not
-    change. The exit code is 1 if the runs differ.
+    Their common checkpoints narrow it down to an interval. It is replayed with a hash of the state
+    after each step, and the first differing step once more with a hash of every tensor. Each run is
+    replayed on this machine with its own settings and number of ranks; the runs do not change. The
+    exit code is 1 if the runs differ.
 
-    For runs on two machines: on each `jumar precision diverge RUN --hashes FILE`, then
+    For runs on two machines, use `jumar precision diverge RUN --hashes FILE` on each, then
     `jumar precision diverge FILE FILE`.
 
     Parameters
     ----------
     first
-        A run directory, or a file that --hashes wrote.
+        A run directory, or a file written by --hashes.
     second
-        The other one.
+        The run or file to compare with.
     set_a
         Change a field in the replays of A, for example `--set-a threads.intra_op=1`.
     set_b
@@ -60,7 +60,7 @@ def diverge(
     hashes
         Replay only A, and write the hashes of its steps to this file.
     first_step
-        With --hashes, the first step, counted from 0; by default that of the second to last
+        With --hashes, the first step, counted from 0; by default the step of the second-to-last
         checkpoint.
     steps
         With --hashes, the number of steps; 0 for all up to the last checkpoint.
@@ -69,7 +69,7 @@ def diverge(
     device
         auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
-        First import a module of your own that registers recipes, networks or data sources.
+        First import your own module that registers recipes, networks or data sources.
     """
     from jumar.runs.diverging import DivergeRequest, find_divergence
     from jumar.runs.hash_files import HashRequest, compare_hashes, write_hashes
@@ -77,7 +77,7 @@ def diverge(
     say = partial(print_at_once, file=sys.stderr if json_ else sys.stdout)
     if hashes is not None:
         if second is not None or set_b:
-            raise UserError("--hashes takes one run", todo="Omit B and --set-b.")
+            raise UserError("--hashes applies to a single run", todo="Omit B and --set-b.")
         request = HashRequest(
             run=first,
             file=hashes,
@@ -90,7 +90,9 @@ def diverge(
         print_plain(f"{counted(write_hashes(request, say), 'step')} hashed: {hashes}")
         return 0
     if second is None:
-        raise UserError("name two runs, or one with --hashes", where="B")
+        raise UserError(
+            "the second run is missing", where="B", todo="Name two runs, or one with --hashes."
+        )
     if is_file(first) and is_file(second):
         report = compare_hashes((first, second))
     else:
@@ -120,7 +122,7 @@ def _lines(report: "Divergence") -> Iterator[str]:
         yield f"  {name}: {value_a} in A, {value_b} in B"
     if report.step is not None:
         parts = ", ".join(report.parts)
-        yield f"first unequal: step {report.step}, counted from 0; what differs after it: {parts}"
+        yield f"first unequal: step {report.step}, counted from 0; differences after it: {parts}"
         yield from _op_lines(report)
     yield from _verdict(report)
     if any(report.replays):
@@ -135,7 +137,7 @@ def _op_lines(report: "Divergence") -> Iterator[str]:
 
     if report.op is None:
         if report.ranks[0] != report.ranks[1]:
-            yield "  ops are compared only between runs with the same number of ranks"
+            yield "  ops can only be compared between runs with the same number of ranks"
         elif report.dump is not None:
             yield "  none of its ops differ: the difference arises after the update"
         return
@@ -160,8 +162,8 @@ def _size(row: "Measured") -> str:
 
 def _verdict(report: "Divergence") -> Iterator[str]:
     for name in report.unrepeatable:
-        yield f"{name} is not reproducible: the same step gave a different state the second time"
-    for name, parts in report.unlike.items():
+        yield f"{name} is not reproducible: the same step has a different result the second time"
+    for name, parts in report.not_reproduced.items():
         suffix = f" and {len(parts) - _MAX_NAMES} more" if len(parts) > _MAX_NAMES else ""
         yield (
             f"{name}'s replay does not reproduce its own checkpoint of step {report.unequal}: "
@@ -171,9 +173,9 @@ def _verdict(report: "Divergence") -> Iterator[str]:
         yield "no divergence" + (": both replays are equal" if any(report.replays) else "")
         return
     if report.step is None:
-        yield "both replays are equal, so the difference does not come from the recipes but from"
-        yield "another machine, version or device, or from a checkpoint changed afterwards."
-    if report.unlike or report.step is None:
+        yield "both replays are equal, so the difference is not due to the recipes but to another"
+        yield "machine, version or device, or to a checkpoint changed afterwards."
+    if report.not_reproduced or report.step is None:
         first = report.equal[-1] if report.equal else 0
         yield "To compare the machines, run on each, then compare the two files:"
         yield (
@@ -213,7 +215,9 @@ def _to_json(report: "Divergence") -> dict[str, object]:
             }
             for row in report.measured
         ],
-        "unlike_own_checkpoint": {name: list(parts) for name, parts in report.unlike.items()},
+        "unlike_own_checkpoint": {
+            name: list(parts) for name, parts in report.not_reproduced.items()
+        },
         "does_not_repeat": list(report.unrepeatable),
         "dump": None if report.dump is None else str(report.dump),
     }

@@ -31,8 +31,8 @@ def dump(
 ) -> int:
     """Dump training steps: statistics of the inputs and outputs of every op, layer and parameter.
 
-    For a recipe or a run: with its own seed, sample order and dropout; a run resumes from its
-    newest checkpoint before the first requested step, and does not change. For your own script,
+    A recipe or run is trained with its own seed, sample order and dropout; a run resumes from its
+    newest checkpoint before the first requested step, and does not change. Your own script runs
     unchanged: `jumar precision dump --script train.py -- --lr 0.1`.
 
     Parameters
@@ -56,18 +56,18 @@ def dump(
     to
         Folder for the dumps, one per step and rank; by default the next free `dumps/NAME-N`.
     max_gib
-        Size limit of a step's tensors in GiB; checked before anything of the step is written.
+        Size limit of a step's tensors in GiB, checked before the step is written.
     sample
-        Keep this many elements of a larger tensor, evenly spaced; 0 keeps all.
+        Keep this many elements of larger tensors, evenly spaced; 0 keeps all.
     digests
-        Record a hash of every tensor, so that `compare` names the first op that is not
+        Record a hash of every tensor, so that `compare` can name the first op that is not
         bit-identical.
     set_
         Change a field, for example `--set precision.mode=allow_mix_precision`; may be repeated.
     device
         auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
-        First import a module of your own that registers recipes, networks or data sources.
+        First import your own module that registers recipes, networks or data sources.
     """
     from jumar.precision.recording.recorder import RecordSettings
     from jumar.runs.dump import DumpRequest, dump_recipe, dump_script
@@ -88,12 +88,12 @@ def dump(
             raise UserError(
                 "--set, --import and --device do not apply to a script",
                 where="--script",
-                todo="Pass its own arguments after `--`.",
+                todo="Pass the script's arguments after `--`.",
             )
         return dump_script(script, what, steps=step_numbers, settings=settings, to=to)
     if len(what) != 1:
         raise UserError(
-            f"name one recipe or run, not {len(what)}",
+            f"one recipe or run is needed, not {len(what)}",
             where="RECIPE|RUN",
             todo="`jumar recipes list` lists the recipes; for a script: --script FILE -- ARGUMENTS",
         )
@@ -111,16 +111,16 @@ def dump(
 
 
 def _steps(text: str) -> Sequence[int]:
-    """The steps in a text such as `3,10`.
+    """Parse a list of steps such as `3,10`.
 
     Raises:
         UserError: It is not a list of steps.
     """
-    words = [word.strip() for word in text.split(",") if word.strip()]
-    if not all(word.isdecimal() and len(word) < 19 for word in words):
+    numbers = [number.strip() for number in text.split(",") if number.strip()]
+    if not all(number.isdecimal() and len(number) < 19 for number in numbers):
         raise UserError(
             f"'{text}' is not a list of steps",
             where="--steps",
-            todo="Numbers counted from 0, such as 3,10.",
+            todo="Separate steps, counted from 0, by commas: 3,10",
         )
-    return sorted({int(word) for word in words})
+    return sorted(set(map(int, numbers)))

@@ -38,22 +38,22 @@ def noise(
     """Measure which ops and layers are sensitive to rounding.
 
     Repeats the forward and backward pass of one step, each time with noise as large as the rounding
-    to a low dtype in the output of one op, and reports how far the loss and the gradients move. The
-    step itself is computed in float32. Nothing in a run changes.
+    to a low dtype in the output of one op, and reports the change of the loss and the gradients.
+    The step itself is computed in float32. A run does not change.
 
     Parameters
     ----------
     what
         Name of a recipe, or a run directory.
     dtype
-        float16 or bfloat16; by default that of the precision mode, or bfloat16.
+        float16 or bfloat16; by default the precision mode's dtype, or bfloat16.
     by
-        What gets noise in each pass: `group` (an op type in a layer), `layer`, `op` (an op type),
-        or `call`.
+        The unit that noise is added to in each pass: `group` (an op type in a layer), `layer`, `op`
+        (an op type), or `call`.
     backward
-        Add noise to ops of the backward pass too; leaving it out halves the number of passes.
+        Also add noise to ops of the backward pass; --no-backward halves the number of passes.
     step
-        Which step, counted from 0; by default the first after the newest checkpoint.
+        The step, counted from 0; by default the first after the newest checkpoint.
     seed
         Seed of the noise.
     top
@@ -69,14 +69,14 @@ def noise(
     device
         auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
-        First import a module of your own that registers recipes, networks or data sources.
+        First import your own module that registers recipes, networks or data sources.
     """
     from jumar.precision.sensitivity.measuring import NoiseSettings
     from jumar.precision.sensitivity.tables import as_csv, as_dict
     from jumar.runs.noise import NoiseRequest, measure_noise
 
     if top < 0:
-        raise UserError(f"{top} rows", where="--top", todo="Give 0 or more; 0 shows all.")
+        raise UserError(f"cannot be {top}", where="--top", todo="Allowed: 0 or more; 0 shows all.")
     say = partial(print_at_once, file=sys.stderr if json_ else sys.stdout)
     request = NoiseRequest(
         what=what,

@@ -33,10 +33,10 @@ def overflow(
     """Name the op that overflows, or show how close ops are to overflowing.
 
     Trains until a loss or gradient is not finite, repeats that step with every op recorded, and
-    names step, rank, layer and op with its inputs and the loss scale. While nothing overflows, it
-    lists the ops that are nearest to float16's largest number, 65504, and the layers whose
-    gradients float16 would round to 0. The exit code is 1 if a step was not finite. A run is not
-    changed. On a CPU, which has no float16, add --set precision.emulate_fp16=true.
+    names step, rank, layer and op with its inputs and the loss scale. If nothing overflows, lists
+    the ops that are nearest to float16's largest number, 65504, and the layers whose gradients
+    float16 would round to 0. The exit code is 1 if a step was not finite. A run does not change. On
+    a CPU, which has no float16, add --set precision.emulate_fp16=true.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def overflow(
     steps
         Number of steps to try.
     first
-        First step to try, counted from 0; by default that of the newest checkpoint.
+        First step to try, counted from 0; by default the step of the newest checkpoint.
     top
         Number of ops and layers to list.
     to
@@ -57,7 +57,7 @@ def overflow(
     device
         auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
-        First import a module of your own that registers recipes, networks or data sources.
+        First import your own module that registers recipes, networks or data sources.
     """
     from jumar.runs.overflow import OverflowRequest, find_overflow
 
@@ -92,9 +92,9 @@ def _lines(report: "OverflowReport", top: int) -> Iterator[str]:
     for rank, origin in sorted(report.origins.items()):
         yield from origin_lines(rank, origin)
     if report.is_bad and not report.origins:
-        yield "  every recorded op gave finite values: the loss or the update itself overflowed"
+        yield "  all recorded ops have finite outputs: the loss or the update itself overflowed"
     low = [row for row in report.head_room if row.dtype != "float32"]
-    # With emulated float16, the results of casts are its only tensors.
+    # If float16 is emulated, the results of casts are the only tensors in it.
     rows = low if any(row.cann != "Cast" for row in low) else report.head_room
     yield "nearest to 65504: doublings left, largest value, dtype, op, layer"
     yield from map(_room_line, rows[:top])
@@ -103,7 +103,7 @@ def _lines(report: "OverflowReport", top: int) -> Iterator[str]:
     if len(rows) < len(report.head_room):
         yield f"  {counted(len(report.head_room) - len(rows), 'op')} in float32 not listed"
     if report.vanishing:
-        yield "gradients too small for 16 bits: share lost, share with few bits left, layer"
+        yield "gradients too small for 16 bits: share lost, share with few remaining bits, layer"
         for row in report.vanishing[:top]:
             coarse = row.coarse / row.elements
             yield f"  {row.share_lost:7.2%}  {coarse:7.2%}  {row.layer or 'outside all layers'}"
@@ -125,13 +125,13 @@ def _room_line(row: "HeadRoom") -> str:
 def _to_json(report: "OverflowReport") -> dict[str, Any]:
     from jumar.precision.overflow.wording import advice, described
 
-    def call(each: "Call") -> dict[str, Any]:
+    def call_dict(call: "Call") -> dict[str, Any]:
         return {
-            "op": each.op,
-            "cann": each.cann,
-            "layer": each.layer,
-            "phase": each.phase,
-            "number": each.number,
+            "op": call.op,
+            "cann": call.cann,
+            "layer": call.layer,
+            "phase": call.phase,
+            "number": call.number,
         }
 
     return {
@@ -141,7 +141,7 @@ def _to_json(report: "OverflowReport") -> dict[str, Any]:
         "origins": [
             {
                 "rank": rank,
-                **call(origin.op),
+                **call_dict(origin.op),
                 "made_here": origin.is_made,
                 "inputs": [described(value) for value in origin.inputs],
                 "values": [described(value) for value in origin.bad],

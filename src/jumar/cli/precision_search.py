@@ -39,9 +39,9 @@ def search(
 ) -> int:
     """Find the fewest op types that must stay in float32, and write them as a modify_mixlist file.
 
-    Everything else is computed in low precision. Passes of one step rank the op types; short
-    trainings then try which of them are needed so that a score stays within the tolerance of
-    float32's, and the result is confirmed with several seeds. Keep trainings to minutes:
+    All other op types are computed in low precision. Passes of one step rank the op types; short
+    trainings then find out which of them are needed to keep a score within a tolerance of float32,
+    and the result is confirmed with several seeds. Limit trainings to minutes:
     --set training.duration=300it. The same command resumes after an interruption. The exit code is
     1 if the result could not be confirmed.
 
@@ -50,7 +50,7 @@ def search(
     what
         Name of a recipe, or a run directory.
     tolerance
-        A score, and how much worse it may be than in float32: loss=0.1%, top1=0.3 or psnr=0.02.
+        A score and its largest loss against float32: loss=0.1%, top1=0.3 or psnr=0.02.
     to
         The op list to write.
     runs
@@ -60,11 +60,11 @@ def search(
     trainings
         Maximum number of trainings, including those in float32.
     jobs
-        Trainings in parallel; by default one here, and as many as fit on a cluster.
+        Trainings in parallel; by default one on this machine, and as many as fit on a cluster.
     on
-        Where the trainings run: this machine, ray, or ray://HOST:PORT.
+        Where to run the trainings: this machine, ray, or ray://HOST:PORT.
     layers
-        Also search the layers that can take the place of an op type, for jumar's own trainings.
+        Also search for layers that can replace an op type, for jumar's own trainings.
     emulate_fp16
         On a CPU, round to float16 instead of computing in bfloat16.
     json_
@@ -74,7 +74,7 @@ def search(
     device
         auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
-        First import a module of your own that registers recipes, networks or data sources.
+        First import your own module that registers recipes, networks or data sources.
     """
     from jumar.experiments.placing.contract import ExperimentStopped
     from jumar.runs.precision_effects import keeping_costs
@@ -132,17 +132,17 @@ class SearchOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A validated search, and what its passes of one step measure."""
+    """A validated search, and the request for the passes of one step."""
 
     search: "Search"
     effects: "EffectsRequest"
 
 
 def prepare_search(options: SearchOptions, say: Callable[[str], None]) -> Prepared:
-    """A search of op types, as the options specify.
+    """Prepare a search of op types.
 
     Raises:
-        UserError: The tolerance, the recipe or its settings are wrong.
+        UserError: The tolerance, the recipe or its settings are not valid.
     """
     from jumar.experiments.placing.chosen import open_place
     from jumar.experiments.search import Search, SearchRequest
@@ -161,7 +161,7 @@ def prepare_search(options: SearchOptions, say: Callable[[str], None]) -> Prepar
     )
 
     def command(run: Path, device: str) -> Sequence[str]:
-        modules = [word for module in source.imports for word in ("--import", module)]
+        modules = [token for module in source.imports for token in ("--import", module)]
         return [
             *(sys.executable, "-m", "jumar", "train"),
             *("--run-dir", str(run), "--device", device, *modules),
@@ -174,7 +174,7 @@ def prepare_search(options: SearchOptions, say: Callable[[str], None]) -> Prepar
         length=source.recipe.training.duration,
         first_seed=source.recipe.seed,
         num_seeds=options.seeds,
-        most=options.trainings,
+        max_trainings=options.trainings,
         refines=options.layers,
         identity=trial_recipe(source, Path("/"), source.recipe.seed),
     )
@@ -211,7 +211,7 @@ def _lines(result: "Found", costs: Mapping[str, float]) -> Iterator[str]:
     yield f"use it with --set precision.modify_mixlist={result.to}"
     if result.layered is not None:
         types, kept_layers = result.layered
-        yield f"or with less in float32, {', '.join((*types, *kept_layers))}:"
+        yield f"or with less in float32, namely {', '.join((*types, *kept_layers))}:"
         yield f"  --set precision.modify_mixlist={layers_path(result.to)}"
         yield f"  --set precision.float32_layers={','.join(kept_layers)}"
 
@@ -222,11 +222,11 @@ def _row(row: "Effect", result: "Found", costs: Mapping[str, float]) -> str:
     text = f"  {change:>9}  {row.loss_change:9.2e}  {row.largest:9.3g}  {name}"
     if name not in result.kept:
         return text
-    bought = result.bought(name)
+    difference = result.worse_without(name)
     cost = costs[name]
     notes = [f"costs {cost:.1f} ms a step" if cost >= 0.05 else "costs no time here"]
-    if bought is not None:
-        notes.append(f"without it {result.goal.metric} is {bought:.3g} worse")
+    if difference is not None:
+        notes.append(f"without it {result.goal.metric} is {difference:.3g} worse")
     return f"{text}: float32, {', '.join(notes)}"
 
 
@@ -239,7 +239,7 @@ def _to_json(result: "Found", costs: Mapping[str, float]) -> dict[str, Any]:
             "limit": result.limit,
             "float32": list(result.reference),
             "kept": [
-                {"type": name, "cost_ms": costs[name], "worse_without": result.bought(name)}
+                {"type": name, "cost_ms": costs[name], "worse_without": result.worse_without(name)}
                 for name in result.kept
             ],
             "worse": result.worse,
@@ -262,13 +262,13 @@ def _to_json(result: "Found", costs: Mapping[str, float]) -> dict[str, Any]:
             ],
             "trainings": [
                 {
-                    "float32": each.trial.kept,
-                    "layers": each.trial.layers,
-                    "seed": each.trial.seed,
-                    "value": each.value,
-                    "worse": each.worse,
+                    "float32": judged.trial.kept,
+                    "layers": judged.trial.layers,
+                    "seed": judged.trial.seed,
+                    "value": judged.value,
+                    "worse": judged.worse,
                 }
-                for each in result.judged
+                for judged in result.judged
             ],
             "layered": result.layered
             and dict(zip(("kept", "layers"), result.layered, strict=True)),

@@ -34,27 +34,25 @@ def predict(
     """Classify audio clips by word, images by class or texts by label; find entities and answers.
 
     Clips may have any length and sample rate: those shorter than the training clips are padded with
-    silence at the end; over a longer one a window slides, and the window with the most probable
-    word is printed. For images the class number is printed, since a run does not store class names.
-    For texts, runs of `bert-classify` print labels, `bert-ner` entities with their positions,
-    `bert-reading` answers to questions.
+    silence at the end; longer ones are scanned with a sliding window, and the window with the most
+    probable word is printed. For texts, runs of `bert-classify` print labels, `bert-ner` entities
+    with their positions, `bert-reading` answers to questions.
 
     Parameters
     ----------
     run
         The run directory.
     files
-        WAV files for a keyword spotting run, images for an image classification run; or folders of
-        them. For labels and entities a text file with one text per line, for labels also TSV or
+        WAV files for a keyword spotting run, images for an image classification run, or folders of
+        them; for labels and entities a text file with one text per line, for labels also TSV or
         JSON lines with named columns; for answers JSON in SQuAD's format.
     checkpoint
         last, best, or the number of steps of a checkpoint.
     top
         Number of predictions to print for each file or text.
     json_
-        Print one JSON object instead: `results` with the probabilities of all labels, and
-        `errors` with the files that cannot be read; exit code 2 if there are more of these than
-        --skip-corrupt.
+        Print one JSON object instead: `results` with the probabilities of all labels, and `errors`
+        with the unreadable files; the exit code is 2 if there are more than --skip-corrupt.
     set_
         Change a field, for example `--set precision.mode=force_fp16`.
     device
@@ -62,15 +60,15 @@ def predict(
     skip_corrupt
         Skip up to this many unreadable files.
     import_
-        Import a module of your own first; repeat the modules that the run was trained with.
+        Import your own module first; name all modules that the run was trained with.
     text
-        A text instead of a file.
+        A text to use instead of a file.
     pair
         The second text of a pair, or the question about the text.
     features
-        Instead of predictions print the vectors of each word piece in these layers of a BERT or
+        Instead of predictions, print the vectors of each word piece in these layers of a BERT or
         NEZHA, as JSON lines in the format of the original's extract_features.py: -1 for the last
-        layer, -1,-2 for two. Runs of pre-training have them too.
+        layer, -1,-2 for the last two. Also works for pre-training runs.
     """
     from jumar.ground.errors import UserError
     from jumar.runs.open_trained import TrainedRequest
@@ -79,9 +77,9 @@ def predict(
     from jumar.runs.predict_text import TextRequest, reads_text
 
     if not files and not text:
-        raise UserError("no file given", todo=f"For instance: jumar predict {run} clip.wav")
+        raise UserError("a file is missing", todo=f"For instance: jumar predict {run} clip.wav")
     if top < 1:
-        raise UserError(f"cannot print {top} predictions", where="--top", todo="1 or more.")
+        raise UserError(f"cannot be {top}", where="--top", todo="Allowed: 1 or more.")
     trained = TrainedRequest(
         run_dir=run, which=checkpoint, assignments=set_, imports=import_, device=device
     )
@@ -93,7 +91,9 @@ def predict(
         )
         return _print_texts(text_request, top=top, as_json=json_)
     if text:
-        raise UserError("the run's network takes no texts", where="--text", todo="Give files.")
+        raise UserError(
+            "the input of the run's network is not text", where="--text", todo="Give files."
+        )
     request = PredictRequest(files=files, trained=trained, skip_corrupt=skip_corrupt)
     if json_:
         return _print_json(request)
@@ -101,8 +101,8 @@ def predict(
         guesses = "   ".join(
             f"{guess.label} {100 * guess.probability:.1f} %" for guess in prediction.guesses[:top]
         )
-        begin = "" if prediction.start_s is None else f" from {prediction.start_s:.2f} s"
-        print_plain(f"{prediction.path}{begin}: {guesses}")
+        start = "" if prediction.start_s is None else f" from {prediction.start_s:.2f} s"
+        print_plain(f"{prediction.path}{start}: {guesses}")
     return 0
 
 
@@ -158,7 +158,7 @@ def _print_features(
 
 
 def _print_texts(request: "TextRequest", *, top: int, as_json: bool) -> int:
-    """All results as lines or as one JSON object."""
+    """Print all results as lines or as one JSON object."""
     from jumar.runs.predict import Unreadable
     from jumar.runs.predict_text import text_results
 
@@ -180,18 +180,18 @@ def _print_texts(request: "TextRequest", *, top: int, as_json: bool) -> int:
 
 
 def _row(result: "TextResult") -> dict[str, Any]:
-    """A result as JSON: probabilities by label, entities and answers as objects."""
+    """Return a result as JSON: probabilities by label, entities and answers as objects."""
     row = dict(vars(result))
     for name in ("entities", "answers"):
         if name in row:
-            row[name] = [each._asdict() for each in row[name]]
+            row[name] = [span._asdict() for span in row[name]]
     if "guesses" in row:
-        row["probabilities"] = {each.label: each.probability for each in row.pop("guesses")}
+        row["probabilities"] = {guess.label: guess.probability for guess in row.pop("guesses")}
     return row
 
 
 def _lines(result: "TextResult", top: int) -> list[str]:
-    """A result as text: the input, followed by what was found in it."""
+    """Return a result as text: the input and the predictions for it."""
     from jumar.runs.predict_text import LabelledText, TaggedText
 
     if isinstance(result, LabelledText):
@@ -202,13 +202,13 @@ def _lines(result: "TextResult", top: int) -> list[str]:
         return [f"{guesses}   {result.text}{pair}"]
     if isinstance(result, TaggedText):
         rows = [
-            f"  {each.begin:>4} {each.end:>4}  {each.kind}  {each.text}  "
-            f"{100 * each.probability:.1f} %"
-            for each in result.entities
+            f"  {entity.begin:>4} {entity.end:>4}  {entity.kind}  {entity.text}  "
+            f"{100 * entity.probability:.1f} %"
+            for entity in result.entities
         ]
         return [result.text, *(rows or ["  no entities"])]
     rows = [
-        f"  {each.begin:>4} {each.end:>4}  {100 * each.probability:5.1f} %  {each.text}"
-        for each in result.answers[:top]
+        f"  {answer.begin:>4} {answer.end:>4}  {100 * answer.probability:5.1f} %  {answer.text}"
+        for answer in result.answers[:top]
     ]
     return [result.question, *(rows or ["  no answer"])]

@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,7 +47,7 @@ def show(
     export: Annotated[bool, Parameter(negative="")] = False,
     lang: Language = "en",
 ) -> int:
-    """Show a profile: what to do, where the time of a step goes, and the most expensive ops.
+    """Show a profile: advice, how the time of a step is spent, and the most expensive ops.
 
     The exit code is 2 if the profile lacks the data for a requested view.
 
@@ -57,11 +56,11 @@ def show(
     paths
         Folders or files of one capture by torch_npu, msprof, MindSpore, torch.profiler or jumar.
     view
-        A view to show instead of the usual ones; may be repeated. `all` shows every view for which
-        the profile has data.
+        A view to show instead of the default ones; may be repeated. `all` shows every view for
+        which the profile has data.
     top
-        Number of rows of a ranking, 10 by default; 0 for all. If given, it also limits the to-do
-        list on the terminal.
+        Number of rows of a ranking, 10 by default; 0 for all. If set, it also limits the to-do list
+        on the terminal.
     csv
         Also write each view to this folder as VIEW.csv.
     json_
@@ -81,11 +80,11 @@ def show(
     from jumar.profiling.views.chips import peak_rates
 
     if not paths:
-        raise UserError("no profile given", todo="Give its folder, or a file in it.")
+        raise UserError("a profile is missing", todo="Name its folder, or a file in it.")
     if top is not None and top < 0:
-        raise UserError(f"{top} rows", where="--top", todo="Give 0 or more; 0 shows all.")
+        raise UserError(f"cannot be {top}", where="--top", todo="Allowed: 0 or more; 0 shows all.")
     requested_views = [find_view(name) for name in view if name != "all"]
-    usual_views = [each_view for each_view in VIEWS.values() if each_view.usual]
+    usual_views = [known_view for known_view in VIEWS.values() if known_view.usual]
     chosen_views = list(VIEWS.values()) if "all" in view else requested_views or usual_views
     refuse_own_files(paths, files=[page], folder=csv)
     if export:
@@ -93,18 +92,14 @@ def show(
 
         export_raw(paths)
     profile = read(list(paths))
-    options = Options(chip=chip, language=lang)
-    if top is not None:
-        options = replace(options, top=top)
+    options = Options(chip=chip, language=lang, **({} if top is None else {"top": top}))
     answered = answers(profile, chosen_views, options)
     if json_:
         rates = peak_rates(profile, answered.tables, options)
         print(as_json(profile, answered, peak_rates=rates))
     else:
-        others = (
-            () if view else [each_view.name for each_view in VIEWS.values() if not each_view.usual]
-        )
-        _print(profile, answered, options, others, most_advice=top or 0)
+        others = () if view else [other.name for other in VIEWS.values() if not other.usual]
+        _print(profile, answered, options, others, max_advice=top or 0)
     if csv is not None:
         for path in write_tables(csv, answered.tables):
             print_aside(f"written: {path}")
@@ -114,7 +109,7 @@ def show(
         write_text(page, render(profile, options=options))
         print_aside(f"written: {page}")
     missing_views = [
-        each_view.name for each_view in requested_views if each_view.name in answered.impossible
+        requested.name for requested in requested_views if requested.name in answered.impossible
     ]
     for name in missing_views:
         reason = answered.impossible[name]
@@ -128,7 +123,7 @@ def _print(
     options: "Options",
     others: Sequence[str],
     *,
-    most_advice: int,
+    max_advice: int,
 ) -> None:
     from rich.console import Console
 
@@ -152,7 +147,7 @@ def _print(
             print_title(VIEWS[name].title.in_language(options.language), console)
             console.print(f"  {step_summary(profile, options)}", soft_wrap=True)
             rows = table.height
-            table = table.head(most_advice or rows)
+            table = table.head(max_advice or rows)
             print_advice(table, console, options.language)
         else:
             rows = answered.row_counts.get(name, table.height)
@@ -174,7 +169,7 @@ def _print(
 
 @app.command
 def views(*, json_: JsonFlag = False, lang: Language = "en") -> None:
-    """List the views and the question that each answers.
+    """List the views and the questions that they answer.
 
     Parameters
     ----------
@@ -192,8 +187,12 @@ def views(*, json_: JsonFlag = False, lang: Language = "en") -> None:
                 "title": view.title.in_language(lang),
                 "question": view.question.in_language(lang),
                 "columns": [
-                    {"name": each.name, "title": each.title.in_language(lang), "unit": each.unit}
-                    for each in view.columns
+                    {
+                        "name": column.name,
+                        "title": column.title.in_language(lang),
+                        "unit": column.unit,
+                    }
+                    for column in view.columns
                 ],
             }
             for view in VIEWS.values()
@@ -217,7 +216,7 @@ def gate(
     max_rank_spread: float | None = None,
     json_: JsonFlag = False,
 ) -> int:
-    """Check a profile against limits; exit code 1 if one is exceeded, 2 if one is unknown.
+    """Check a profile against limits; exit code 1 if one is exceeded, 2 if a value is unknown.
 
     Parameters
     ----------
@@ -232,11 +231,11 @@ def gate(
     max_format_share
         Time of TransData, Transpose and similar ops. [% of compute time]
     max_free_share
-        Time in which the device is idle. [% of step time]
+        Idle time of the device. [% of step time]
     max_uncovered_share
         Communication not overlapped by computation. [% of step time]
     max_rank_spread
-        How much longer the slowest rank computes than the median rank. [%]
+        Additional compute time of the slowest rank over the median rank. [%]
     json_
         Print JSON.
     """
@@ -251,8 +250,10 @@ def gate(
     }
     limits = {name: limit for name, limit in options.items() if limit is not None}
     if not paths or not limits:
-        problem = "no profile given" if not paths else "no limit given"
-        raise UserError(problem, todo="For instance: jumar profile gate DIR --max-step-ms 100")
+        missing = "profile" if not paths else "limit"
+        raise UserError(
+            f"a {missing} is missing", todo="For instance: jumar profile gate DIR --max-step-ms 100"
+        )
     return _check_limits(paths, limits, json_=json_)
 
 

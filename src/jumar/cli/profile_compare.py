@@ -30,10 +30,10 @@ def compare(
     page: Path | None = None,
     lang: Language = "en",
 ) -> int:
-    """Explain why a step takes longer or shorter than before, op by op.
+    """Explain why a step takes more or less time than before, op by op.
 
     The parts add up exactly to the difference. With more than two profiles, each is compared with
-    the first. The exit code is 2 if --mixlist is given and no edit would save time.
+    the first. The exit code is 2 if no edit for --mixlist would save time.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def compare(
     after
         Folder or file of the second profile.
     more
-        Further profiles.
+        More profiles.
     top
         Number of groups of ops to show; 0 for all.
     mixlist
@@ -61,12 +61,12 @@ def compare(
     from jumar.profiling.views import Options
 
     if top < 0:
-        raise UserError(f"{top} groups", where="--top", todo="Give 0 or more; 0 shows all.")
+        raise UserError(f"cannot be {top}", where="--top", todo="Allowed: 0 or more; 0 shows all.")
     if more and (mixlist or csv or page):
         raise UserError(
-            "these files can be written only for two profiles",
+            "can only be written for two profiles",
             where="--mixlist, --csv, --page",
-            todo="Give exactly two profiles.",
+            todo="Name exactly two profiles.",
         )
     from jumar.cli.profile_tables import refuse_own_files
 
@@ -108,7 +108,7 @@ def _prepared(profile: "Profile") -> "PreparedProfile":
 
 
 def _proposed_edits(pair: "Comparison") -> tuple["Edit", ...]:
-    """The edits proposed for a pair of precision modes; none for other profiles."""
+    """Return the edits proposed for a pair of precision modes; none for other profiles."""
     if not pair.changes_dtypes:
         return ()
     from jumar.cli.profile_lists import list_name
@@ -138,7 +138,7 @@ def _ms(nanoseconds: int, steps: int) -> float:
 
 
 def _as_dict(pair: "Comparison", edits: tuple["Edit", ...], language: Language) -> dict[str, Any]:
-    """The comparison for JSON; integers are nanoseconds over all compared steps."""
+    """Return the comparison as JSON, with nanoseconds over all compared steps."""
     return {
         "before": _profile_dict(pair.before, pair.before_ns),
         "after": _profile_dict(pair.after, pair.after_ns),
@@ -199,13 +199,13 @@ def _print(pairs: "list[Comparison]", edits: tuple["Edit", ...], options: "Optio
         _print_edits(pair, edits, console, options.language)
 
 
-def _print_notes(pair: "Comparison", console: "Console", language: Language, lead: str) -> None:
+def _print_notes(pair: "Comparison", console: "Console", language: Language, indent: str) -> None:
     from jumar.profiling.showing import shown
     from jumar.profiling.texts import TEXTS
 
     for note in pair.notes:
         text = shown(note.in_language(language), 300)
-        console.print(f"{lead}{TEXTS['note'].in_language(language)}{text}", soft_wrap=True)
+        console.print(f"{indent}{TEXTS['note'].in_language(language)}{text}", soft_wrap=True)
 
 
 def _print_header(pair: "Comparison", console: "Console", language: Language) -> None:
@@ -252,7 +252,7 @@ def _print_edits(
     print_title(edit_table(pair, edits, language).title.in_language(language), console)
     step_durations = [step.duration_ns for step in pair.after.steps]
     for edit in edits:
-        # The measured difference may be no more than the variation between steps.
+        # The measured difference may be within the variation between steps.
         is_within_noise = edit.gain_ns < (max(step_durations) - min(step_durations)) * pair.steps
         console.print(
             f"  {_ms(edit.gain_ns, pair.steps):8.3f}  {edit.target_list}: {shown(edit.name, 48)}; "
@@ -294,7 +294,7 @@ def _print_many(pairs: "list[Comparison]", console: "Console", language: Languag
     for part, title in PART_TITLES.items():
         row: dict[str, str | float] = {"": title.in_language(language)}
         for name, pair in numbered_pairs:
-            change = sum(one.delta_ns for one in pair.parts if one.name == part)
+            change = sum(change.delta_ns for change in pair.parts if change.name == part)
             row[name] = _ms(change, pair.steps)
         rows.append(row)
     table = pl.DataFrame(rows)

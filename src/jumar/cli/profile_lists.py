@@ -1,4 +1,4 @@
-"""The names under which `modify_mixlist` lists the op types of profiles."""
+"""The names of profiles' op types in `modify_mixlist` files."""
 
 from functools import cache
 
@@ -8,10 +8,10 @@ _LIBRARY_PREFIXES = ("mkldnn_", "cudnn_", "miopen_", "native_", "npu_", "_")
 
 @cache
 def list_name(kind: str) -> str:
-    """The name under which an op type can be listed, or an empty string.
+    """Return the name that lists an op type, or an empty string if there is none.
 
-    A backward op is listed by its forward op. An aten op is listed by the CANN type that covers all
-    its forms: listing only `addmm`, into which `linear` decomposes, has no effect.
+    A backward op has the name of its forward op. An aten op has the name of the CANN type that
+    covers all its forms: listing only `addmm`, into which `linear` decomposes, has no effect.
     """
     from jumar.precision.optypes import groups_by_type
 
@@ -22,35 +22,30 @@ def list_name(kind: str) -> str:
         return kind if kind in group.types else group.types[0]
     types = _types_by_packet()
     plain = kind.removeprefix("aten::").removesuffix("_").partition(".")[0]
-    for name in (plain, *_shorter(plain)):
+    for name in (plain, *_shortened_names(plain)):
         if name in types:
             return types[name]
     return ""
 
 
-def _shorter(name: str) -> list[str]:
-    """The name shortened step by step: `_softmax_backward_data` to `softmax`."""
+def _shortened_names(name: str) -> list[str]:
+    """Return the names from shortening a name step by step: `_softmax_backward` to `softmax`."""
     names: list[str] = []
     for suffix in ("_data", "_backward", "_overrideable"):
         if name.endswith(suffix):
             name = name.removesuffix(suffix)
             names.append(name)
-    is_shortened = True
-    while is_shortened:
-        is_shortened = False
-        for prefix in _LIBRARY_PREFIXES:
-            if name.startswith(prefix) and len(name) > len(prefix):
-                name = name.removeprefix(prefix)
-                names.append(name)
-                is_shortened = True
+    while prefix := next((p for p in _LIBRARY_PREFIXES if name.startswith(p) and name != p), ""):
+        name = name.removeprefix(prefix)
+        names.append(name)
     return names
 
 
 @cache
 def _types_by_packet() -> dict[str, str]:
-    """The first CANN type of each aten op, by its name without overload.
+    """Return the first CANN type of each aten op, by the op's name without overload.
 
-    If several types stand for one op, as `BiasAdd` and `Add` do, it is the one that torch uses.
+    If an op has several types, such as `BiasAdd` and `Add`, it is the one that torch uses.
     """
     from jumar.precision.optypes import op_groups
 

@@ -23,7 +23,7 @@ def record(
 ) -> int:
     """Record a few steps of a recipe or a run into `profile/` of the run directory.
 
-    A run resumes from its newest checkpoint for the recorded steps only; nothing but its `profile/`
+    A run resumes from its newest checkpoint for the recorded steps only. Only its `profile/`
     changes, so finished runs can be recorded too.
 
     Parameters
@@ -35,10 +35,10 @@ def record(
     warm_up
         Number of steps to run before recording.
     memory
-        Also record memory allocations; the trace grows by half.
+        Also record memory allocations, for a trace that is half as large again.
     shapes
-        Record the shapes and dtypes of ops. --no-shapes gives more accurate times on a CPU where
-        tensors are large.
+        Record the shapes and dtypes of ops. --no-shapes makes times more accurate on a CPU with
+        large tensors.
     set_
         Change a field, for example `--set precision.mode=allow_mix_precision`; may be repeated.
     run_dir
@@ -46,7 +46,7 @@ def record(
     device
         auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
-        First import a module of your own that registers recipes, networks or data sources.
+        First import your own module that registers recipes, networks or data sources.
     """
     from jumar.runs.profile import ProfileRequest, profile_recipe
     from jumar.training.profiling.capture import CaptureSettings

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from jumar.profiling.profile import Profile
     from jumar.profiling.views import Answers
 
-_LONGEST = 48
-"""Most characters in a cell; names of kernels and lists of shapes have thousands."""
+_MAX_CELL_WIDTH = 48
+"""Maximum number of characters in a cell; kernel names and lists of shapes can have thousands."""
 
 _PLAIN_WIDTH = 40
 
@@ -31,7 +31,7 @@ def print_title(text: str, console: "Console") -> None:
 
 
 def print_listing(listing: "Listing", console: "Console", language: Language) -> None:
-    """Print a table with its title, with lines on a terminal and aligned by spaces elsewhere."""
+    """Print a table with its title, with rules on a terminal and aligned by spaces elsewhere."""
     from jumar.profiling.texts import texts_in
 
     print_title(listing.title.in_language(language), console)
@@ -52,15 +52,15 @@ def print_listing(listing: "Listing", console: "Console", language: Language) ->
 
 def _print_lined(listing: "Listing", heads: list[str], console: "Console") -> None:
     from rich.box import SIMPLE_HEAD
-    from rich.table import Table as Lined
+    from rich.table import Table as RichTable
     from rich.text import Text as Cell
 
-    rich_table = Lined(box=SIMPLE_HEAD, pad_edge=False)
+    rich_table = RichTable(box=SIMPLE_HEAD, pad_edge=False)
     for head, is_number in zip(heads, listing.numeric, strict=True):
         rich_table.add_column(
             head, justify="right" if is_number else "left", overflow="ellipsis", no_wrap=True
         )
-    for row in listing.cells(_LONGEST):
+    for row in listing.cells(_MAX_CELL_WIDTH):
         rich_table.add_row(*map(Cell, row))
     console.print(rich_table)
 
@@ -73,13 +73,13 @@ def _print_aligned(listing: "Listing", heads: list[str], console: "Console") -> 
     for row in rows:
         cells = list[str]()
         for cell, width, is_number in zip(row, widths, listing.numeric, strict=True):
-            blanks = " " * (width - cell_len(cell))
-            cells.append(blanks + cell if is_number else cell + blanks)
+            padding = " " * (width - cell_len(cell))
+            cells.append(padding + cell if is_number else cell + padding)
         console.file.write("  " + "  ".join(cells).rstrip() + "\n")
 
 
 def print_advice(table: "pl.DataFrame", console: "Console", language: Language) -> None:
-    """Print the to-do list: each saving with its evidence and what to change."""
+    """Print the to-do list: each saving with its evidence and the change to make."""
     from rich.text import Text as Line
 
     from jumar.profiling.showing import shown
@@ -101,7 +101,7 @@ def print_advice(table: "pl.DataFrame", console: "Console", language: Language) 
 
 
 def plain_rows(table: "pl.DataFrame") -> list[dict[str, Any]]:
-    """The rows for JSON, which has no infinities."""
+    """Return the rows for JSON, with null for infinity and NaN."""
     return [
         {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
@@ -112,7 +112,7 @@ def plain_rows(table: "pl.DataFrame") -> list[dict[str, Any]]:
 
 
 def as_json(profile: "Profile", answered: "Answers", *, peak_rates: str) -> str:
-    """All tables of a profile as JSON, with the source of the peak rates they use."""
+    """Return all tables of a profile as JSON, with the source of the peak rates."""
     from jumar.profiling.views.step_split import contradictions
 
     content = {
@@ -138,13 +138,12 @@ def as_json(profile: "Profile", answered: "Answers", *, peak_rates: str) -> str:
 def refuse_own_files(
     sources: Sequence[Path], *, files: Sequence[Path | None] = (), folder: Path | None = None
 ) -> None:
-    """Refuse to overwrite, or write among, the files a profile is read from.
+    """Refuse to overwrite the files of a profile, or to add tables to its folder.
 
     Args:
-        sources: The files and folders that are read.
-        files: The files to write; a table in a folder that is read would become part of the
-            profile.
-        folder: Where tables are to be written.
+        sources: The files and folders of the profile.
+        files: The files to write; a table in a source folder would become part of the profile.
+        folder: The folder for tables.
 
     Raises:
         UserError: A file is refused; the message names the first.
@@ -156,7 +155,7 @@ def refuse_own_files(
         is_inside = any(path in target_path.parents for path in source_paths)
         if target_path in source_paths or (is_inside and _is_profile(target)):
             raise UserError(
-                "would overwrite one of the files read",
+                "would overwrite a file of the profile",
                 where=str(target),
                 todo="Choose another name.",
             )
@@ -168,9 +167,9 @@ def refuse_own_files(
             for path in source_paths
         ):
             raise UserError(
-                "tables would be written into the profile they are made from",
+                "tables would be written into the folder of the profile",
                 where=str(target),
-                todo="Choose a folder outside it.",
+                todo="Choose another folder.",
             )
 
 

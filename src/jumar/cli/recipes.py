@@ -14,16 +14,14 @@ if TYPE_CHECKING:
 
     from jumar.settings import FieldRow
 
-app = App(
-    name="recipes", help="What can be trained, and with what settings.", group_parameters=OPTIONS
-)
+app = App(name="recipes", help="List the recipes and their settings.", group_parameters=OPTIONS)
 
 _VALUE_WIDTH = 24
-_NARROWEST_MEANING = 40
-"""With fewer columns left next to path and value, a meaning gets its own lines."""
+_MIN_MEANING_WIDTH = 40
+"""If fewer columns remain beside path and value, a meaning gets its own lines."""
 
 _SOURCE_WIDTH = 100
-"""Columns at which the descriptions of recipes are wrapped in their source."""
+"""Line length of recipes' descriptions in their source."""
 
 
 @app.command(name="list")
@@ -110,7 +108,7 @@ def show(
 
 
 def _field_lines(rows: "Sequence[FieldRow]", columns: int) -> "Iterator[str]":
-    """A line for each field, or several if a terminal is too narrow; 0 means no limit."""
+    """Yield a line for each field, or several if `columns` are too few; 0 means no limit."""
     from jumar.settings import value_text
 
     path_width = max(len(row.path) for row in rows)
@@ -123,7 +121,7 @@ def _field_lines(rows: "Sequence[FieldRow]", columns: int) -> "Iterator[str]":
         head = f"{row.path:<{path_width}}  {value_text(row.value):<{value_width}}"
         if not columns:
             yield f"{head}  {meaning}"
-        elif columns - indent < _NARROWEST_MEANING or len(head) + 2 > indent:
+        elif columns - indent < _MIN_MEANING_WIDTH or len(head) + 2 > indent:
             yield head.rstrip()
             yield _filled(meaning, columns, " " * 4, first=" " * 4)
         else:
@@ -131,7 +129,7 @@ def _field_lines(rows: "Sequence[FieldRow]", columns: int) -> "Iterator[str]":
 
 
 def _wrapped(text: str, columns: int) -> str:
-    """A recipe's description, its paragraphs and list items rewrapped to the columns."""
+    """Rewrap the paragraphs and list items of a recipe's description to a number of columns."""
     if not columns or columns >= _SOURCE_WIDTH:
         return text
     paragraphs: list[str] = []

@@ -9,22 +9,24 @@ from jumar.ground.text import print_aside, print_plain
 def report(*runs: Path, to: Path | None = None) -> int:
     """Write one self-contained page with tables and curves.
 
-    For one run or sweep it is its `report.html`. Several runs, sweeps or folders of runs are
-    compared on one page, with the table also as Markdown and CSV.
+    The page of a single run or sweep is its `report.html`. Several runs, sweeps or folders of runs
+    are compared on one page, with the table also as Markdown and CSV.
 
     Parameters
     ----------
     runs
-        Run directories, sweep directories, or folders that hold run directories.
+        Run directories, sweep directories, or folders that contain run directories.
     to
-        The page of a comparison, by default `comparison.html` in the current folder; also for a
-        single path.
+        The page of a comparison, by default `comparison.html` in the current folder; if set, a
+        single path gets such a page too.
     """
     from jumar.experiments.comparing import PAGE, run_directories, write_comparison
     from jumar.experiments.reporting import has_own_report, write_report
 
     if not runs:
-        raise UserError("no run given", todo="jumar report RUN, or several runs to compare.")
+        raise UserError(
+            "a run is missing", todo="Name it: jumar report RUN, or several runs to compare."
+        )
     if len(runs) == 1 and to is None and has_own_report(runs[0]):
         print_plain(f"report: {write_report(runs[0], print_aside)}")
         return 0

@@ -1,7 +1,7 @@
-"""How commands behave in the processes of torchrun.
+"""The behaviour of commands in the processes of torchrun.
 
 A few commands divide their work among the ranks. The others would repeat it in every rank, writing
-to the same files, so they run only in the first rank.
+to the same files, so only the first rank runs them.
 """
 
 import os
@@ -17,8 +17,8 @@ _DIVIDED = {("train",), ("evaluate",), ("profile",), ("precision", "dump"), ("do
 def _starts_runs(noun: str) -> UserError:
     return UserError(
         f"{noun} starts a separate process for each run, without torchrun",
-        todo="Start it without torchrun. Runs on several ranks are started one by one: torchrun "
-        "--nproc-per-node N -m jumar train ..., and `jumar report` shows each.",
+        todo="Start it without torchrun. To run on several ranks, start each run yourself: "
+        "torchrun --nproc-per-node N -m jumar train ..., and compare them with `jumar report`.",
     )
 
 
@@ -26,26 +26,26 @@ _REFUSED: dict[tuple[str, ...], UserError] = {
     ("sweep",): _starts_runs("a sweep"),
     ("tune", "accuracy"): _starts_runs("a tuning"),
 }
-"""Commands that cannot do on one rank what was requested for several."""
+"""Commands that are rejected under torchrun, since a single rank would run something else."""
 
 _VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
 
 
 def takes_part(command: Sequence[str]) -> bool:
-    """Whether this process takes part in a command.
+    """Return whether this process takes part in a command.
 
-    Outside torchrun every process does. Where the first rank works alone, torchrun's variables
-    are removed from the environment, so that neither it nor a process that it starts waits for
-    ranks that have left.
+    Outside torchrun, every process does. If the first rank works alone, torchrun's variables are
+    removed from the environment, so that neither it nor a process that it starts waits for ranks
+    that have exited.
 
-    The other ranks must exit with 0 even if the command is refused: when one fails, torchrun kills
-    the first one too, perhaps before it has printed why.
+    The other ranks must exit with 0 even if the command is rejected: if one of them fails, torchrun
+    kills the first rank too, perhaps before it has printed the reason.
 
     Args:
         command: The names of command and subcommand.
 
     Raises:
-        UserError: In the first rank, if the command does not support several ranks; or the
+        UserError: The command does not support several ranks (only in the first rank), or the
             variables of torchrun contradict each other.
     """
     name = tuple(command)
@@ -55,7 +55,7 @@ def takes_part(command: Sequence[str]) -> bool:
 
 
 def alone_or_first(*name: str) -> bool:
-    """Whether this process does the work that is not divided.
+    """Return whether this process does work that is not divided among the ranks.
 
     Raises:
         UserError: See `takes_part`.

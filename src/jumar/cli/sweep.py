@@ -39,11 +39,11 @@ def sweep(
 ) -> int:
     """Train a recipe with every combination of some fields and print a comparison.
 
-    With --search, settings are drawn from ranges instead: each trial is a run, hopeless ones end
-    early, and the best settings are printed as a command.
+    With --search, settings are sampled from ranges instead: each trial is a run, unpromising ones
+    are stopped early, and the best settings are printed as a command.
 
-    A combination that fails still gets its row in the table; the exit code is 1 if all fail.
-    Finished runs are not repeated, so the same command continues after an interruption.
+    Failed combinations are listed in the table too; the exit code is 1 if all fail. Finished runs
+    are not repeated, so the same command continues after an interruption.
 
     Parameters
     ----------
@@ -55,33 +55,33 @@ def sweep(
         Change a field in all runs; may be repeated.
     baseline
         The combination to compare with, for example `--baseline precision.mode=force_fp16`; by
-        default the first with `must_keep_origin_dtype`, else the first.
+        default the first one with `must_keep_origin_dtype`, or simply the first.
     repeats
         Number of runs of each combination, with successive seeds; differences within their spread
         count as equal.
     search
-        How settings are drawn: tpe, random, gp or qmc.
+        The sampler of a search: tpe, random, gp or qmc.
     range_
-        Values a search may choose: `--range optimizer.learning_rate=1e-4:1e-1:log` or
+        Values to choose from in a search: `--range optimizer.learning_rate=1e-4:1e-1:log` or
         `--range data.batch_size=16,32,64`; may be repeated.
     trials
         Number of trials of a search, including those of earlier calls.
     metric
         The score that a search optimises: NAME, NAME:max or NAME:min; by default the recipe's
-        own.
+        score.
     pruner
-        When a search ends a hopeless run: median, halving, hyperband or none.
+        The rule that stops unpromising runs of a search: median, halving, hyperband or none.
     to
         Folder for the runs and the table; by default `runs/RECIPE-sweep` or, with
         --search, `runs/RECIPE-search`.
     jobs
-        Runs in parallel; by default one here, and as many as fit on a cluster.
+        Runs in parallel; by default one on this machine, and as many as fit on a cluster.
     on
-        Where the runs are computed: this machine, ray, or ray://HOST:PORT.
+        Where to compute the runs: this machine, ray, or ray://HOST:PORT.
     device
         auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
-        First import a module of your own that registers recipes, networks or data sources.
+        First import your own module that registers recipes, networks or data sources.
     """
     from jumar.experiments.placing.chosen import open_place
     from jumar.experiments.sweep import run_sweep
@@ -132,21 +132,20 @@ def sweep(
 
 
 def train_command(imports: Sequence[str], request: "RunRequest", on_device: str) -> Sequence[str]:
-    """The command of one run, as options of `jumar train`."""
-    words = [sys.executable, "-m", "jumar", "train", request.recipe_name]
-    words += ["--run-dir", str(request.directory), "--device", on_device]
-    for assignment in request.assignments:
-        words += ["--set", assignment]
-    for module in imports:
-        words += ["--import", module]
-    return words
+    """Return the `jumar train` command of one run."""
+    return [
+        *(sys.executable, "-m", "jumar", "train", request.recipe_name),
+        *("--run-dir", str(request.directory), "--device", on_device),
+        *(token for assignment in request.assignments for token in ("--set", assignment)),
+        *(token for module in imports for token in ("--import", module)),
+    ]
 
 
 def _refuse_options(context: str, **options: object) -> None:
-    """Refuse options that cannot be combined.
+    """Reject options that cannot be combined with another one.
 
     Raises:
-        UserError: One was given.
+        UserError: Such an option is set.
     """
     from jumar.ground.errors import UserError
 

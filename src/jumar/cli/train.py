@@ -7,11 +7,11 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from jumar.cli.options import DeviceOption, ImportOption, SetOption, TrackOption
-from jumar.cli.started_again import StartAgain, was_started_again
+from jumar.cli.restarting import RestartNeeded, was_restarted
 from jumar.ground.errors import UserError
 
 TunedOption = Annotated[tuple[Path, ...] | None, Parameter(metavar="[FILE]", consume_multiple=True)]
-"""Without a file: the one in the recipe's default folder."""
+"""An empty tuple means the file in the recipe's default folder."""
 
 
 def train(
@@ -57,15 +57,15 @@ def train(
         After three warm-up steps, record three steps into `profile/` of the run, then continue
         training; `jumar profile show RUN/profile` shows them.
     tuned
-        Apply what `jumar tune speed` measured as faster: this file, or without one
+        Apply the faster settings found by `jumar tune speed`, from this file or by default from
         `tuned/RECIPE/tuned.json`. --set takes precedence. A file measured with another machine,
         recipe or version is not applied.
     tuned_anyway
-        Apply it anyway.
+        Also apply a file measured with another machine, recipe or version.
     track
         Also send log lines and scores to wandb, mlflow or swanlab; may be repeated.
     import_
-        First import a module of your own that registers recipes, networks or data sources.
+        First import your own module that registers recipes, networks or data sources.
     """
     from jumar.runs.train import TrainRequest, train_recipe
 
@@ -84,13 +84,13 @@ def train(
     if tuned is not None:
         from jumar.runs.tuned import TunedRequest, resolve_tuned, with_application
 
-        is_restarted = was_started_again()
+        is_restarted = was_restarted()
         application = resolve_tuned(
             request,
             TunedRequest(path=file, even_if_stale=tuned_anyway, has_variables=is_restarted),
         )
         if application.missing_variables and not is_restarted:
-            raise StartAgain(application.missing_variables)
+            raise RestartNeeded(application.missing_variables)
         request = with_application(request, application)
     elif tuned_anyway:
         raise UserError("there is nothing to apply", where="--tuned-anyway", todo="Add --tuned.")
@@ -98,27 +98,27 @@ def train(
 
 
 def _split(recipe: str | None, tuned: tuple[Path, ...] | None) -> tuple[str | None, Path | None]:
-    """The recipe and the tuned file, in whichever order they come.
+    """Return the recipe and the tuned file, in any order on the command line.
 
-    `--tuned FILE RECIPE` arrives as two files and no recipe.
+    `--tuned FILE RECIPE` is parsed as two files and no recipe.
 
     Raises:
-        UserError: More than one file and one recipe were given.
+        UserError: There are several files.
     """
-    words = tuned or ()
-    if recipe is None and len(words) == 2:
-        return str(words[1]), words[0]
-    if len(words) > 1:
+    files = tuned or ()
+    if recipe is None and len(files) == 2:
+        return str(files[1]), files[0]
+    if len(files) > 1:
         raise UserError(
-            f"takes one file, not {len(words)}", where="--tuned", todo="Put the recipe first."
+            f"accepts one file, not {len(files)}", where="--tuned", todo="Put the recipe first."
         )
-    return recipe, words[0] if words else None
+    return recipe, files[0] if files else None
 
 
 def assignments(
     set_assignments: Sequence[str], *, skip_corrupt: int | None = None, emulate_fp16: bool = False
 ) -> list[str]:
-    """The `--set` assignments, with those that have an option of their own."""
+    """Return the `--set` assignments and those made by dedicated options."""
     result = list(set_assignments)
     if skip_corrupt is not None:
         result.append(f"data.skip_corrupt={skip_corrupt}")

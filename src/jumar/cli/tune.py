@@ -1,4 +1,4 @@
-"""`jumar tune`: settings chosen by measurements."""
+"""`jumar tune`: choose settings by measuring them."""
 
 from cyclopts import App
 
@@ -29,7 +29,7 @@ app.command(
 app.command(
     "jumar.cli.tune_aoe:aoe",
     name="aoe",
-    help="Write what Ascend's tuner AOE needs for a ported script or a run.",
+    help="Write the files that Ascend's tuner AOE needs for a ported script or a run.",
     usage="Usage: jumar tune aoe [OPTIONS] SCRIPT|RUN",
 )
 # Started by `tune speed` for each setting; not meant for users.

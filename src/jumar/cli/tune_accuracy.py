@@ -32,20 +32,19 @@ def accuracy(
 ) -> int:
     """Find the fastest precision setting that meets a target.
 
-    Every mode is trained with several seeds. Where a faster mode misses the target, its op list is
-    searched as `jumar precision search` does, and an exponential loss scale is tried. It ends with
-    a table of modes, scores and step times, and one sentence that explains the choice. The same
-    command resumes after an interruption. The exit code is 1 if no setting meets the target beyond
-    chance.
+    Every mode is trained with several seeds. If a faster mode misses the target, an op list is
+    searched for as by `jumar precision search`, and an exponential loss scale is tried. Prints a
+    table of modes, scores and step times, and a sentence that explains the choice. The same command
+    resumes after an interruption. The exit code is 1 if no setting meets the target beyond chance.
 
     Parameters
     ----------
     recipe
         Name of the recipe.
     target
-        A score and what it must reach: top1=95, psnr=33.6 or loss=0.3.
+        A score and the value to reach: top1=95, psnr=33.6 or loss=0.3.
     modes
-        Precision modes to measure, in order of preference among equals; by default
+        Precision modes to measure; the first of equal ones is preferred. By default
         must_keep_origin_dtype, allow_mix_precision, allow_fp32_to_fp16 and force_fp16.
     seeds
         Trainings per setting, with successive seeds.
@@ -58,14 +57,14 @@ def accuracy(
     emulate_fp16
         On a CPU, round to float16 instead of computing in bfloat16.
     jobs
-        Runs in parallel; by default one here, and as many as fit on a cluster. Step times of
-        parallel runs on one machine are not those of a single run.
+        Runs in parallel; by default one on this machine, and as many as fit on a cluster. Runs in
+        parallel on one machine slow each other down, which affects the step times.
     on
-        Where the runs are computed: this machine, ray, or ray://HOST:PORT.
+        Where to compute the runs: this machine, ray, or ray://HOST:PORT.
     device
         auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
-        First import a module of your own that registers recipes, networks or data sources.
+        First import your own module that registers recipes, networks or data sources.
     """
     from jumar.cli.precision_search import SearchOptions, prepare_search
     from jumar.cli.sweep import train_command
@@ -83,9 +82,9 @@ def accuracy(
     mode_names = MODES if modes is None else [name.strip() for name in modes.split(",")]
     names = [find_mode(name).name for name in mode_names if name]
     if not names or len(set(names)) < len(names):
-        raise UserError("names a mode twice or none", where="--modes", todo="Give each once.")
+        raise UserError("a mode is missing or repeated", where="--modes", todo="Name each once.")
     if seeds < 1:
-        raise UserError(f"cannot be {seeds}", where="--seeds", todo="1 or more.")
+        raise UserError(f"cannot be {seeds}", where="--seeds", todo="Allowed: 1 or more.")
     import_modules(import_)
     common = (*set_, *(["precision.emulate_fp16=true"] if emulate_fp16 else []))
     created_recipe = create_recipe(recipe, common)
@@ -136,8 +135,9 @@ def accuracy(
         return 128 + stopped.signal
     chosen = tuned.decision.chosen
     if chosen is not None:
-        words = ["jumar", "train", recipe]
-        words += [word for name in import_ for word in ("--import", name)]
-        words += [word for each in (*common, *chosen.assignments) for word in ("--set", each)]
-        print_at_once(shlex.join(words))
+        command = ["jumar", "train", recipe]
+        command += [token for name in import_ for token in ("--import", name)]
+        for assignment in (*common, *chosen.assignments):
+            command += ["--set", assignment]
+        print_at_once(shlex.join(command))
     return 0 if tuned.decision.is_sure else 1

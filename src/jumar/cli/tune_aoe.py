@@ -14,44 +14,45 @@ if TYPE_CHECKING:
     from jumar.launching.aoe import Tuned
 
 Token = Annotated[str, Parameter(allow_leading_hyphen=True)]
+Chip = Literal["910", "910b", "a3"]
 
 
 def aoe(
     what: Annotated[Path, Parameter(name="SCRIPT|RUN")],
     /,
-    *words: Annotated[Token, Parameter(name="WORDS")],
+    *arguments: Annotated[Token, Parameter(name="ARGUMENTS")],
     to: Path,
-    chip: Literal["910", "910b", "a3"] = "910",
+    chip: Chip = "910",
     cann: Annotated[str, Parameter(metavar="RELEASE")] = "",
     python: Annotated[str, Parameter(metavar="PYTHON")] = "python3",
 ) -> int:
-    """Write what Ascend's tuner AOE needs for a ported script or a run.
+    """Write the files that Ascend's tuner AOE needs for a ported script or a run.
 
-    Numbered shell scripts in the vendor's order: sub-graphs first, then operators. The first and
-    the last record a profile, and `jumar profile compare` shows the gain. None of it has been run
-    on an NPU.
+    These are numbered shell scripts in the vendor's order: sub-graphs first, then operators. The
+    first and the last record a profile, and `jumar profile compare` shows the gain. None of them
+    has been tested on an NPU.
 
     Parameters
     ----------
     what
         A script of TensorFlow 1.15 (ported by `jumar port`) or PyTorch, or a run directory.
-    words
+    arguments
         Arguments for the script, after `--`.
     to
         Folder for the files.
     chip
-        The NPU: 910 (Atlas training products), 910b (Atlas A2) or a3, which do not support
+        The NPU: 910 (Atlas training products), or 910b (Atlas A2) or a3, which do not support
         sub-graph tuning.
     cann
-        The CANN release, such as 8.3.RC1; by default it is detected where the scripts run.
+        The CANN release, such as 8.3.RC1; by default the scripts detect it.
     python
-        The interpreter there.
+        The Python interpreter to run the scripts with.
     """
     from jumar.launching.aoe import aoe_files, notes, refuse_other_steps
     from jumar.launching.writing import write_launch
 
-    tuned = _run(what, words, chip, cann, python) if is_folder(what) else None
-    tuned = tuned or _script(what, words, chip, cann, python)
+    describe = _run if is_folder(what) else _script
+    tuned = describe(what, arguments, chip, cann, python)
     files = aoe_files(tuned)
     refuse_other_steps(to, files)
     summary = {"aoe": str(what), "framework": tuned.framework, "chip": chip, "cann": cann}
@@ -62,17 +63,15 @@ def aoe(
         print_plain(f"note: {note}")
     if tuned.framework == "tensorflow" and "aoe_mode" in read_text(what):
         print_plain(
-            f"note: {what} sets aoe_mode itself, which overrides AOE_MODE: remove it from the "
-            "script, or the steps do not tune what their names say"
+            f"note: {what} sets aoe_mode itself, which overrides AOE_MODE in the numbered scripts: "
+            "remove it from the script"
         )
-    print_plain(f"next: bash {to}/1-before.sh, then the others in their order")
+    print_plain(f"next: bash {to}/1-before.sh, then the others in order")
     return 0
 
 
-def _run(
-    run: Path, words: tuple[str, ...], chip: Literal["910", "910b", "a3"], cann: str, python: str
-) -> "Tuned":
-    """A jumar run, some steps of which are profiled."""
+def _run(run: Path, arguments: tuple[str, ...], chip: Chip, cann: str, python: str) -> "Tuned":
+    """Describe a run, of which some steps are profiled."""
     from jumar.launching.aoe import Tuned
 
     if not is_file(run / "recipe.json"):
@@ -80,8 +79,11 @@ def _run(
             f"'{run}' is not a run directory: it has no recipe.json",
             todo="Give a run, or the script that trains.",
         )
-    steps = ("profile", str(run.absolute()), "--device", "npu", *words)
-    command = (python, "-m", "jumar", *steps)
+    command = (
+        python,
+        *("-m", "jumar", "profile", str(run.absolute()), "--device", "npu"),
+        *arguments,
+    )
     return Tuned(
         framework="torch",
         folder=str(Path.cwd()),
@@ -94,8 +96,9 @@ def _run(
 
 
 def _script(
-    script: Path, words: tuple[str, ...], chip: Literal["910", "910b", "a3"], cann: str, python: str
+    script: Path, arguments: tuple[str, ...], chip: Chip, cann: str, python: str
 ) -> "Tuned":
+    """Describe a training script."""
     from jumar.launching.aoe import Tuned
 
     if not is_file(script):
@@ -107,7 +110,7 @@ def _script(
     )
     if not is_torch and not is_tensorflow:
         raise UserError(
-            "imports neither TensorFlow nor torch, so it is not clear which graphs to tune",
+            "imports neither TensorFlow nor torch, so the graphs to tune are unknown",
             where=str(script),
             todo="Give the script that builds the network.",
         )
@@ -115,7 +118,7 @@ def _script(
     return Tuned(
         framework="tensorflow" if is_tensorflow else "torch",
         folder=str(path.parent),
-        command=(python, path.name, *words),
+        command=(python, path.name, *arguments),
         chip=chip,
         cann=cann,
     )

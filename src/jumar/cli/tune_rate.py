@@ -37,9 +37,9 @@ def rate(
 ) -> int:
     """Find a learning rate for a recipe by training with rising rates.
 
-    Trains real steps of the recipe from its initial weights, each with a higher rate than the one
-    before, until the loss diverges. Proposes a tenth of the rate at which the smoothed loss was
-    lowest. The training itself is discarded.
+    Trains the recipe from its initial weights, at a higher rate in each step, until the loss
+    diverges. Proposes a tenth of the rate at which the smoothed loss was lowest. The trained
+    weights are discarded.
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ def rate(
     high
         The rate of the last step.
     steps
-        Length of the ramp.
+        Number of steps.
     objective
-        The objective whose rate rises, in a recipe with several.
+        The objective whose rate rises, for a recipe with several.
     to
         Folder for rates.csv and rates.html; by default `RECIPE-rate`.
     json_
@@ -62,7 +62,7 @@ def rate(
     device
         auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
-        First import a module of your own that registers recipes, networks or data sources.
+        First import your own module that registers recipes, networks or data sources.
     """
     from jumar.runs.rate_range import RateRequest, find_rate
 
@@ -93,18 +93,18 @@ def rate(
 
 
 def _write(result: "RateRange", recipe: str, folder: Path, say: "Callable[[str], None]") -> None:
-    """Write the table and the image."""
+    """Write the table and the page with the chart."""
     from jumar.report.page import save_page
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise unwritable(folder, error, more="Choose another folder with --to.") from error
-    rows = [f"{each.step},{each.rate!r},{each.loss!r},{each.smoothed!r}" for each in result.steps]
-    table, picture = folder / "rates.csv", folder / "rates.html"
+    rows = [f"{step.step},{step.rate!r},{step.loss!r},{step.smoothed!r}" for step in result.steps]
+    table, page = folder / "rates.csv", folder / "rates.html"
     write_text(table, "\n".join(["step,rate,loss,smoothed_loss", *rows]) + "\n")
-    save_page(_page(result, recipe), picture)
-    say(f"written: {table}, {picture}")
+    save_page(_page(result, recipe), page)
+    say(f"written: {table}, {page}")
 
 
 def _page(result: "RateRange", recipe: str) -> "Page":
@@ -114,7 +114,7 @@ def _page(result: "RateRange", recipe: str) -> "Page":
         Curve(
             label=label,
             group=group,
-            points=[Point(each.rate, getattr(each, name)) for each in result.steps],
+            points=[Point(step.rate, getattr(step, name)) for step in result.steps],
         )
         for group, (label, name) in enumerate((("smoothed loss", "smoothed"), ("loss", "loss")))
     ]

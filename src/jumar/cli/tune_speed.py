@@ -30,17 +30,17 @@ def speed(
 ) -> int:
     """Find the fastest settings of a recipe by short paired measurements.
 
-    Only settings that can help with the bottleneck here are tried, each in its own process, taking
-    turns with the best so far; by default only those that leave the weights bit-identical, which a
-    hash confirms. Winners are confirmed in fresh processes and written as tuned.json, for `jumar
+    Only settings that can help with the bottleneck are tried, each in its own process, alternating
+    with the best so far; by default only those that keep the weights bit-identical, as verified by
+    a hash. Faster settings are confirmed in new processes and written as tuned.json, for `jumar
     train RECIPE --tuned`. The same command resumes after an interruption.
 
     Parameters
     ----------
     what
-        Name of a recipe, or a run directory, whose newest checkpoint it starts from.
+        Name of a recipe, or a run directory, which starts from its newest checkpoint.
     set_
-        Change a field of the settings to start from; may be repeated.
+        Change a field of the initial settings; may be repeated.
     allow
         Also try settings that change the rounding of the weights: `rounding`.
     minutes
@@ -50,7 +50,7 @@ def speed(
     device
         auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
-        First import a module of your own that registers recipes, networks or data sources.
+        First import your own module that registers recipes, networks or data sources.
     """
     from jumar.devices.registry import open_device
     from jumar.experiments.tuning.speed import SpeedTuning, tune_speed
@@ -59,17 +59,17 @@ def speed(
     from jumar.training.parallel.announced import announced_ranks
 
     if minutes <= 0:
-        raise UserError(f"{minutes:g} minutes", where="--minutes", todo="Give more than 0.")
+        raise UserError(f"cannot be {minutes:g}", where="--minutes", todo="Allowed: above 0.")
     source = find_source(what, set_, import_, announced_ranks())
     opened_device = open_device(device)
-    modules = [word for module in source.imports for word in ("--import", module)]
 
     def command(combination: "Combination", folder: Path) -> Sequence[str]:
-        tried_assignments = (f"{name}={value}" for name, value in combination.settings.items())
-        assignments = [word for each in (*set_, *tried_assignments) for word in ("--set", each)]
+        tried = (f"{name}={value}" for name, value in combination.settings.items())
         return [
             *(sys.executable, "-m", "jumar", "tune", "measure", what, "--device", device),
-            *("--scratch", str(folder), *assignments, *modules),
+            *("--scratch", str(folder)),
+            *(token for assignment in (*set_, *tried) for token in ("--set", assignment)),
+            *(token for module in source.imports for token in ("--import", module)),
         ]
 
     result = tune_speed(
@@ -113,7 +113,7 @@ def measure(
     device
         auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     import_
-        First import a module of your own that registers recipes, networks or data sources.
+        First import your own module that registers recipes, networks or data sources.
     """
     from jumar.runs.speed import SpeedRequest, answer_requests
 

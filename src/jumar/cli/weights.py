@@ -21,16 +21,16 @@ app = App(
 def show(file: Path, /, *, verify: bool = False, json_: JsonFlag = False) -> int:
     """List names, shapes and dtypes of the weights in a file.
 
-    Reads no values without --verify, but checks that the data files of a checkpoint exist and are
-    as long as its index requires; if not, exits with 2 after listing what it can.
+    Reads no values without --verify, but checks that the data files of a checkpoint exist and have
+    the length in its index; otherwise the exit code is 2 after listing the readable part.
 
     Parameters
     ----------
     file
-        A run or one of its checkpoints, a .safetensors file, a frozen .pb graph, or a TensorFlow
-        checkpoint, given as its folder, its .index file or its prefix.
+        A run or one of its checkpoints, a .safetensors file, a frozen .pb graph, or the folder,
+        .index file or prefix of a TensorFlow checkpoint.
     verify
-        Read every value and compare it with its checksum where the file has one.
+        Read every value and verify checksums if the file has them.
     json_
         Print JSON.
     """
@@ -68,11 +68,11 @@ def import_weights(
     Parameters
     ----------
     recipe
-        Name of the recipe, or `bert`, which needs no network: only its names are translated.
+        Name of the recipe, or `bert`, which needs no recipe: only names are translated.
     file
         A checkpoint in format V2 (folder, .index file or prefix), or a frozen .pb graph.
     to
-        A .safetensors file; or a new run directory for `jumar evaluate`, `jumar generate` and so
+        A .safetensors file, or a new run directory for `jumar evaluate`, `jumar generate` and so
         on, and for `--set transfer.start_from=RUN`.
     set_
         Change a field of the recipe, for example `--set model.num_classes=1000`.
@@ -117,22 +117,22 @@ def export(
     Parameters
     ----------
     run
-        The run directory; or a .safetensors file, with --recipe and --out.
+        The run directory, or a .safetensors file together with --recipe and --out.
     to
         tf1: a TensorFlow checkpoint in format V2, with the original model's variable names; frozen:
-        a copy of the frozen graph given by --like, with these weights as its constants;
-        huggingface: a folder for `from_pretrained` with weights, configuration, tokenizer, labels
-        and answer settings of a BERT or NEZHA run.
+        a copy of the frozen graph --like, with these weights as its constants; huggingface: a
+        folder for `from_pretrained` with weights, configuration, tokenizer, labels and answer
+        settings of a BERT or NEZHA run.
     like
-        A frozen .pb graph of the same network, as the original's scripts write it.
+        A frozen .pb graph of the same network, written by the original's scripts.
     out
-        Prefix of the files, by default `tf1/model.ckpt-STEP` in the run; for a frozen graph the
+        Prefix of the files, by default `tf1/model.ckpt-STEP` in the run; for a frozen graph its
         file, by default `tf1/frozen-STEP.pb`; for Hugging Face the folder, by default
         `huggingface-STEP`.
     checkpoint
         last, best, or the number of steps of a checkpoint.
     recipe
-        The recipe whose network the .safetensors file belongs to.
+        The recipe that a .safetensors file belongs to.
     set_
         Change a field of the recipe; may be repeated.
     import_

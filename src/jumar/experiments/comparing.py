@@ -1,7 +1,7 @@
 """Any runs on one page: their curves overlaid, and a table of differences.
 
-Unlike the table of a sweep it has no baseline and no opinion on what is equal: the runs may come
-from anywhere and differ in anything.
+Unlike the table of a sweep it has no baseline and does not judge differences: the runs may be
+unrelated.
 """
 
 import csv
@@ -43,10 +43,10 @@ class RunsTable:
     """Runs with the settings in which they differ, and their results.
 
     Attributes:
-        header: One text per column.
-        rows: A row of texts per run; empty where a run has no such value.
-        numeric: Indices of the columns of numbers.
-        notes: What to know about the numbers.
+        header: The header of each column.
+        rows: The cells of each run; empty if the run has no such value.
+        numeric: Indices of the columns with numbers.
+        notes: Explanations of the numbers.
     """
 
     header: tuple[str, ...]
@@ -56,7 +56,7 @@ class RunsTable:
 
 
 def run_directories(paths: Sequence[Path]) -> list[Path]:
-    """The run directories of some paths, each once and in order.
+    """Return the run directories of some paths, without duplicates and in order.
 
     Args:
         paths: Runs, sweeps, and folders of runs.
@@ -80,7 +80,7 @@ def write_comparison(
 
     Args:
         paths: See `run_directories`.
-        to: The page; the others get its name with another suffix.
+        to: Path of the page; the other files have its name with other suffixes.
         notice: Called with a line for each part of a run that could not be read.
 
     Returns:
@@ -109,7 +109,7 @@ def write_comparison(
 
 
 def distinct_labels(directories: Sequence[Path]) -> list[str]:
-    """Folder names, with as many parent folders as needed to distinguish them."""
+    """Return the names of folders, preceded by parent folders where needed to distinguish them."""
     split_paths = [resolved(directory).parts for directory in directories]
     labels = [names[-1] for names in split_paths]
     depth = 1
@@ -124,11 +124,11 @@ def distinct_labels(directories: Sequence[Path]) -> list[str]:
 
 
 def runs_table(runs: Sequence[Run], labels: Sequence[str], headline: Headline | None) -> RunsTable:
-    """The table of some runs.
+    """Return the table of some runs.
 
     Args:
         runs: The runs.
-        labels: Their names, which differ.
+        labels: Their distinct names.
         headline: The metric that they share, if any.
     """
     fields = differing_settings(runs)
@@ -181,12 +181,12 @@ def runs_table(runs: Sequence[Run], labels: Sequence[str], headline: Headline | 
 
 
 def differing_settings(runs: Sequence[Run]) -> list[str]:
-    """The fields in which the runs' settings differ, at most 40 of them."""
+    """Return the fields in which the runs' settings differ, at most 40 of them."""
     return _all_differing(runs)[:_MAX_SETTINGS]
 
 
 def to_markdown(table: RunsTable) -> str:
-    """A GitHub table, followed by its notes."""
+    """Return the table in GitHub's Markdown, followed by its notes."""
     cells = [" | ".join(markdown_text(cell) for cell in row) for row in (table.header, *table.rows)]
     rule = " | ".join(
         "---:" if index in table.numeric else "---" for index in range(len(table.header))
@@ -196,7 +196,7 @@ def to_markdown(table: RunsTable) -> str:
 
 
 def to_csv(table: RunsTable) -> str:
-    """One line per run; no cell is a formula."""
+    """Return the table as CSV, without cells that spreadsheets would run as formulas."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     for row in (table.header, *table.rows):
@@ -205,7 +205,7 @@ def to_csv(table: RunsTable) -> str:
 
 
 def _runs_in(path: Path) -> list[Path]:
-    """The runs of one path."""
+    """Return the run directories of one path."""
     if is_file(path / "recipe.json") or read_run(path).state != "not run":
         return [path]
     if is_file(path / FILE):
@@ -219,7 +219,7 @@ def _runs_in(path: Path) -> list[Path]:
     if not paths:
         raise UserError(
             f"'{path}' is neither a run directory, nor a sweep directory, nor a folder of runs",
-            todo="Give directories that `jumar train` or `jumar sweep` wrote.",
+            todo="Give directories written by `jumar train` or `jumar sweep`.",
         )
     return paths
 
@@ -263,30 +263,30 @@ def _page(
 
 
 def _notices(shown: Sequence[ShownRun]) -> list[str]:
-    """Unfinished runs, and findings about others."""
-    runs_of: dict[str, list[str]] = {}
+    """Return notices about unfinished runs, and findings about others."""
+    labels_by_text: dict[str, list[str]] = {}
     for entry in shown:
         run = entry.run
         reasons = [f"failed: {entry.reason}" if run.state == "failed" else entry.reason]
         remarks = [*reasons, precision_note(run.results), device_finding(run)]
         for text in (*remarks, *(f"{fault}, omitted" for fault in run.faults)):
             if text:
-                runs_of.setdefault(text, []).append(entry.label)
-    return [f"{', '.join(labels)}: {text}." for text, labels in runs_of.items()]
+                labels_by_text.setdefault(text, []).append(entry.label)
+    return [f"{', '.join(labels)}: {text}." for text, labels in labels_by_text.items()]
 
 
 def _notes(runs: Sequence[Run], left_out: int, headline: Headline | None) -> list[str]:
     notes: list[str] = []
     if left_out > 0:
         notes.append(
-            f"The runs differ in {left_out} more settings; `jumar report RUN` shows those of one."
+            f"The runs differ in {left_out} more settings; `jumar report RUN` shows those of a run."
         )
     if headline is None and any(run.results.headline for run in runs):
         notes.append("The runs have different metrics, which are not compared.")
     if is_hardly_timed(runs):
         notes.append(
-            f"Speed is left out for runs with fewer than {MIN_TIMED_STEPS} timed steps, whose "
-            "median depends more on the moment than on the run."
+            f"Speed is omitted for runs with fewer than {MIN_TIMED_STEPS} timed steps, whose "
+            "median depends more on the load of the machine than on the run."
         )
     excludes = distinct(run.results.throughput_excludes for run in runs)
     if excludes:
@@ -299,7 +299,7 @@ def _notes(runs: Sequence[Run], left_out: int, headline: Headline | None) -> lis
 
 
 def _headline(runs: Sequence[Run]) -> Headline | None:
-    """The metric that all runs with results have in common."""
+    """Return the main metric if it is the same in all runs with results."""
     headlines = {run.results.headline for run in runs if run.results.headline}
     return headlines.pop() if len(headlines) == 1 else None
 
@@ -310,10 +310,10 @@ def _all_differing(runs: Sequence[Run]) -> list[str]:
 
 
 def _score(run: Run, name: str) -> str:
-    """The last value of a metric: the result, or the last evaluation of an unfinished run."""
+    """Return the final value of a metric, or the latest one of an unfinished run."""
     if name in run.results.metrics:
         return _number(run.results.metrics[name])
-    values = [each.metrics[name] for each in run.evaluations if name in each.metrics]
+    values = [item.metrics[name] for item in run.evaluations if name in item.metrics]
     return _number(values[-1]) if values else ""
 
 
@@ -333,7 +333,7 @@ def _memory(run: Run) -> str:
 
 
 def _busy(run: Run) -> str:
-    busy = mean_reading([(each.busy_percent, each.readings) for each in run.loads])
+    busy = mean_reading([(load.busy_percent, load.readings) for load in run.loads])
     return "" if busy is None else f"{busy:.0f}"
 
 

@@ -7,13 +7,14 @@ from dataclasses import replace
 from jumar.experiments.table import Row, Table
 
 FOLD = "data.fold"
-"""The field that a sweep varies over folds."""
+"""The field that a sweep over folds varies."""
 
 
 def with_means_over_folds(table: Table) -> Table:
-    """The table with means and standard deviations over the folds as its first explanations.
+    """Add means and standard deviations over the folds as the first explanations of a table.
 
-    There is one for each setting of the other varied fields; without folds the table is unchanged.
+    There is one for each combination of the other varied fields. A table without folds is returned
+    unchanged.
     """
     if FOLD not in table.fields:
         return table
@@ -34,8 +35,8 @@ def with_means_over_folds(table: Table) -> Table:
             sentences.append(f"{where}: {means_text}.")
     if sentences:
         sentences.append(
-            "Each fold scores different samples, so a difference between rows of different folds "
-            "says nothing about settings; the means are the result."
+            "Each fold is evaluated on different samples, so rows of different folds cannot be "
+            "compared; the means are the result."
         )
     return replace(table, explanations=(*sentences, *table.explanations))
 

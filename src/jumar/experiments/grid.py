@@ -1,4 +1,4 @@
-"""The grid of a sweep: combinations of values, their order and names."""
+"""The grid of a sweep: combinations of values, their order and their runs' names."""
 
 import hashlib
 import itertools
@@ -11,12 +11,12 @@ from jumar.ground.errors import UserError
 _OPTION = "--vary"
 MAX_RUNS = 10_000
 """Maximum number of runs in one sweep: longer tables are unreadable."""
-_LONGEST_NAME = 120
+_MAX_NAME_LENGTH = 120
 """File systems allow 255 bytes per name, and temporary files have longer names than this."""
 
 
 def parse_vary(vary: Sequence[str], *, where: str = _OPTION) -> list[list[str]]:
-    """Every combination of the varied values, as assignments of one run.
+    """Return every combination of the varied values, as the assignments of a run.
 
     The first field varies slowest. A comma separates values, except within brackets, where it
     separates the items of a list: `a.b=[1,2],[3,4]` has two values.
@@ -26,12 +26,12 @@ def parse_vary(vary: Sequence[str], *, where: str = _OPTION) -> list[list[str]]:
         where: The option that error messages name.
 
     Returns:
-        Assignments of each combination in the order of `vary`; one empty combination when
+        The assignments of each combination, in the order of `vary`; one empty combination if
         nothing is varied.
 
     Raises:
-        UserError: No `=`, an empty or repeated value, the same field twice, or too many
-            combinations.
+        UserError: An item has no `=` or an empty or repeated value, a field is repeated, or there
+            are too many combinations.
     """
     axes: list[list[str]] = []
     varied_fields: set[str] = set()
@@ -56,24 +56,24 @@ def parse_vary(vary: Sequence[str], *, where: str = _OPTION) -> list[list[str]]:
 
 
 def value_of(assignment: str) -> str:
-    """The value of `section.field=value`."""
+    """Return the value of `section.field=value`."""
     return assignment.partition("=")[2].strip()
 
 
 def run_name(assignments: Sequence[str]) -> str:
-    """The name of a run's directory: its assignments, within the limits of file systems.
+    """Return the name of a run's directory: its assignments, within the limits of file systems.
 
-    The same assignments have the same name in every sweep. If a character had to be replaced or
-    the name cut, part of a digest keeps different assignments apart.
+    The same assignments have the same name in every sweep. If a character has to be replaced or
+    the name shortened, part of a digest distinguishes different assignments.
     """
     if not assignments:
         return "run"
     full_name = ",".join(assignments)
     safe = re.sub(r"[^A-Za-z0-9._=,+-]", "-", full_name)
-    if safe == full_name and len(safe) <= _LONGEST_NAME and not safe.startswith((".", "-")):
+    if safe == full_name and len(safe) <= _MAX_NAME_LENGTH and not safe.startswith((".", "-")):
         return safe
     digest = hashlib.sha256(full_name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    stem = safe.lstrip(".-")[: _LONGEST_NAME - 9] or "run"
+    stem = safe.lstrip(".-")[: _MAX_NAME_LENGTH - 9] or "run"
     return f"{stem}-{digest}"
 
 
@@ -91,7 +91,7 @@ def _axis(item: str, where: str) -> tuple[str, list[str]]:
         raise UserError(
             f"'{item}' has an empty value",
             where=where,
-            todo=f"Write values with one comma between them and no space: {where} {field}=1,2",
+            todo=f"Separate values by single commas without spaces: {where} {field}=1,2",
         )
     repeated_value = next((value for value in values if values.count(value) > 1), None)
     if repeated_value is not None:
@@ -104,7 +104,7 @@ def _axis(item: str, where: str) -> tuple[str, list[str]]:
 
 
 def _split(text: str) -> list[str]:
-    """The values between commas outside brackets."""
+    """Split a text at commas outside brackets."""
     values, depth = [""], 0
     for character in text:
         depth += (character in "[(") - (character in "])")

@@ -1,4 +1,4 @@
-"""Reading a run's JSON, any part of which may be missing, damaged or of another type."""
+"""Read a run's JSON, any part of which may be missing, damaged or of another type."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from jumar.ground.text import counted
 
 
 def read_object(path: Path, faults: list[str]) -> dict[str, Any]:
-    """A JSON object, or an empty one; an existing file that is unreadable is a fault."""
+    """Read a JSON object; if a file is unreadable, add a fault and return an empty object."""
     try:
         data = parse_json(path.read_bytes())
     except FileNotFoundError:
@@ -25,12 +25,15 @@ def read_object(path: Path, faults: list[str]) -> dict[str, Any]:
 
 
 def cells(row: Any) -> tuple[str, ...]:
-    """The texts of a list; empty for anything else."""
+    """Return the items of a list as texts; nothing for any other value."""
     return tuple(str(cell) for cell in cast("list[Any]", row)) if isinstance(row, list) else ()
 
 
 def read_records(path: Path, faults: list[str]) -> Iterator[dict[str, Any]]:
-    """The records of a JSON-lines file; an incomplete last line, left by a kill, is not a fault."""
+    """Yield the records of a JSON-lines file.
+
+    An incomplete last line is not a fault, since a killed process can leave one.
+    """
     damaged_lines: list[int] = []
     try:
         with path.open("rb") as file:
@@ -55,13 +58,13 @@ def read_records(path: Path, faults: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def section(data: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """An object within an object, or an empty one."""
+    """Return an object within an object; an empty one if it is missing."""
     value = data.get(name)
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def finite_number(value: Any) -> float | None:
-    """A finite number; None for JSON's null and Python's NaN and Infinity."""
+    """Return a finite number; None for any other value, such as null, NaN and Infinity."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
@@ -72,11 +75,11 @@ def finite_number(value: Any) -> float | None:
 
 
 def whole_number(value: Any) -> int | None:
-    """A whole number; None for anything else."""
+    """Return an integer; None for any other value."""
     number = finite_number(value)
     return None if number is None or number != int(number) else int(number)
 
 
 def text_of(value: Any) -> str:
-    """A text; empty for anything else."""
+    """Return a text; an empty one for any other value."""
     return value if isinstance(value, str) else ""

@@ -1,4 +1,4 @@
-"""The images of a run, even if files are damaged or missing."""
+"""Read the images of a run, even if files are damaged or missing."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from jumar.ground.json_text import parse_json
 
 @dataclass(frozen=True, kw_only=True)
 class RunPicture:
-    """An image file of a run, which may turn out not to be decodable."""
+    """An image file of a run, which has not been decoded yet."""
 
     name: str
     step: int
@@ -20,9 +20,9 @@ class RunPicture:
 
 
 def read_pictures(directory: Path, faults: list[str]) -> tuple[RunPicture, ...]:
-    """Every image in a folder with one folder per step, in the order of steps and captions.
+    """Return the images in a folder with subfolders per step, in the order of steps and captions.
 
-    Names come from the files themselves, so that captions cannot point elsewhere.
+    Names are taken from the files themselves, so that captions cannot refer to other files.
 
     Args:
         directory: A run's `pictures`; it may be missing.
@@ -45,7 +45,7 @@ def read_pictures(directory: Path, faults: list[str]) -> tuple[RunPicture, ...]:
 
 
 def picture_names(pictures: Sequence[RunPicture]) -> list[str]:
-    """The names in the order of the newest step, then those that only earlier steps have."""
+    """Return the names in the order of the newest step, followed by those of earlier steps only."""
     newest_first = sorted(pictures, key=lambda picture: -picture.step)
     return list(dict.fromkeys(picture.name for picture in newest_first))
 
@@ -60,7 +60,7 @@ def _step_folders(directory: Path) -> list[tuple[int, Path]]:
 
 
 def _captions(path: Path, step: int, faults: list[str]) -> dict[str, str]:
-    """Captions by name; missing ones are not a fault, since a killed run may have written none."""
+    """Return captions by name; a missing file is not a fault, since a killed run may lack it."""
     try:
         data: Any = parse_json(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):

@@ -13,22 +13,22 @@ MAX_PICTURES = 12
 
 @dataclass(kw_only=True)
 class Strips:
-    """The images a page shows, and notes about those it does not."""
+    """The images that a page shows, and notes about the omitted ones."""
 
     strips: list[PictureStrip] = field(default_factory=list[PictureStrip])
     notes: list[str] = field(default_factory=list[str])
 
 
 def strips_of_run(pictures: Sequence[RunPicture]) -> Strips:
-    """The first and the newest readable image of each name, to show progress."""
+    """Return the first and the newest readable image of each name, to show progress."""
     result = Strips()
     names = picture_names(pictures)
     for name in names[: MAX_PICTURES // 2]:
-        of_name = sorted((p for p in pictures if p.name == name), key=lambda picture: picture.step)
-        newest = _first_readable(of_name[::-1], result.notes)
+        by_step = sorted((p for p in pictures if p.name == name), key=lambda picture: picture.step)
+        newest = _first_readable(by_step[::-1], result.notes)
         if newest is None:
             continue
-        earlier = [picture for picture in of_name if picture.step < newest[0].step]
+        earlier = [picture for picture in by_step if picture.step < newest[0].step]
         first = _first_readable(earlier, result.notes)
         readable = [pair for pair in (first, newest) if pair is not None]
         labelled = [(f"step {picture.step}", picture, image) for picture, image in readable]
@@ -39,7 +39,7 @@ def strips_of_run(pictures: Sequence[RunPicture]) -> Strips:
 
 
 def strips_of_sweep(runs: Sequence[tuple[str, Sequence[RunPicture]]]) -> Strips:
-    """The newest image of each name from each run.
+    """Return the newest readable image of each name from each run.
 
     Args:
         runs: The label of each run with its images, in the order of the page.
@@ -47,9 +47,11 @@ def strips_of_sweep(runs: Sequence[tuple[str, Sequence[RunPicture]]]) -> Strips:
     result = Strips()
     with_pictures = [(label, pictures) for label, pictures in runs if pictures]
     shown_runs = with_pictures[:MAX_PICTURES]
-    names = list(dict.fromkeys(n for _, pictures in shown_runs for n in picture_names(pictures)))
-    most_names = max(1, MAX_PICTURES // max(len(shown_runs), 1))
-    for name in names[:most_names]:
+    names = list(
+        dict.fromkeys(name for _, pictures in shown_runs for name in picture_names(pictures))
+    )
+    max_names = max(1, MAX_PICTURES // max(len(shown_runs), 1))
+    for name in names[:max_names]:
         labelled: list[tuple[str, RunPicture, EmbeddedImage]] = []
         for label, pictures in shown_runs:
             newest_first = sorted(
@@ -63,7 +65,7 @@ def strips_of_sweep(runs: Sequence[tuple[str, Sequence[RunPicture]]]) -> Strips:
         if labelled:
             result.strips.append(_strip(name, labelled))
     _note_left_out(result, len(with_pictures), "runs", MAX_PICTURES)
-    _note_left_out(result, len(names), "names", most_names)
+    _note_left_out(result, len(names), "names", max_names)
     return result
 
 
@@ -74,9 +76,7 @@ def _first_readable(
         image = embedded_image(picture.path)
         if image is not None:
             return picture, image
-        notes.append(
-            f"{picture.path.name} of step {picture.step} cannot be read and is omitted here."
-        )
+        notes.append(f"{picture.path.name} of step {picture.step} cannot be read and is omitted.")
     return None
 
 

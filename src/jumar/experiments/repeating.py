@@ -1,4 +1,4 @@
-"""How a run differs from its recipe, and the command that repeats it."""
+"""The differences between a run and its recipe, and the command that repeats the run."""
 
 import json
 import shlex
@@ -16,11 +16,11 @@ _ABSENT = object()
 
 @dataclass(kw_only=True)
 class Repeating:
-    """What is needed to repeat a run.
+    """The command that repeats a run, and how the run differs from its recipe.
 
     Attributes:
         command: A shell command; empty for a run without settings.
-        differences: Field, value of the recipe and value of the run, as texts.
+        differences: Field, value in the recipe and value in the run, as texts.
         notes: Caveats about the command.
     """
 
@@ -50,13 +50,13 @@ def repeating(run: Run) -> Repeating:
             for name in _kinds_first(after)
             if before.get(name, _ABSENT) != after[name]
         ]
-        removed_fields = [
+        new_fields = [
             name for name in before if name not in after and not _of_other_kind(name, after)
         ]
-        if removed_fields:
+        if new_fields:
             result.notes.append(
-                "An earlier version of jumar wrote this run. It did not know "
-                f"{', '.join(removed_fields[:6])}{' and more' if len(removed_fields) > 6 else ''}."
+                "This run was written by an earlier version of jumar, without the fields "
+                f"{', '.join(new_fields[:6])}{' and more' if len(new_fields) > 6 else ''}."
             )
     paths = section(read_object(RunDirectory(run.directory).resolved, []), "places")
     assignments = [
@@ -76,7 +76,7 @@ def repeating(run: Run) -> Repeating:
 
 
 def setting_text(value: Any) -> str:
-    """A setting as text."""
+    """Return a setting as text."""
     if value is None:
         return "none"
     if isinstance(value, bool):
@@ -91,18 +91,18 @@ def _command(run: Run, assignments: list[str]) -> str:
     launcher = ["jumar"]
     if ranks > 1:
         launcher = ["torchrun", "--nproc-per-node", str(ranks), "-m", "jumar"]
-    words = [*launcher, "train", run.recipe, "--run-dir", f"{run.directory.name}-again"]
+    command = [*launcher, "train", run.recipe, "--run-dir", f"{run.directory.name}-again"]
     if run.results.device_kind:
-        words += ["--device", run.results.device_kind]
+        command += ["--device", run.results.device_kind]
     for module in run.imports:
-        words += ["--import", module]
+        command += ["--import", module]
     for assignment in assignments:
-        words += ["--set", assignment]
-    return shlex.join(words)
+        command += ["--set", assignment]
+    return shlex.join(command)
 
 
 def _of_recipe(name: str) -> dict[str, Any] | None:
-    """The recipe's settings as JSON types; None if it is unknown, or torch is not installed."""
+    """Return the recipe's settings as JSON types; None if it is unknown or torch is missing."""
     try:
         from jumar.recipes.registry import create_recipe
         from jumar.settings import to_json
@@ -114,9 +114,7 @@ def _of_recipe(name: str) -> dict[str, Any] | None:
 
 
 def _kinds_first(settings: Mapping[str, Any]) -> list[str]:
-    """The fields in the order in which they must be set: the kind of a component decides which
-    other fields there are.
-    """
+    """Return the fields in the order to set them: a component's kind determines its fields."""
     return sorted(settings, key=lambda name: not name.endswith(".kind"))
 
 
@@ -129,7 +127,7 @@ def _text(value: Any) -> str:
 
 
 def _assigned(value: Any) -> str:
-    """A value as written after `--set FIELD=`, with every digit."""
+    """Return a value as it is written after `--set FIELD=`, with all digits."""
     if isinstance(value, list):
         return ",".join(map(_assigned, value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     return setting_text(value)

@@ -37,7 +37,7 @@ _MAX_ROWS, _MAX_COLUMNS = 100, 50
 
 
 def write_report(directory: Path, notice: Callable[[str], None] = lambda _: None) -> Path:
-    """Write `report.html` of a sweep directory or a run directory and return its path.
+    """Write `report.html` for a sweep directory or a run directory and return its path.
 
     Args:
         directory: The directory of the sweep or run.
@@ -55,23 +55,23 @@ def write_report(directory: Path, notice: Callable[[str], None] = lambda _: None
     if run.state == "not run":
         raise UserError(
             f"'{directory}' is neither a run directory nor a sweep directory",
-            todo="Give a directory that `jumar train` or `jumar sweep` wrote.",
+            todo="Give a directory written by `jumar train` or `jumar sweep`.",
         )
     return save_page(_page_of_run(run), directory / PAGE)
 
 
 def has_own_report(directory: Path) -> bool:
-    """Whether `write_report` accepts a path: a run or a sweep, not a folder of several runs."""
+    """Return whether `write_report` accepts a path: a run or a sweep, not a folder of runs."""
     if not is_folder(directory) or is_file(directory / FILE):
         return True
-    holds_runs = any(is_file(each / "recipe.json") for each in directory.iterdir())
-    return read_run(directory).state != "not run" or not holds_runs
+    contains_runs = any(is_file(entry / "recipe.json") for entry in directory.iterdir())
+    return read_run(directory).state != "not run" or not contains_runs
 
 
 def save_sweep_report(
     directory: Path, notice: Callable[[str], None] = lambda _: None
 ) -> tuple[Table, tuple[Path, ...]]:
-    """Write table.md, table.csv, table.json and report.html of a sweep directory.
+    """Write table.md, table.csv, table.json and report.html for a sweep directory.
 
     Args:
         directory: The sweep's directory.
@@ -85,7 +85,7 @@ def save_sweep_report(
     """
     plan = read_plan(directory)
     combinations = combinations_of(plan, directory)
-    _notice_faults([run for each in combinations for run in each.runs], notice)
+    _notice_faults([run for combination in combinations for run in combination.runs], notice)
     table = with_means_over_folds(build_table(plan.recipe, combinations, plan.baseline))
     for name, form in _FORMS.items():
         write_text(directory / name, form(table))
@@ -176,7 +176,7 @@ def _shown(combinations: Sequence[Combination]) -> list[ShownRun]:
 
 
 def _label(assignments: Sequence[str]) -> str:
-    """The varied values, with the last part of the field's name if there are several."""
+    """Return the varied values, with the last parts of the fields' names if there are several."""
     if len(assignments) == 1:
         return assignments[0].partition("=")[2]
     return ", ".join(item.rpartition(".")[2] for item in assignments) or "the run"
@@ -188,7 +188,7 @@ def _counted(runs: Sequence[Run]) -> str:
 
 
 def _facts(runs: Sequence[Run]) -> list[tuple[str, str]]:
-    """Facts about the runs (the finished ones, if any); differing values are listed."""
+    """Return facts about the runs, if possible the finished ones; different values are listed."""
     finished_runs = [run for run in runs if run.state == "finished"]
     results = [run.results for run in finished_runs or runs]
     write_times = [result.written for result in results if result.written]
@@ -215,22 +215,22 @@ def _versions(versions: Any) -> str:
 
 
 def _notices(shown: Sequence[ShownRun]) -> list[str]:
-    """Notices to read before the numbers; runs with the same notice share it."""
-    runs_of: dict[str, list[str]] = {}
+    """Return notices about the runs; runs with the same notice share it."""
+    labels_by_text: dict[str, list[str]] = {}
     for entry in shown:
         result, notices = entry.run.results, list[str]()
         if entry.reason:
-            # Unless the run failed or its process ended, the reason already names the state.
+            # The reason already names the state, unless the run failed or its process ended.
             has_own_reason = entry.reason == entry.run.reason and entry.run.state != "failed"
             notices.append(entry.reason if has_own_reason else f"{entry.run.state}: {entry.reason}")
         if note := precision_note(result):
             notices.append(note)
         notices += [f"{fault}, omitted" for fault in entry.run.faults]
         for text in notices:
-            runs_of.setdefault(text, []).append(entry.label)
+            labels_by_text.setdefault(text, []).append(entry.label)
     if len(shown) == 1:
-        return [f"{text}." for text in runs_of]
-    return [f"{', '.join(labels)}: {text}." for text, labels in runs_of.items()]
+        return [f"{text}." for text in labels_by_text]
+    return [f"{', '.join(labels)}: {text}." for text, labels in labels_by_text.items()]
 
 
 def _results_table(run: Run) -> PageTable:
@@ -257,7 +257,7 @@ def _results_table(run: Run) -> PageTable:
     excludes = results.throughput_excludes
     return PageTable(
         title="Results",
-        header=("what", "value"),
+        header=("result", "value"),
         rows=rows or [("no results yet", run.reason)],
         numeric=(1,),
         notes=(f"Times exclude {excludes}.",) if excludes else (),
@@ -265,7 +265,7 @@ def _results_table(run: Run) -> PageTable:
 
 
 def _score_tables(run: Run) -> list[PageTable]:
-    """Tables such as a confusion matrix; columns of numbers are right-aligned."""
+    """Return tables such as a confusion matrix; columns of numbers are right-aligned."""
     tables: list[PageTable] = []
     for table in run.results.score_tables:
         rows = [row[:_MAX_COLUMNS] for row in table.rows[:_MAX_ROWS]]
@@ -277,7 +277,7 @@ def _score_tables(run: Run) -> list[PageTable]:
                 header=table.header[:_MAX_COLUMNS],
                 rows=rows,
                 numeric=[n for n, column in enumerate(columns) if all(map(_is_number, column))],
-                notes=("Only a part is shown; results.json has the whole table.",)
+                notes=("Only a part is shown; the complete table is in results.json.",)
                 if is_cut
                 else (),
             )
@@ -290,7 +290,7 @@ def _is_number(text: str) -> bool:
 
 
 def _differences(shown: Sequence[ShownRun]) -> PageTable:
-    """The fields in which the runs' resolved recipes differ."""
+    """Return the table of the fields in which the runs' resolved recipes differ."""
     started_runs = [entry for entry in shown if entry.run.settings is not None]
     flat = [flattened(entry.run.settings or {}) for entry in started_runs]
     names = differing(flat)
@@ -307,7 +307,7 @@ def _differences(shown: Sequence[ShownRun]) -> PageTable:
 
 
 def _settings_of(runs: Sequence[Run], title: str) -> tuple[PageTable, ...]:
-    tables = [
+    return tuple(
         PageTable(
             title=title,
             header=("field", "value"),
@@ -315,5 +315,4 @@ def _settings_of(runs: Sequence[Run], title: str) -> tuple[PageTable, ...]:
         )
         for run in runs
         if run.settings
-    ]
-    return tuple(tables)
+    )

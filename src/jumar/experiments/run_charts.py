@@ -9,7 +9,7 @@ from jumar.report.content import Chart, Curve, Point
 
 @dataclass(frozen=True, kw_only=True)
 class ShownRun:
-    """A run with its position on the page."""
+    """A run with its label and position on the page."""
 
     run: Run
     label: str
@@ -18,7 +18,7 @@ class ShownRun:
 
 
 def charts_of(shown: Sequence[ShownRun], headline: str, unit: str) -> list[Chart]:
-    """Curves of the scores, of the training and of the device, in display order.
+    """Return the charts of scores, training and device, in display order.
 
     Args:
         shown: The runs.
@@ -31,7 +31,7 @@ def charts_of(shown: Sequence[ShownRun], headline: str, unit: str) -> list[Chart
         for record in (*entry.run.train, *entry.run.evaluations)
     )
     headline_title = f"{headline} ({unit})" if unit else headline
-    of_training: list[tuple[str, Callable[[Train], float | None], bool]] = [
+    training_charts: list[tuple[str, Callable[[Train], float | None], bool]] = [
         ("Training loss", lambda record: record.loss, True),
         ("Total loss, with regularisation", lambda record: record.total_loss, True),
         ("Learning rate", lambda record: record.learning_rate, False),
@@ -55,38 +55,38 @@ def charts_of(shown: Sequence[ShownRun], headline: str, unit: str) -> list[Chart
             x_label=x_label,
             curves=_training_curves(shown, value_of, with_gaps=with_gaps, by_epoch=by_epoch),
         )
-        for title, value_of, with_gaps in of_training
+        for title, value_of, with_gaps in training_charts
     ]
-    by_part = {
+    part_charts = {
         "losses": "Loss by objective",
         "terms": "Terms of the loss",
         "gradient_norms": "Gradient norm by objective",
     }
     charts += [
         Chart(title=title, x_label=x_label, curves=_part_curves(shown, kind, by_epoch=by_epoch))
-        for kind, title in by_part.items()
+        for kind, title in part_charts.items()
     ]
-    of_device: list[tuple[str, Callable[[Load], float | None]]] = [
+    device_charts: list[tuple[str, Callable[[Load], float | None]]] = [
         ("Device busy (%)", lambda load: load.busy_percent),
-        ("Device memory in use (GiB)", lambda load: _over(load.memory_used_bytes, 2**30)),
+        ("Device memory in use (GiB)", lambda load: _divided(load.memory_used_bytes, 2**30)),
         ("Device power (W)", lambda load: load.power_w),
         ("Device temperature (°C)", lambda load: load.temperature_c),
     ]
     charts += [
         Chart(title=title, x_label=x_label, curves=_device_curves(shown, value, by_epoch=by_epoch))
-        for title, value in of_device
+        for title, value in device_charts
     ]
     return [chart for chart in charts if chart.curves and chart.title]
 
 
-def _over(value: float | None, unit: float) -> float | None:
+def _divided(value: float | None, unit: float) -> float | None:
     return None if value is None else value / unit
 
 
 def _device_curves(
     shown: Sequence[ShownRun], value_of: Callable[[Load], float | None], *, by_epoch: bool
 ) -> list[Curve]:
-    """One quantity of the device over each run that recorded it."""
+    """Return the curve of a quantity of the device for each run that recorded it."""
     curves: list[Curve] = []
     for entry in shown:
         per_step = _epochs_per_step(entry.run) if by_epoch else 1.0
@@ -101,7 +101,7 @@ def _device_curves(
 
 
 def _epochs_per_step(run: Run) -> float:
-    """Epochs per step, from the last record that has both numbers."""
+    """Return epochs per step, from the last record that has both."""
     ratios = [
         record.epoch / record.step
         for record in (*run.train[-1:], *run.evaluations[-1:])
@@ -117,10 +117,10 @@ def _training_curves(
     with_gaps: bool,
     by_epoch: bool,
 ) -> list[Curve]:
-    """One quantity of the training records over each run.
+    """Return the curve of a quantity of the training records for each run.
 
-    A missing loss was not finite, and is shown as a gap. Any other missing value was not measured:
-    there is no speed during warm-up.
+    A missing loss was not finite and is shown as a gap. Any other missing value was not measured,
+    such as the speed during warm-up.
     """
     curves: list[Curve] = []
     for entry in shown:
@@ -136,7 +136,7 @@ def _training_curves(
 
 
 def _part_curves(shown: Sequence[ShownRun], kind: str, *, by_epoch: bool) -> list[Curve]:
-    """A curve for each objective or term of each run; non-finite numbers are gaps."""
+    """Return a curve for each objective or term of each run; non-finite values are gaps."""
     names = list(
         dict.fromkeys(
             name
@@ -161,9 +161,9 @@ def _part_curves(shown: Sequence[ShownRun], kind: str, *, by_epoch: bool) -> lis
 
 
 def _evaluation_curves(shown: Sequence[ShownRun], name: str, *, by_epoch: bool) -> list[Curve]:
-    """The scores of each run; for a single run both kinds of weights, otherwise one.
+    """Return the scores of each run; for a single run of both kinds of weights, otherwise of one.
 
-    If averaged weights were scored, they are the ones shown, since they are the recipe's result.
+    That is the averaged weights if they were scored, since they are the recipe's result.
     """
     curves: list[Curve] = []
     for entry in shown:

@@ -1,7 +1,7 @@
-"""Reading a run directory, even if it is unfinished, damaged or missing.
+"""Read a run directory, even if it is unfinished, damaged or missing.
 
-A sweep must report on a run that was killed at any moment, so nothing here raises: whatever cannot
-be read is missing, and listed in `faults`.
+A sweep must report on a run that was killed at any moment, so nothing here raises: unreadable parts
+are left out and listed in `faults`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,16 +25,16 @@ from jumar.training.run_directory import RunDirectory
 State = Literal["finished", "interrupted", "failed", "unfinished", "not run"]
 
 PARTS = ("losses", "terms", "gradient_norms")
-"""Keys of training records with a number for each objective or term."""
+"""Keys of training records whose values are numbers by objective or term."""
 _ENDS: tuple[State, ...] = ("finished", "interrupted", "failed")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Train:
-    """One training record; None if a number is missing or not finite.
+    """A training record; numbers that are missing or not finite are None.
 
     Attributes:
-        parts: Numbers by objective or term, under the record's keys `losses`, `terms` and
+        parts: Values by objective or term, under the record's keys `losses`, `terms` and
             `gradient_norms`.
     """
 
@@ -70,7 +70,7 @@ class Load:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """One evaluation of the model's own or of the averaged weights."""
+    """An evaluation of the weights as trained or of the averaged weights."""
 
     step: int
     epoch: float | None
@@ -81,7 +81,7 @@ class Evaluation:
 
 @dataclass(frozen=True, kw_only=True)
 class Headline:
-    """The metric by which runs are compared, as named in the run's results."""
+    """The metric by which runs are compared, according to the run's results."""
 
     name: str
     unit: str
@@ -99,7 +99,7 @@ class ScoreTable:
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """`results.json`, with None or an empty text for missing values."""
+    """The content of `results.json`, with None or an empty text for missing values."""
 
     recipe: str = ""
     state: str = ""
@@ -135,7 +135,7 @@ class Results:
 
     @property
     def device(self) -> str:
-        """Kind and name, if known."""
+        """Kind and name of the device, as far as known."""
         return ": ".join(part for part in (self.device_kind, self.device_name) if part)
 
 
@@ -157,7 +157,7 @@ class Run:
 
     @property
     def last_step(self) -> int | None:
-        """The last step with any record."""
+        """The last step that has a record."""
         steps = [self.results.steps] if self.results.steps is not None else []
         steps += [record.step for record in self.train[-1:]]
         steps += [record.step for record in self.evaluations[-1:]]
@@ -165,21 +165,20 @@ class Run:
 
     @property
     def reason(self) -> str:
-        """Why there are no final numbers; empty if the run has finished."""
-        results, last_step = self.results, self.last_step
-        so_far = "" if last_step is None else f" at step {last_step}"
+        """The reason why there are no final results; empty if the run has finished."""
+        position = "" if self.last_step is None else f" at step {self.last_step}"
         if self.state == "failed":
-            return failure_text(results)
+            return failure_text(self.results)
         if self.state == "interrupted":
-            return f"interrupted{so_far}"
+            return f"interrupted{position}"
         if self.state == "unfinished":
-            return f"not finished, last record{so_far}" if last_step is not None else "not finished"
+            return f"not finished, last record{position}" if position else "not finished"
         return "not run yet" if self.state == "not run" else ""
 
 
 def failure_text(results: Results) -> str:
-    """The reason for a failure with its step and objective, each mentioned once."""
-    reason = results.failure_reason.rstrip(". ") or "failed, but the results do not say why"
+    """Return the reason for a failure with its step and objective, each mentioned once."""
+    reason = results.failure_reason.rstrip(". ") or "failed, without a reason in the results"
     where: list[str] = []
     if results.failure_step is not None and f"step {results.failure_step}" not in reason:
         where.append(f"step {results.failure_step}")
@@ -189,10 +188,10 @@ def failure_text(results: Results) -> str:
 
 
 def precision_note(results: Results) -> str:
-    """The type a run was computed in, if it differs from the mode's own."""
+    """Return the dtype that a run was computed in if it is not the mode's own; otherwise empty."""
     computed, note = results.computed, results.precision_note.rstrip(". ")
     if results.precision_mode and note.startswith(f"{results.precision_mode} "):
-        # Without the mode's name, the note is the same for all modes with the same reason.
+        # Without the mode's name, modes with the same reason share a note.
         note = f"the mode{note.removeprefix(results.precision_mode)}"
     if not note and not results.substituted:
         return ""
@@ -228,7 +227,7 @@ def read_run(directory: Path) -> Run:
 
 
 def flattened(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """A settings tree as `section.field` with its value."""
+    """Flatten a tree of settings to values by `section.field`."""
     flat: dict[str, Any] = {}
     for name, value in settings.items():
         if isinstance(value, Mapping):
@@ -239,9 +238,9 @@ def flattened(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The fields of flattened settings that do not have the same value in all of them."""
-    names = dict.fromkeys(name for each in settings for name in each)
-    return [name for name in names if len({repr(each.get(name)) for each in settings}) > 1]
+    """Return the fields whose values differ between flattened settings."""
+    names = dict.fromkeys(name for flat in settings for name in flat)
+    return [name for name in names if len({repr(flat.get(name)) for flat in settings}) > 1]
 
 
 def _results(path: Path, faults: list[str]) -> Results:
@@ -301,7 +300,7 @@ def _headline(data: Mapping[str, Any], metrics: Mapping[str, float | None]) -> H
 
 
 def _score_tables(stored: Any, faults: list[str]) -> tuple[ScoreTable, ...]:
-    """The tables whose rows are as long as their header; any others are damaged."""
+    """Return the tables whose rows are as long as their header; others are damaged."""
     tables: list[ScoreTable] = []
     for data in cast("list[Any]", stored) if isinstance(stored, list) else []:
         table = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
@@ -318,9 +317,9 @@ def _score_tables(stored: Any, faults: list[str]) -> tuple[ScoreTable, ...]:
 def _metrics(
     path: Path, faults: list[str]
 ) -> tuple[tuple[Train, ...], tuple[Evaluation, ...], tuple[Load, ...]]:
-    """The records in step order; of two records of the same step, the later one counts.
+    """Return the records in step order; of two records of the same step, the later one.
 
-    A run that was killed and resumed from an earlier checkpoint records the steps in between again.
+    A run that was killed and resumed from an earlier checkpoint repeats the steps in between.
     """
     train: dict[int, Train] = {}
     evaluations: dict[tuple[int, str], Evaluation] = {}
@@ -363,7 +362,7 @@ def _metrics(
 
 
 def _parts(record: Mapping[str, Any]) -> dict[str, dict[str, float | None]]:
-    """A record's values by objective or term; null where they were not finite."""
+    """Return a record's values by objective or term; None for values that were not finite."""
     parts: dict[str, dict[str, float | None]] = {}
     for kind in PARTS:
         values: object = record.get(kind)
@@ -390,7 +389,7 @@ def _load(record: Mapping[str, Any], step: int) -> Load:
 
 
 def _scores(record: Mapping[str, Any]) -> dict[str, float | None]:
-    """Every number in an evaluation record; null where it was not finite."""
+    """Return all numbers in an evaluation record; None for those that were not finite."""
     return {
         name: finite_number(value)
         for name, value in record.items()

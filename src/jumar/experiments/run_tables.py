@@ -1,4 +1,4 @@
-"""The tables on the page of a single run, besides its results."""
+"""The tables on the page of a single run, other than its results."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -16,15 +16,15 @@ _PARTS = ("train", "eval")
 
 
 def run_tables(run: Run) -> list[PageTable]:
-    """Data, time, precision and device of a run; a table without rows is left out."""
+    """Return tables of a run's data, time, precision and device, without empty ones."""
     tables = [data_table(run), time_table(run), precision_table(run), device_table(run.loads)]
     return [table for table in tables if table.rows]
 
 
 def data_table(run: Run) -> PageTable:
-    """The data that the run found at the paths of its settings."""
+    """Return the table of the data that the run found at the paths of its settings."""
     resolved = read_object(RunDirectory(run.directory).resolved, [])
-    samples, marks = section(resolved, "samples"), section(resolved, "fingerprints")
+    samples, fingerprints = section(resolved, "samples"), section(resolved, "fingerprints")
     rows = [
         (f"{part} samples", f"{count:,.0f}")
         for part in _PARTS
@@ -32,9 +32,9 @@ def data_table(run: Run) -> PageTable:
     ]
     rows += [(field, text_of(path)) for field, path in section(resolved, "places").items()]
     rows += [
-        (f"fingerprint of the {part} items", text_of(marks.get(part)))
+        (f"fingerprint of the {part} items", text_of(fingerprints.get(part)))
         for part in _PARTS
-        if text_of(marks.get(part))
+        if text_of(fingerprints.get(part))
     ]
     outputs = resolved.get("outputs")
     if isinstance(outputs, list) and outputs:
@@ -45,23 +45,21 @@ def data_table(run: Run) -> PageTable:
         (f"{name} (from the data)", str(value))
         for name, value in flattened(section(resolved, "settings")).items()
     ]
-    return PageTable(title="Data", header=("what", "value"), rows=rows)
+    return PageTable(title="Data", header=("fact", "value"), rows=rows)
 
 
 def time_table(run: Run) -> PageTable:
-    """Breakdown of the time, as far as the trainer measured it."""
-    times = [(each.step_ms, each.data_ms) for each in run.train]
+    """Return the breakdown of the time, as far as it was measured."""
+    times = [(record.step_ms, record.data_ms) for record in run.train]
     complete_times = [(step, data) for step, data in times if step and data is not None]
     results, rows = run.results, list[tuple[str, str, str]]()
     steps = results.steps or run.last_step
     if complete_times and steps:
         mean = statistics.fmean(step for step, _ in complete_times)
-        waiting_share = sum(data for _, data in complete_times) / sum(
-            step for step, _ in complete_times
-        )
+        waiting_share = statistics.fmean(data for _, data in complete_times) / mean
         elapsed_s = results.elapsed_s
         steps_s = mean * steps / 1000
-        evaluations_s = sum(each.seconds or 0.0 for each in run.evaluations)
+        evaluations_s = sum(evaluation.seconds or 0.0 for evaluation in run.evaluations)
         parts = [
             (f"{counted(steps, 'step')} of {mean:.4g} ms", steps_s),
             ("of which waiting for data", steps_s * waiting_share),
@@ -76,16 +74,16 @@ def time_table(run: Run) -> PageTable:
             (name, time_text(seconds), f"{100 * seconds / total:.1f}") for name, seconds in parts
         ]
     return PageTable(
-        title="Where the time went",
-        header=("what", "time", "%"),
+        title="Time",
+        header=("part", "time", "%"),
         rows=rows,
         numeric=(1, 2),
-        notes=["A step's time is the mean over log lines, excluding the first steps."],
+        notes=["The time of a step is the mean over log lines, without the first steps."],
     )
 
 
 def precision_table(run: Run) -> PageTable:
-    """The requested precision, and the one that was computed in."""
+    """Return the table of the requested precision and the dtype that was computed in."""
     results = run.results
     requested = section(dict(run.settings or {}), "precision")
     rows = [
@@ -99,19 +97,19 @@ def precision_table(run: Run) -> PageTable:
         if name != "mode" and value not in (None, "", [], False)
     ]
     return PageTable(
-        title="Precision", header=("what", "value"), rows=[row for row in rows if row[1]]
+        title="Precision", header=("setting", "value"), rows=[row for row in rows if row[1]]
     )
 
 
 def mean_reading(loads: Sequence[tuple[float | None, int]]) -> float | None:
-    """The mean of values with the number of readings behind each; None if there is no reading."""
+    """Return the mean of values weighted by their numbers of readings; None without readings."""
     present = [(value, readings) for value, readings in loads if value is not None]
     count = sum(readings for _, readings in present)
     return sum(value * readings for value, readings in present) / count if count else None
 
 
 def device_table(loads: Sequence[Load]) -> PageTable:
-    """Device readings over the whole run."""
+    """Return the table of device readings over the whole run."""
     with_readings = [load for load in loads if load.readings]
     busy = mean_reading([(load.busy_percent, load.readings) for load in with_readings])
     machine_busy = mean_reading(
@@ -128,19 +126,21 @@ def device_table(loads: Sequence[Load]) -> PageTable:
             "" if machine_busy is None else f"{machine_busy:.0f} %",
         ),
         (
-            "memory in use, most",
+            "memory in use, maximum",
             f"{memory_text(round(memory))} of {memory_text(round(total))}" if memory else "",
         ),
         ("power, mean", "" if power is None else f"{power:.0f} W"),
-        ("temperature, highest", f"{temperature:.0f} °C" if temperature else ""),
+        ("temperature, maximum", f"{temperature:.0f} °C" if temperature else ""),
         ("readings", f"{sum(load.readings for load in with_readings):,}" if with_readings else ""),
-        ("not readable", next((load.unreadable for load in loads if load.unreadable), "")),
+        ("unreadable", next((load.unreadable for load in loads if load.unreadable), "")),
     ]
-    return PageTable(title="Device", header=("what", "value"), rows=[row for row in rows if row[1]])
+    return PageTable(
+        title="Device", header=("reading", "value"), rows=[row for row in rows if row[1]]
+    )
 
 
 def device_finding(run: Run) -> str:
-    """Problems with the load of the run's device; empty if there are none."""
+    """Return a problem with the load of the run's device; empty if there is none."""
     if run.results.device_kind in ("", "cpu"):
         return ""
     busy = [load.busy_percent for load in run.loads for _ in range(min(load.readings, 1000))]
@@ -148,20 +148,20 @@ def device_finding(run: Run) -> str:
 
 
 def environment_table(run: Run) -> list[PageTable]:
-    """Versions and machine of the last start, flat; nothing for a run without them."""
+    """Return the table of versions and machine of the last start, if they are known."""
     data = read_object(RunDirectory(run.directory).environment, [])
     facts = {name: data[name] for name in ("system", "versions", "processor") if name in data}
     accelerators = data.get("accelerators")
     rows = [(name, str(value)) for name, value in flattened(facts).items() if value is not None]
     if isinstance(accelerators, list):
-        for number, each in enumerate(accelerators):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-            if isinstance(each, Mapping):
-                accelerator: Mapping[str, Any] = each  # pyright: ignore[reportUnknownVariableType]
-                words = (str(accelerator.get("kind", "")), str(accelerator.get("name", "")))
-                rows.append((f"accelerator {number}", " ".join(words).strip()))
+        for number, item in enumerate(accelerators):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            if isinstance(item, Mapping):
+                accelerator: Mapping[str, Any] = item  # pyright: ignore[reportUnknownVariableType]
+                name = f"{accelerator.get('kind', '')} {accelerator.get('name', '')}".strip()
+                rows.append((f"accelerator {number}", name))
     if not rows:
         return []
-    return [PageTable(title="Environment", header=("what", "value"), rows=rows)]
+    return [PageTable(title="Environment", header=("fact", "value"), rows=rows)]
 
 
 def _listed(value: Any) -> str:

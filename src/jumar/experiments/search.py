@@ -1,4 +1,4 @@
-"""The smallest set of op types that must stay in float32, found by short trainings."""
+"""Find the smallest set of op types that must stay in float32, by short trainings."""
 
 import json
 import math
@@ -26,18 +26,18 @@ FILE = "search.json"
 
 @dataclass(frozen=True, kw_only=True)
 class SearchRequest:
-    """What to search.
+    """The options of a search.
 
     Attributes:
         goal: The tolerance.
-        to: Where the op list goes.
-        directory: Where the trainings go.
+        to: Path of the op list.
+        directory: Directory for the trainings.
         length: Duration of a training, as text.
         first_seed: The recipe's seed.
         num_seeds: Number of seeds for float32 and the result.
-        most: Maximum number of trainings.
+        max_trainings: Maximum number of trainings.
         refines: Whether to search for layers that can replace a kept op type.
-        identity: What identifies the search; a directory with another identity is refused.
+        identity: Settings that identify the search; a directory with other ones is rejected.
     """
 
     goal: Goal
@@ -46,13 +46,13 @@ class SearchRequest:
     length: str
     first_seed: int
     num_seeds: int
-    most: int
+    max_trainings: int
     refines: bool
     identity: Mapping[str, Any]
 
 
 def layers_path(op_list: Path) -> Path:
-    """Path of the op list that goes with layers in float32."""
+    """Return the path of the op list to use together with layers in float32."""
     return op_list.with_name(f"{op_list.stem}-layers.json")
 
 
@@ -61,9 +61,9 @@ class Judged:
     """A training in low precision.
 
     Attributes:
-        trial: What stayed in float32, and the seed.
-        value: The metric at its end; None if it did not finish.
-        worse: How much worse it is than float32's with the same seed.
+        trial: The op types and layers in float32, and the seed.
+        value: The final metric; None if the training did not finish.
+        worse: Loss of the metric against float32 with the same seed.
     """
 
     trial: Trial
@@ -77,17 +77,17 @@ class Found:
 
     Attributes:
         goal: The tolerance.
-        limit: How much worse the metric may be.
+        limit: The largest accepted loss of the metric.
         reference: float32's values, one per seed.
-        effects: Every op type, in the order of the ranking.
+        effects: The effect of each op type, in the order of the ranking.
         kept: The op types that stay in float32.
-        is_minimal: Whether leaving out any one of them was tried and failed.
+        is_minimal: Whether omitting any one of them was tried and failed.
         is_confirmed: Whether the mean over all seeds is within the limit.
-        worse: By how much the mean is worse than float32's; infinite if it was not trained.
-        layered: The op types and the layers that are enough, if layers were searched and some can
-            replace an op type.
+        worse: Mean loss of the metric against float32; infinite if it was not trained.
+        layered: The op types and layers that suffice, if layers were searched and some can replace
+            an op type.
         judged: The trainings in low precision, in order.
-        num_trainings: Number of trainings made.
+        num_trainings: Number of trainings.
         to: The op list.
     """
 
@@ -104,18 +104,20 @@ class Found:
     num_trainings: int
     to: Path
 
-    def bought(self, name: str) -> float | None:
-        """How much worse the metric is without a kept op type; None if that was not tried."""
-        rest = tuple(each for each in self.kept if each != name)
-        judged = (each for each in self.judged if each.trial.kept == rest and not each.trial.layers)
-        return next((each.worse for each in judged), None)
+    def worse_without(self, name: str) -> float | None:
+        """Return the loss of the metric without a kept op type; None if that was not tried."""
+        rest = tuple(kept for kept in self.kept if kept != name)
+        losses = (
+            item.worse for item in self.judged if item.trial.kept == rest and not item.trial.layers
+        )
+        return next(losses, None)
 
 
 class Search:
     """A search in a directory; finished trainings are not repeated.
 
     Args:
-        request: What to search.
+        request: The options of the search.
         measure: Ranks the op types.
         recorded: See `Trials`.
         command: See `Trials`.
@@ -137,11 +139,10 @@ class Search:
         self._recorded, self._command, self._open_place = recorded, command, open_place
         self._judged: dict[Trial, Judged] = {}
         self._has_passed = False
-        seeds = range(request.first_seed, request.first_seed + request.num_seeds)
-        self._seeds: Sequence[int] = tuple(seeds)
+        self._seeds = range(request.first_seed, request.first_seed + request.num_seeds)
 
     def run(self) -> Found:
-        """Search.
+        """Search, and write the op list.
 
         Raises:
             UserError: The directory has other content, or a training cannot be run.
@@ -156,10 +157,10 @@ class Search:
             rows = self._ranking()
             self._trials = Trials(
                 directory=request.directory,
-                every=[row.candidate for row in rows],
+                candidates=[row.candidate for row in rows],
                 recorded=self._recorded,
                 command=self._command,
-                most=request.most,
+                max_trainings=request.max_trainings,
                 place=self._open_place(),
             )
             self._train_reference()
@@ -187,24 +188,26 @@ class Search:
         )
 
     def _write_list(self, path: Path, kept: Sequence[str]) -> None:
-        write_text(path, json.dumps(mixlist_of(self._trials.every, kept), indent=2) + "\n")
+        write_text(path, json.dumps(mixlist_of(self._trials.candidates, kept), indent=2) + "\n")
 
     def _check_directory(self) -> None:
         """Check that the directory is empty or belongs to this search.
 
         Raises:
-            UserError: It has other content, or there are too few trainings for an answer.
+            UserError: It has other content, or there are too few trainings for a result.
         """
         request = self._request
         if request.num_seeds < 1:
-            raise UserError(f"cannot be {request.num_seeds}", where="--seeds", todo="1 or more.")
-        least = request.num_seeds * 2 + 1
-        if request.most < least:
             raise UserError(
-                f"{counted(request.most, 'training')} are too few for "
+                f"cannot be {request.num_seeds}", where="--seeds", todo="Allowed: 1 or more."
+            )
+        min_trainings = request.num_seeds * 2 + 1
+        if request.max_trainings < min_trainings:
+            raise UserError(
+                f"{counted(request.max_trainings, 'training')} are too few for "
                 f"{counted(request.num_seeds, 'seed')} in float32 and in low precision",
                 where="--trainings",
-                todo=f"At least {least}, or fewer --seeds.",
+                todo=f"Allow {min_trainings} or more, or fewer --seeds.",
             )
         directory = request.directory
         if exists(directory) and not is_folder(directory):
@@ -213,10 +216,10 @@ class Search:
             )
         file = directory / FILE
         if not is_file(file):
-            # Hidden files belong to the lock, which a search that was killed early leaves behind.
-            if is_folder(directory) and any(each.name[0] != "." for each in directory.iterdir()):
+            # A search that was killed early leaves a lock behind, which is a hidden file.
+            if is_folder(directory) and any(path.name[0] != "." for path in directory.iterdir()):
                 raise UserError(
-                    "it holds something that is not a search",
+                    "it contains files that are not from a search",
                     where=str(directory),
                     todo="Choose another folder with --runs.",
                 )
@@ -224,13 +227,13 @@ class Search:
         stored_identity = read_json(file).get("identity")
         if stored_identity != json.loads(json.dumps(request.identity)):
             raise UserError(
-                "it holds a search of another recipe or with other settings",
+                "it contains a search with another recipe or other settings",
                 where=str(directory),
-                todo="Choose another folder with --runs, or repeat the search's own command.",
+                todo="Choose another folder with --runs, or repeat the command of that search.",
             )
 
     def _ranking(self) -> Sequence[Effect]:
-        """The op types, measured once and then kept in the directory."""
+        """Return the ranked op types, measured once and then stored in the directory."""
         file = self._request.directory / FILE
         if is_file(file):
             return [effect_from_json(row) for row in read_json(file)["effects"]]
@@ -240,15 +243,15 @@ class Search:
             raise UserError(
                 "no op of a step would be computed in low precision", where="precision.mode"
             )
-        content = {"identity": self._request.identity, "effects": [asdict(r) for r in rows]}
+        content = {"identity": self._request.identity, "effects": [asdict(row) for row in rows]}
         write_json(file, content)
         return rows
 
     def _train_reference(self) -> None:
         goal = self._request.goal
         self._say(
-            f"at most {counted(self._request.most, 'training')} of {self._request.length}, each "
-            f"with its output in {self._request.directory}"
+            f"at most {counted(self._request.max_trainings, 'training')} of "
+            f"{self._request.length}, each with its output in {self._request.directory}"
         )
         runs = self._train([Trial(kept=None, seed=seed) for seed in self._seeds])
         self._scale: Scale = scale_of(goal, runs[0])
@@ -256,7 +259,7 @@ class Search:
         for run, value in zip(runs, values, strict=True):
             if value is None:
                 raise UserError(
-                    f"float32 gave no {goal.metric}: {run.reason or run.state}",
+                    f"the training in float32 has no {goal.metric}: {run.reason or run.state}",
                     where=str(run.directory),
                     todo="Choose a recipe that trains in float32.",
                 )
@@ -264,11 +267,11 @@ class Search:
         self._limits: Limits = goal.limits(self._reference)
         values_text = ", ".join(f"{value:.6g}" for value in self._reference)
         self._say(f"float32: {goal.metric} {values_text}")
-        if self._limits.chance > self._limits.asked:
+        if self._limits.chance > self._limits.requested:
             self._say(
                 f"its seeds differ by {spread(self._reference):.3g} (standard deviation): "
-                f"{self._limits.asked:.3g} to {self._limits.chance:.3g} worse may be chance, so "
-                "all seeds decide"
+                f"{self._limits.requested:.3g} to {self._limits.chance:.3g} worse may be chance, "
+                "so all seeds decide"
             )
 
     def _train(self, trials: Sequence[Trial]) -> list[Run]:
@@ -296,31 +299,31 @@ class Search:
         return f"{start}{metric} {judged.value:.6g}, {judged.worse:.3g} worse"
 
     def _passes(self, kept: Sequence[str], layers: Sequence[str] = ()) -> bool:
-        """Try a set with the first seed; the trainings that confirm the result are reserved."""
+        """Return whether a set passes with the first seed; reserves trainings to confirm it."""
         trial = Trial(kept=tuple(kept), seed=self._seeds[0], layers=tuple(layers))
-        # If this one fails, the result is the smallest set that passed before, which has been
-        # trained with one seed, or all op types, which have not.
+        # If this set fails, the result is the smallest one that passed, already trained with one
+        # seed, or otherwise all op types, not trained yet.
         num_reserved = len(self._seeds) - self._has_passed
         is_new = trial not in self._trials.finished
-        if is_new and len(self._trials.finished) + 1 + num_reserved > self._request.most:
+        if is_new and len(self._trials.finished) + 1 + num_reserved > self._request.max_trainings:
             raise NoTrialsLeft
         self._train([trial])
         worse = self._judged[trial].worse
-        passes = worse <= self._limits.asked
-        if self._limits.asked < worse <= self._limits.chance:
+        passes = worse <= self._limits.requested
+        if self._limits.requested < worse <= self._limits.chance:
             trials = [replace(trial, seed=seed) for seed in self._seeds]
-            num_new = sum(each not in self._trials.finished for each in trials)
-            if len(self._trials.finished) + num_new + num_reserved > self._request.most:
+            num_new = sum(trial not in self._trials.finished for trial in trials)
+            if len(self._trials.finished) + num_new + num_reserved > self._request.max_trainings:
                 raise NoTrialsLeft
             self._train(trials)
-            passes = self._limits.passes([self._judged[each].worse for each in trials])
+            passes = self._limits.passes([self._judged[trial].worse for trial in trials])
         self._has_passed |= passes
         return passes
 
     def _confirmed(
         self, names: Sequence[str], kept: tuple[str, ...]
     ) -> tuple[tuple[str, ...], float]:
-        """Train with the other seeds too; where the mean fails, keep one more op type."""
+        """Train with the other seeds too; while the mean fails, keep one more op type."""
         while True:
             trials = [Trial(kept=kept, seed=seed) for seed in self._seeds]
             try:
@@ -331,7 +334,7 @@ class Search:
             if self._limits.passes(self._differences(kept)) or len(kept) == len(names):
                 return kept, worse
             extra = next(name for name in names if name not in kept)
-            self._say(f"over all seeds {worse:.3g} worse: {extra} stays in float32 too")
+            self._say(f"over all seeds {worse:.3g} worse: also keeping {extra} in float32")
             kept = tuple(name for name in names if name in (*kept, extra))
 
     def _layered(
@@ -344,7 +347,7 @@ class Search:
             name, layer_names = row.candidate.name, [layer.layer for layer in row.layers]
             if name not in kept or len(layer_names) < 2 or "" in layer_names:
                 continue
-            rest = tuple(each for each in types if each != name)
+            rest = tuple(kept_type for kept_type in types if kept_type != name)
 
             def passes(
                 chosen: Sequence[str],
@@ -367,12 +370,12 @@ class Search:
         return (types, layers) if self._limits.passes(differences) else None
 
     def _differences(self, kept: tuple[str, ...]) -> list[float]:
-        """How much worse each trained seed is."""
+        """Return the loss of the metric of each trained seed."""
         trials = [Trial(kept=kept, seed=seed) for seed in self._seeds]
         return [self._judged[trial].worse for trial in trials if trial in self._judged]
 
     def _mean(self, trials: Sequence[Trial]) -> float:
-        """How much worse than float32's mean; infinite if a training is missing."""
+        """Return the mean loss of the metric; infinite if a training is missing."""
         if not all(trial in self._judged for trial in trials):
             return math.inf
         return fmean(self._judged[trial].worse for trial in trials)

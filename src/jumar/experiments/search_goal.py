@@ -1,28 +1,28 @@
-"""How much worse a training may become: `loss=0.1%`, `top1=0.3`, `psnr=0.02`."""
+"""The tolerance of a search: `loss=0.1%`, `top1=0.3`, `psnr=0.02`."""
 
 import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import stdev
+from statistics import fmean, stdev
 
 from jumar.experiments.run_reading import Run
 from jumar.ground.errors import UserError, unknown_name
 
 LOSS = "loss"
-"""The loss of the evaluation if it has one; else the mean training loss since the last log line."""
+"""The evaluation loss if there is one, otherwise the mean training loss since the last log line."""
 DEVIATIONS = 2
 _FORM = re.compile(r"([A-Za-z]\w*)=(\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(%?)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """A tolerance.
+    """The largest accepted loss of a metric.
 
     Attributes:
         metric: A score of the evaluation, or `loss`.
-        amount: How much worse it may be.
-        is_percent: Whether that is a percentage of float32's value.
+        amount: The largest loss.
+        is_percent: Whether it is a percentage of float32's value.
     """
 
     metric: str
@@ -33,44 +33,44 @@ class Goal:
         return f"{self.metric}={self.amount:g}{'%' if self.is_percent else ''}"
 
     def limits(self, reference: Sequence[float]) -> "Limits":
-        """How much worse a value may be.
+        """Return the limits for trainings.
 
         Args:
             reference: The values of float32, one per seed.
         """
-        asked = self.amount
+        requested = self.amount
         if self.is_percent:
-            asked *= abs(sum(reference) / len(reference)) / 100
-        return Limits(asked=asked, chance=max(asked, DEVIATIONS * spread(reference)))
+            requested *= abs(fmean(reference)) / 100
+        return Limits(requested=requested, chance=max(requested, DEVIATIONS * spread(reference)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How much worse values may be than float32's with the same seed.
+    """The largest accepted losses against float32 with the same seed.
 
     Attributes:
-        asked: The user's tolerance.
-        chance: The largest difference that may be chance in a single training: two standard
-            deviations of float32's seeds, or `asked` if that is more.
+        requested: The user's tolerance.
+        chance: The largest loss that may be chance in a single training: two standard deviations
+            of float32's seeds, or `requested` if that is more.
     """
 
-    asked: float
+    requested: float
     chance: float
 
     def limit(self, differences: Sequence[float]) -> float:
-        """How much worse the mean of several seeds may be.
+        """Return the largest accepted mean loss of several seeds.
 
-        The same seed gives both trainings the same weights, batches and dropout, so their
-        difference may vary far less than the seeds do; then it is not chance.
+        With the same seed both trainings have the same initial weights, batches and dropout, so
+        their difference may vary far less than the seeds; then it is not chance.
 
         Args:
-            differences: How much worse each seed is.
+            differences: The loss of each seed.
         """
-        finite = [each for each in differences if math.isfinite(each)]
-        return max(self.asked, min(self.chance, DEVIATIONS * spread(finite)))
+        finite = list(filter(math.isfinite, differences))
+        return max(self.requested, min(self.chance, DEVIATIONS * spread(finite)))
 
     def passes(self, differences: Sequence[float]) -> bool:
-        """Whether the mean is within the limit."""
+        """Return whether the mean is within the limit."""
         return sum(differences) / len(differences) <= self.limit(differences)
 
 
@@ -80,14 +80,14 @@ class Scale:
 
     Attributes:
         name: The metric.
-        better: 1 if higher is better, -1 if lower; 0 if unknown, where any change is worse.
+        better: 1 if higher is better, -1 if lower; 0 if unknown, so that any change is worse.
     """
 
     name: str
     better: int
 
     def worse(self, value: float | None, reference: float) -> float:
-        """How much worse a value is than float32's; infinite for None."""
+        """Return the loss of a value against float32's; infinite if it is missing or not finite."""
         if value is None or not math.isfinite(value):
             return math.inf
         change = value - reference
@@ -105,13 +105,13 @@ def parse_goal(text: str) -> Goal:
         raise UserError(
             f"'{text}' is not a tolerance",
             where="--tolerance",
-            todo="Give a score and how much worse it may be: loss=0.1%, top1=0.3 or psnr=0.02.",
+            todo="Give a score and its largest loss: loss=0.1%, top1=0.3 or psnr=0.02.",
         )
     return Goal(metric=match[1], amount=float(match[2]), is_percent=bool(match[3]))
 
 
 def scale_of(goal: Goal, run: Run) -> Scale:
-    """The direction of the goal's metric.
+    """Return the direction of the goal's metric.
 
     Raises:
         UserError: The run has no such score.
@@ -126,12 +126,12 @@ def scale_of(goal: Goal, run: Run) -> Scale:
 
 
 def value_of(goal: Goal, run: Run) -> float | None:
-    """The goal's metric at the end of a run; None if it did not finish or is not a number."""
+    """Return the goal's final metric of a run; None if it did not finish or is not a number."""
     return final_value(goal.metric, run)
 
 
 def final_value(metric: str, run: Run) -> float | None:
-    """A score at the end of a run; None if it did not finish or is not a number."""
+    """Return the final score of a run; None if it did not finish or is not a number."""
     if run.state != "finished":
         return None
     if metric == LOSS:
@@ -140,5 +140,5 @@ def final_value(metric: str, run: Run) -> float | None:
 
 
 def spread(reference: Sequence[float]) -> float:
-    """Standard deviation over seeds; 0 for a single one."""
+    """Return the standard deviation over seeds; 0 for a single one."""
     return stdev(reference) if len(reference) > 1 else 0.0

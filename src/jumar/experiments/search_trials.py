@@ -1,4 +1,4 @@
-"""The trainings of a search: each is a run in its own process, made once."""
+"""The trainings of a search, each a run in its own process that is not repeated."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -28,12 +28,12 @@ from jumar.training.run_directory import RunDirectory, read_json, write_json
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """A training.
+    """A training of a search.
 
     Attributes:
-        kept: The op types that stay in float32; None for all of them.
+        kept: The op types that stay in float32; None for all op types.
         seed: The recipe's seed.
-        layers: The layers that stay in float32 too.
+        layers: The layers that also stay in float32.
     """
 
     kept: tuple[str, ...] | None
@@ -55,34 +55,34 @@ class Trials:
     """Runs trainings, up to a limit.
 
     Attributes:
-        directory: Where runs and op lists go.
-        every: All op types that may be computed in lower precision.
-        recorded: The content of `recipe.json` for a path of an op list (None for float32), a seed
-            and the layers that stay in float32.
-        command: The command that trains a run directory on a device.
-        most: Maximum number of trainings.
-        place: Where they run.
-        finished: The trainings made so far, in order.
+        directory: Directory for runs and op lists.
+        candidates: All op types that may be computed in low precision.
+        recorded: Returns the content of `recipe.json` for the path of an op list (None for
+            float32), a seed and the layers that stay in float32.
+        command: Returns the command that trains a run directory on a device.
+        max_trainings: Maximum number of trainings.
+        place: The place where they run.
+        finished: The trainings so far, in order.
     """
 
     directory: Path
-    every: Sequence[Candidate]
+    candidates: Sequence[Candidate]
     recorded: Callable[[Path | None, int, Sequence[str]], Mapping[str, Any]]
     command: Callable[[Path, str], Sequence[str]]
-    most: int
+    max_trainings: int
     place: Place
     finished: dict[Trial, Run] = field(default_factory=dict[Trial, Run])
 
     def train(self, trials: Sequence[Trial]) -> list[Run]:
-        """Train what is not finished yet.
+        """Train those that are not finished yet, and return all runs.
 
         Raises:
             NoTrialsLeft: They exceed the limit.
-            ExperimentStopped: One was stopped; it can be resumed.
-            UserError: One could not be trained.
+            ExperimentStopped: A training was stopped; it can be resumed.
+            UserError: A training could not be run.
         """
         new_trials = [trial for trial in trials if trial not in self.finished]
-        if len(self.finished) + len(new_trials) > self.most:
+        if len(self.finished) + len(new_trials) > self.max_trainings:
             raise NoTrialsLeft
         for trial in new_trials:
             self._prepare(trial)
@@ -118,14 +118,14 @@ class Trials:
         op_list = None
         if trial.kept is not None:
             op_list = path / "ops_info.json"
-            content = mixlist_of(self.every, trial.kept)
+            content = mixlist_of(self.candidates, trial.kept)
             make_folder(path)
             write_text(op_list, json.dumps(content, indent=2) + "\n")
         recipe = self.recorded(op_list, trial.seed, trial.layers)
         run = RunDirectory(path)
         if run.exists and read_json(run.recipe) != json.loads(json.dumps(recipe)):
             raise UserError(
-                "this run was made with other settings",
+                "this run has other settings",
                 where=str(path),
                 todo="Choose another folder with --runs, or delete this one to search again.",
             )
@@ -133,17 +133,17 @@ class Trials:
         write_json(run.recipe, recipe)
 
     def _has_ended(self, trial: Trial) -> bool:
-        """Whether training again would have the same outcome."""
+        """Return whether training again would have the same outcome."""
         run = read_run(self._path(trial))
         return run.state == "finished" or (
             run.state == "failed" and run.results.failure_step is not None
         )
 
     def _check(self, trial: Trial, ended: Ended) -> None:
-        """Check that a training ended by itself.
+        """Check that a training was not aborted.
 
         Raises:
-            UserError: It did not end by itself.
+            UserError: It was aborted.
         """
         if self._has_ended(trial):
             return
@@ -151,9 +151,9 @@ class Trials:
         output_end = _last_lines(output) if is_file(output) else ""
         reason = ended.note or exit_text(ended.code) or f"exit code {ended.code}"
         raise UserError(
-            f"a training ended: {reason}",
+            f"a training was aborted: {reason}",
             where=str(self._path(trial)),
-            todo=f"It said:\n{output_end}" if output_end else "",
+            todo=f"Its last output:\n{output_end}" if output_end else "",
         )
 
 

@@ -1,7 +1,7 @@
-"""Running a sweep: each run in its own process, here or elsewhere, as resources allow.
+"""Run a sweep: each run in its own process, on this or other machines, as resources allow.
 
-Separate processes, because the number of inter-op threads can be set only once per process, and
-because a run that crashes or is killed for lack of memory must not take the others with it.
+Runs have separate processes because the number of inter-op threads can be set only once per
+process, and because a run that crashes or runs out of memory must not end the others.
 """
 
 import json
@@ -36,13 +36,13 @@ from jumar.training.run_directory import RunDirectory
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """One run to start.
+    """A run to start.
 
     Attributes:
         recipe_name: The recipe.
-        assignments: `section.field=value` in order; the last one wins.
-        directory: The run directory; a run already in it is resumed.
-        is_resumed: Whether there is already a run in the directory.
+        assignments: `section.field=value` in order; the last one of a field takes effect.
+        directory: The run directory; an existing run in it is resumed.
+        is_resumed: Whether the directory contains a run.
     """
 
     recipe_name: str
@@ -57,8 +57,8 @@ class Sweep:
 
     Attributes:
         directory: The sweep's directory, with a run directory for each run.
-        plan: The request.
-        table: The comparison, unfinished runs included.
+        plan: The runs and their progress.
+        table: The comparison, including unfinished runs.
         files: The table files and the page.
         stopped_by: Number of the signal that stopped the sweep; 0 if it completed.
     """
@@ -83,24 +83,24 @@ def run_sweep(
     resolve: Callable[[Sequence[str]], Mapping[str, Any]],
     say: Callable[[str], None] = print,
 ) -> Sweep:
-    """Run every combination that is not finished, and save the table after each.
+    """Run every combination that is not finished, and save the table after each run.
 
     Args:
         recipe_name: The recipe of all runs.
         vary: `section.field=value,value,...`, one item per field.
         common_assignments: `section.field=value` for all runs.
-        baseline: Assignments of the combination the others are compared with; if empty, the
-            first with `must_keep_origin_dtype`, otherwise the first.
-        directory: Where the runs, `sweep.json` and the tables go.
+        baseline: Assignments of the combination that the others are compared with; if empty, the
+            first one with `must_keep_origin_dtype`, or simply the first.
+        directory: Directory for the runs, `sweep.json` and the tables.
         repeats: Number of seeds per combination.
         open_place: Opens the place that computes the runs.
-        command: The command of a run for a device.
-        resolve: The settings of the recipe with assignments, as JSON types; raises `UserError`
-            for an unknown field or a bad value.
+        command: Returns the command of a run for a device.
+        resolve: Returns the recipe's settings after assignments, as JSON types; raises `UserError`
+            for an unknown field or an invalid value.
         say: Prints progress lines, and at the end the table and the paths.
 
     Raises:
-        UserError: There is a mistake in the request, found before any run starts, or a run in the
+        UserError: The request is not valid, which is found before any run starts, or a run in the
             directory was created with other settings.
     """
     base = resolve(list(common_assignments))
@@ -113,14 +113,14 @@ def run_sweep(
         first_seed=_seed_of(base, repeats),
     )
     _refuse_foreign(directory, plan)
-    waiting = _waiting(plan, directory, resolve, say)
+    pending = _pending(plan, directory, resolve, say)
     with RunDirectory(directory).locked():
-        earlier = _with_earlier_ends(plan, directory)
-        return _run_waiting(earlier, waiting, directory, open_place(), command, say)
+        plan = _with_earlier_exits(plan, directory)
+        return _run_pending(plan, pending, directory, open_place(), command, say)
 
 
 class _Progress:
-    """The plan, the table and its files, updated whenever a run begins or ends."""
+    """The plan, the table and its files, updated when a run begins or ends."""
 
     def __init__(
         self, plan: SweepPlan, directory: Path, num_runs: int, say: Callable[[str], None]
@@ -148,7 +148,7 @@ class _Progress:
         save_plan(self.plan, self._directory)
         self.table, self.files = save_sweep_report(self._directory)
         run = read_run(ended.job.directory)
-        # A run asked to stop during its last step still finishes.
+        # A run that is asked to stop during its last step still finishes.
         if run.state == "finished":
             self.num_left -= 1
         if stopping_signal(ended.code):
@@ -168,16 +168,16 @@ class _Progress:
         return f" ({time_text(elapsed_s)} so far, about {time_text(remaining_s)} to go)"
 
 
-def _run_waiting(
+def _run_pending(
     plan: SweepPlan,
-    waiting: Sequence[PlannedRun],
+    pending: Sequence[PlannedRun],
     directory: Path,
     place: Place,
     command: Callable[[RunRequest, str], Sequence[str]],
     say: Callable[[str], None],
 ) -> Sweep:
-    progress = _Progress(plan, directory, len(waiting), say)
-    jobs = [_job(planned, plan, directory, place, command) for planned in waiting]
+    progress = _Progress(plan, directory, len(pending), say)
+    jobs = [_job(planned, plan, directory, place, command) for planned in pending]
     with place:
         stopped_by = run_jobs(place, jobs, begin=progress.begin, end=progress.end)
     if stopped_by:
@@ -220,15 +220,19 @@ def _seed_of(settings: Mapping[str, Any], repeats: int) -> int:
     if isinstance(seed, int):
         return seed
     if repeats > 1:
-        raise UserError("the recipe has no field 'seed' to repeat runs with", where="--repeats")
+        raise UserError(
+            "the recipe has no field 'seed', which repeated runs need",
+            where="--repeats",
+            todo="Omit it.",
+        )
     return 0
 
 
 def _refuse_foreign(directory: Path, plan: SweepPlan) -> None:
-    """Reject a directory that is something else before writing to it.
+    """Reject a directory with other content before writing to it.
 
     The table is rewritten from the plan: runs that only an earlier plan has would disappear from
-    it, and files with the table's names may belong to anyone if no run of the plan exists.
+    it. If no run of the plan exists, files with the table's names are not from this sweep.
     """
     if exists(directory) and not is_folder(directory):
         raise UserError("is not a folder", where=str(directory), todo="Choose another with --to.")
@@ -241,21 +245,21 @@ def _refuse_foreign(directory: Path, plan: SweepPlan) -> None:
         foreign = [name for name in SWEEP_FILES if exists(directory / name)]
         if foreign and not any(exists(directory / run.name) for run in plan.runs):
             raise UserError(
-                f"it contains '{foreign[0]}', which was not written by a sweep here",
+                f"it contains '{foreign[0]}', which was not written by a sweep",
                 where=str(directory),
-                todo="Give another directory for the sweep, or move the file away.",
+                todo="Give another directory for the sweep, or move the file elsewhere.",
             )
         return
     earlier_plan = read_plan(directory)
     if earlier_plan.recipe != plan.recipe:
         raise UserError(
-            f"'{directory}' holds a sweep of the recipe '{earlier_plan.recipe}', not of "
+            f"'{directory}' contains a sweep of the recipe '{earlier_plan.recipe}', not of "
             f"'{plan.recipe}'",
             todo="Give another directory for this sweep.",
         )
     if earlier_plan.search:
         raise UserError(
-            f"'{directory}' holds a search of hyperparameters, not a sweep of a grid",
+            f"'{directory}' contains a search of hyperparameters, not a sweep of a grid",
             todo="Give another directory for this sweep, or continue the search with --search.",
         )
     planned_names = {run.name for run in plan.runs}
@@ -264,54 +268,54 @@ def _refuse_foreign(directory: Path, plan: SweepPlan) -> None:
     if dropped:
         suffix = f" and {len(dropped) - 3} more" if len(dropped) > 3 else ""
         raise UserError(
-            f"it holds a sweep with {len(dropped)} runs that are missing in this one and would be "
-            f"dropped from the table: {'; '.join(dropped[:3])}{suffix}",
+            f"it contains a sweep with {len(dropped)} runs that are missing in this one and would "
+            f"be dropped from the table: {'; '.join(dropped[:3])}{suffix}",
             where=str(directory),
             todo="Give another directory for this sweep, or add values to --vary and --repeats "
             "without removing any.",
         )
 
 
-def _waiting(
+def _pending(
     plan: SweepPlan,
     directory: Path,
     resolve: Callable[[Sequence[str]], Mapping[str, Any]],
     say: Callable[[str], None],
 ) -> list[PlannedRun]:
-    """The runs to start; every run is checked before the first one starts."""
+    """Return the runs to start, after checking every run."""
     resolved = {planned: resolve(planned.assignments) for planned in plan.runs}
     _refuse_equal(resolved)
-    waiting: list[PlannedRun] = []
+    pending: list[PlannedRun] = []
     for planned, settings in resolved.items():
         run = read_run(directory / planned.name)
         _refuse_changed(run, plan.recipe, settings)
         if run.state == "finished":
             say(f"{planned.name} is finished, skipping it")
         elif run.state == "failed" and run.results.failure_step is not None:
-            # A step is determined by state, batch and step number: it would fail there again.
+            # Training is deterministic: the same step would fail again.
             say(
-                f"{planned.name} failed ({run.reason}) and is not run again; "
+                f"{planned.name} failed ({run.reason}) and is not repeated; "
                 f"delete {run.directory} to try again"
             )
         else:
-            waiting.append(planned)
-    return waiting
+            pending.append(planned)
+    return pending
 
 
 def _refuse_equal(resolved: Mapping[PlannedRun, Mapping[str, Any]]) -> None:
-    """Reject two names for the same run, such as 0.1 and 1e-1, or a precision mode and its alias.
+    """Reject equivalent values, such as 0.1 and 1e-1, or a precision mode and its alias.
 
-    The run would be trained twice and appear in the table as two combinations that agree.
+    The run would be trained twice and be listed in the table as two combinations.
     """
     planned_by_settings: dict[str, PlannedRun] = {}
     for planned, settings in resolved.items():
         flat = flattened(settings)
         if isinstance(mode := flat.get("precision.mode"), str):
             flat["precision.mode"] = find_mode(mode).name
-        twin = planned_by_settings.setdefault(json.dumps(flat, sort_keys=True), planned)
-        if twin is not planned:
+        first = planned_by_settings.setdefault(json.dumps(flat, sort_keys=True), planned)
+        if first is not planned:
             raise UserError(
-                f"'{twin.name}' and '{planned.name}' are two names for the same settings",
+                f"'{first.name}' and '{planned.name}' are the same settings",
                 where="--vary",
                 todo="Omit one of them; --repeats N runs every combination with N seeds.",
             )
@@ -321,7 +325,7 @@ def _refuse_changed(run: Run, recipe_name: str, settings: Mapping[str, Any]) -> 
     if run.settings is None:
         return
     before = flattened(run.settings)
-    # Tuples and lists are the same in JSON.
+    # As JSON, tuples equal lists.
     after = flattened(json.loads(json.dumps(settings)))
     changes = [
         f"{name} was {_shown(before, name)} and is now {_shown(after, name)}"
@@ -343,8 +347,8 @@ def _shown(flat: Mapping[str, Any], name: str) -> str:
     return json.dumps(flat[name]) if name in flat else "absent"
 
 
-def _with_earlier_ends(plan: SweepPlan, directory: Path) -> SweepPlan:
-    """The plan with the exit codes of an earlier start of the same sweep."""
+def _with_earlier_exits(plan: SweepPlan, directory: Path) -> SweepPlan:
+    """Return the plan with the exit codes from an earlier call for the same sweep."""
     if not exists(directory / FILE):
         return plan
     for run in read_plan(directory).runs:
@@ -359,5 +363,5 @@ def _stop_message(interrupted: Sequence[str], num_left: int) -> str:
     runs = "run is" if num_left == 1 else "runs are"
     return (
         f"Stopped in {where}; {num_left} {runs} left. The same command continues from here: "
-        f"finished runs are not run again."
+        "finished runs are not repeated."
     )

@@ -16,19 +16,19 @@ from jumar.training.run_directory import read_json, write_json
 
 FILE = "sweep.json"
 
-_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRun:
-    """One run of a sweep.
+    """A run of a sweep.
 
     Attributes:
         name: Name of its directory in the sweep's directory.
         varied: The assignments that distinguish it from the other combinations.
         assignments: All assignments passed to the run: common, varied, seed.
         exit_code: Exit code of its process, negative for a signal; None until it ends.
-        note: Why it ended without results, if there is a better reason than the exit code.
+        note: The reason why it has no results, if it is more specific than the exit code.
     """
 
     name: str
@@ -40,7 +40,7 @@ class PlannedRun:
 
 @dataclass(frozen=True, kw_only=True)
 class SweepPlan:
-    """A whole sweep, as stored in `sweep.json`."""
+    """A sweep as it is stored in `sweep.json`."""
 
     recipe: str
     vary: tuple[str, ...]
@@ -49,12 +49,14 @@ class SweepPlan:
     repeats: int
     runs: tuple[PlannedRun, ...] = field(default=())
     search: Mapping[str, str] = field(default_factory=dict[str, str])
-    """How a hyperparameter search chooses its runs; empty for a grid."""
+    """Sampler, pruner and metric of a hyperparameter search; empty for a grid."""
 
     def with_exit_code(self, name: str, exit_code: int | None, note: str = "") -> "SweepPlan":
-        """The same plan with the exit of a run's process."""
-        exit_fields = {"exit_code": exit_code, "note": note}
-        runs = (replace(run, **exit_fields) if run.name == name else run for run in self.runs)
+        """Return the plan with the exit code of a run's process."""
+        runs = (
+            replace(run, exit_code=exit_code, note=note) if run.name == name else run
+            for run in self.runs
+        )
         return replace(self, runs=tuple(runs))
 
 
@@ -67,36 +69,35 @@ def plan_sweep(
     repeats: int,
     first_seed: int,
 ) -> SweepPlan:
-    """Every run of a sweep in order: all combinations with the first seed, then with the next.
+    """Plan the runs of a sweep: all combinations with the first seed, then with the next.
 
     The first seed is the recipe's own and is not part of the name, so that adding repeats later
     reuses the existing runs.
 
     Raises:
-        UserError: There is a mistake in `vary` or `baseline`, a field is both varied and set, or
-            the seed is both varied and repeated.
+        UserError: `vary` or `baseline` is not valid, a field is both varied and set, or the seed is
+            both varied and repeated.
     """
     combinations = parse_vary(vary)
     _check(vary, common, repeats, len(combinations))
     baseline_index(combinations, baseline)
-    runs: list[PlannedRun] = []
-    for repeat in range(repeats):
-        seed_assignment = (f"seed={first_seed + repeat}",) if repeat else ()
-        for varied in combinations:
-            runs.append(
-                PlannedRun(
-                    name=run_name([*varied, *seed_assignment]),
-                    varied=tuple(varied),
-                    assignments=(*common, *varied, *seed_assignment),
-                )
-            )
+    seeds = [(), *((f"seed={first_seed + repeat}",) for repeat in range(1, repeats))]
+    runs = tuple(
+        PlannedRun(
+            name=run_name([*varied, *seed]),
+            varied=tuple(varied),
+            assignments=(*common, *varied, *seed),
+        )
+        for seed in seeds
+        for varied in combinations
+    )
     return SweepPlan(
         recipe=recipe,
         vary=tuple(vary),
         common=tuple(common),
         baseline=tuple(baseline),
         repeats=repeats,
-        runs=tuple(runs),
+        runs=runs,
     )
 
 
@@ -106,7 +107,7 @@ def save_plan(plan: SweepPlan, directory: Path) -> None:
 
 
 def read_plan(directory: Path) -> SweepPlan:
-    """The plan in a sweep directory.
+    """Read the plan in a sweep directory.
 
     Raises:
         UserError: There is no plan, or it is damaged.
@@ -115,7 +116,7 @@ def read_plan(directory: Path) -> SweepPlan:
     if not is_file(path):
         raise UserError(
             f"'{directory}' is not a sweep directory: it has no {FILE}",
-            todo="Give the directory that `jumar sweep` wrote.",
+            todo="Give a directory written by `jumar sweep`.",
         )
     data = read_json(path)
     try:
@@ -132,35 +133,36 @@ def read_plan(directory: Path) -> SweepPlan:
         raise UserError(
             f"is damaged: {type(error).__name__} {error}",
             where=str(path),
-            todo="Delete this one file and run the same sweep again: finished runs are kept.",
+            todo="Delete this file and repeat the sweep's command: finished runs are kept.",
         ) from None
 
 
 def combinations_of(plan: SweepPlan, directory: Path) -> list[Combination]:
-    """The current state of a sweep's runs, grouped by combination."""
-    runs_of: dict[tuple[str, ...], list[PlannedRun]] = {}
+    """Return the current state of a sweep's runs, grouped by combination."""
+    runs_by_combination: dict[tuple[str, ...], list[PlannedRun]] = {}
     for run in plan.runs:
-        runs_of.setdefault(run.varied, []).append(run)
+        runs_by_combination.setdefault(run.varied, []).append(run)
     return [
         Combination(
             assignments=varied,
             runs=tuple(read_run(directory / run.name) for run in runs),
             ends=tuple(run.note or exit_text(run.exit_code) for run in runs),
         )
-        for varied, runs in runs_of.items()
+        for varied, runs in runs_by_combination.items()
     ]
 
 
 def stopping_signal(exit_code: int) -> int:
-    """The signal that asked the process to stop, or 0 if it ended otherwise."""
+    """Return the signal that asked a process to stop; 0 if it ended for another reason."""
     number = -exit_code if exit_code < 0 else exit_code - 128
-    return next((int(stopping) for stopping in _STOPPING if number == stopping), 0)
+    return number if number in _STOP_SIGNALS else 0
 
 
 def exit_text(exit_code: int | None) -> str:
-    """Why a run left no results, from its process's exit code.
+    """Return the reason why a run has no results, from the exit code of its process.
 
-    Empty if the process was asked to stop, since the run's own files then say how far it got.
+    The reason is empty if the process was asked to stop, since the run's own files are more
+    specific then.
     """
     if exit_code is None or stopping_signal(exit_code):
         return ""
@@ -173,7 +175,7 @@ def exit_text(exit_code: int | None) -> str:
         hint = ", often for lack of memory" if name == "SIGKILL" else ""
         return f"its process was ended by {name}{hint}"
     if exit_code == 2:
-        return "rejected with exit code 2; its message says why"
+        return "rejected with exit code 2; see its message"
     return f"its process ended with exit code {exit_code} and no results"
 
 
@@ -182,9 +184,9 @@ def _check(vary: Sequence[str], common: Sequence[str], repeats: int, combination
         raise UserError(f"cannot be {repeats}", where="--repeats", todo="Allowed: 1 or more.")
     if repeats * combinations > MAX_RUNS:
         raise UserError(
-            f"cannot be {repeats}: {combinations} combinations give {repeats * combinations} runs",
+            f"cannot be {repeats}: {combinations} combinations are {repeats * combinations} runs",
             where="--repeats",
-            todo=f"At most {MAX_RUNS // combinations}, which is {MAX_RUNS} runs or fewer.",
+            todo=f"At most {MAX_RUNS // combinations}, for {MAX_RUNS} runs or fewer.",
         )
     varied_fields = [field_of(item) for item in vary]
     conflicting = [name for name in varied_fields if name in {field_of(item) for item in common}]

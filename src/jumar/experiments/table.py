@@ -1,7 +1,7 @@
 """The table of a sweep: every combination compared with the baseline.
 
-It has the layout of the experiment table the project started from: precision mode, loss and
-accuracy compared with the baseline, batch time. Pure functions of the runs that were read.
+It has the layout of the project's first experiment table: precision mode, loss and accuracy
+compared with the baseline, batch time. All functions are pure functions of the runs.
 """
 
 import statistics
@@ -11,7 +11,7 @@ from typing import Literal, cast
 
 from jumar.experiments.grid import value_of
 from jumar.experiments.run_reading import Headline, Run, precision_note
-from jumar.experiments.timing import is_hardly_timed, on_times
+from jumar.experiments.timing import is_hardly_timed, timing_notes
 from jumar.experiments.tolerance import (
     Tolerance,
     between_accuracies,
@@ -25,35 +25,35 @@ from jumar.settings import field_of
 Relation = Literal["baseline", "equal", "below", "above", "not available"]
 
 ORIGIN_MODES = ("must_keep_origin_dtype", "origin")
-"""CANN's two names for the mode that changes no precision: the baseline unless one is given."""
+"""CANN's two names for the mode that changes no precision, the default baseline."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Combination:
-    """One point of the grid with the runs of its seeds."""
+    """A combination of values with the runs of its seeds."""
 
     assignments: tuple[str, ...]
     runs: tuple[Run, ...]
     ends: tuple[str, ...] = ()
-    """For each run, why its process ended without results; empty if unknown."""
+    """For each run, the reason why its process ended without results; empty if unknown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """One value compared with the baseline's; None if missing."""
+    """A value compared with the baseline's; None if it is missing."""
 
     value: float | None = None
     deviation: float | None = None
     """Standard deviation over the seeds, if there are several."""
     relation: Relation = "not available"
     reason: str = ""
-    """Why there is no relation."""
+    """The reason if there is no relation."""
     tolerance: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One combination."""
+    """The row of a combination."""
 
     values: tuple[str, ...]
     """Values of the varied fields, in the order of the columns."""
@@ -65,15 +65,15 @@ class Row:
     speed_up: float | None
     memory_peak_bytes: int | None
     computed: str
-    """The type it was computed in."""
+    """The dtype it was computed in."""
     substituted: bool
-    """Whether that is not the mode's type."""
+    """Whether that is not the mode's dtype."""
     notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """The whole table."""
+    """The table of a sweep."""
 
     recipe: str
     fields: tuple[str, ...]
@@ -84,40 +84,40 @@ class Table:
     baseline: int
     """Index of the baseline's row."""
     explanations: tuple[str, ...]
-    """The definition of equal, and where the tolerance comes from."""
+    """The definition of equal, and the origin of the tolerance."""
 
 
 def reason_of(run: Run, end: str) -> str:
-    """Why a run has no final numbers.
+    """Return the reason why a run has no results.
 
     Args:
         run: The run in its current state.
-        end: The reason from its process's exit code, or an empty string.
+        end: The reason from the exit code of its process; may be empty.
     """
-    # The run's own reason for its failure is more specific than its process's exit code.
+    # A failed run's own reason is more specific than the exit code of its process.
     return run.reason if run.state == "failed" or not end else end
 
 
-def baseline_index(combinations: Sequence[Sequence[str]], wanted: Sequence[str] = ()) -> int:
-    """Which combination is the baseline.
+def baseline_index(combinations: Sequence[Sequence[str]], requested: Sequence[str] = ()) -> int:
+    """Return the index of the baseline.
 
     Args:
         combinations: The assignments of each combination.
-        wanted: All or some assignments of the baseline, which is the first combination that has
-            them. If empty, the first with `must_keep_origin_dtype`, otherwise the first of all.
+        requested: All or some assignments of the baseline, which is the first combination that has
+            them. If empty, the first one with `must_keep_origin_dtype`, or simply the first.
 
     Raises:
-        UserError: No combination has the wanted assignments.
+        UserError: No combination has the requested assignments.
     """
-    if wanted:
+    if requested:
         for index, assignments in enumerate(combinations):
-            if set(wanted) <= set(assignments):
+            if set(requested) <= set(assignments):
                 return index
         available = "; --baseline ".join(
             " --baseline ".join(names) for names in combinations if names
         )
         raise UserError(
-            f"no run of the sweep has {', '.join(wanted)}",
+            f"no run of the sweep has {', '.join(requested)}",
             where="--baseline",
             todo=f"Available: --baseline {available}."
             if available
@@ -130,14 +130,14 @@ def baseline_index(combinations: Sequence[Sequence[str]], wanted: Sequence[str] 
 
 
 def build_table(
-    recipe: str, combinations: Sequence[Combination], wanted_baseline: Sequence[str] = ()
+    recipe: str, combinations: Sequence[Combination], requested_baseline: Sequence[str] = ()
 ) -> Table:
     """Build the table of one or more combinations.
 
     Raises:
-        UserError: The wanted baseline is not among the combinations.
+        UserError: The requested baseline is not among the combinations.
     """
-    index = baseline_index([entry.assignments for entry in combinations], wanted_baseline)
+    index = baseline_index([entry.assignments for entry in combinations], requested_baseline)
     baseline = _Finished(combinations[index])
     entries = [_Finished(entry) for entry in combinations]
     sources = [baseline] if baseline.runs else entries
@@ -158,13 +158,13 @@ def build_table(
         baseline=index,
         explanations=(
             *_explanations(baseline, headline, loss_name),
-            *on_times([entry.timed for entry in entries], baseline.timed),
+            *timing_notes([entry.timed for entry in entries], baseline.timed),
         ),
     )
 
 
 class _Finished:
-    """A combination with what its finished runs measured."""
+    """A combination with the measurements of its finished runs."""
 
     def __init__(self, combination: Combination) -> None:
         self.combination = combination
@@ -177,10 +177,9 @@ class _Finished:
 
     @property
     def num_samples(self) -> int | None:
-        """Number of evaluation samples behind each accuracy, if all runs agree on it."""
+        """The number of evaluation samples behind each accuracy, if all runs have the same."""
         counts = {run.results.eval_samples for run in self.runs}
-        count = counts.pop() if len(counts) == 1 else None
-        return count if count else None
+        return counts.pop() or None if len(counts) == 1 else None
 
     def losses(self, name: str) -> list[float]:
         if name == "evaluation loss":
@@ -194,29 +193,27 @@ class _Finished:
         return [value for value in values if value is not None]
 
     def median(self, name: str) -> float | None:
-        """The median over the runs that measured it, including unfinished ones, whose steps are
-        just as valid.
-        """
+        """Return the median over the runs that measured a value, or None if there is none."""
         values = [v for run in self.timed if (v := getattr(run.results, name)) is not None]
         return statistics.median(values) if values else None
 
     @property
     def timed(self) -> Sequence[Run]:
-        """The runs behind its times."""
+        """The runs whose times are used: the finished ones, or all if there is none."""
         return self.runs or self.combination.runs
 
     def no_tolerance(self) -> str:
-        """Why there is no tolerance when the baseline has a single result."""
+        """Return the reason why a baseline with a single result has no tolerance."""
         if (planned := len(self.combination.runs)) == 1:
-            return "a single baseline seed gives no tolerance: use --repeats"
-        return f"only one of the baseline's {planned} runs has a result: no tolerance"
+            return "no tolerance with a single baseline seed: use --repeats"
+        return f"no tolerance with a result of only one of the baseline's {planned} runs"
 
     def reason(self) -> str:
-        """Why there are no numbers at all, from the first run with a reason."""
+        """Return the reason why there are no results, from the first run with a reason."""
         return next((reason_of(run, end) for run, end in self.ended()), "")
 
     def ended(self) -> list[tuple[Run, str]]:
-        """The unfinished runs, with how their process ended."""
+        """Return the unfinished runs, each with the reason from its process's exit code."""
         ends = self.combination.ends or ("",) * len(self.combination.runs)
         pairs = zip(self.combination.runs, ends, strict=True)
         return [(run, end) for run, end in pairs if run.state != "finished"]
@@ -291,7 +288,7 @@ def _compared(
 
 
 def _is_accuracy(headline: Headline | None) -> bool:
-    """Whether the headline is a fraction of correct samples, with a binomial standard error."""
+    """Return whether the metric is a percentage of correct samples."""
     return headline is not None and headline.unit == "%" and headline.higher_is_better
 
 
@@ -303,7 +300,7 @@ def _headline_tolerance(
     if len(before) > 1:
         tolerance = between_seeds(before, len(after))
         if _is_accuracy(headline) and samples:
-            # If all seeds agree exactly, a single sample would otherwise count as a difference.
+            # Otherwise, if all seeds agree exactly, a single sample would count as a difference.
             return Tolerance(value=max(tolerance.value, 100 / samples))
         return tolerance
     if not _is_accuracy(headline) or not samples or samples != entry.num_samples:
@@ -326,7 +323,7 @@ def _loss_tolerance(
 
 
 def _speed_up(entry: _Finished, baseline: _Finished) -> float | None:
-    """Samples per second from the median batch time, relative to the baseline's."""
+    """Return samples per second relative to the baseline's, from the median batch times."""
     before, after = baseline.median("step_ms_median"), entry.median("step_ms_median")
     if not before or not after or is_hardly_timed([*entry.timed, *baseline.timed]):
         return None
@@ -337,7 +334,7 @@ def _speed_up(entry: _Finished, baseline: _Finished) -> float | None:
 
 
 def _notes(entry: _Finished, baseline: _Finished) -> list[str]:
-    """Footnotes to the numbers of a row."""
+    """Return the footnotes of a row."""
     results = [run.results for run in entry.combination.runs]
     notes = [note for result in results if (note := precision_note(result))]
     for run, end in entry.ended():
@@ -367,7 +364,7 @@ def _notes(entry: _Finished, baseline: _Finished) -> list[str]:
 def _explanations(
     baseline: _Finished, headline: Headline | None, loss_name: str
 ) -> tuple[str, ...]:
-    """The definition of "equal", and what the times include."""
+    """Return the definition of "equal"."""
     sentences: list[str] = []
     losses, scores = baseline.losses(loss_name), baseline.headlines(headline)
     samples = baseline.num_samples
@@ -383,8 +380,7 @@ def _explanations(
         sentences.append(
             f"Equal: the means over seeds differ by no more than the 95 % interval of such a "
             f"difference, estimated from the spread of the baseline over n = {count} seeds "
-            f"(Student's t "
-            f"{t_quantile(count - 1):.2f}; standard deviations: {', '.join(spreads)})."
+            f"(Student's t {t_quantile(count - 1):.2f}; standard deviations: {', '.join(spreads)})."
         )
         if headline and samples and _is_accuracy(headline):
             sentences.append(
@@ -401,8 +397,8 @@ def _explanations(
         if losses:
             half_width = between_losses(losses[0], (scores[0], scores[0]), samples).value
             sentences.append(
-                f"Equal {loss_name}: within the same relative interval as the count of wrong "
-                f"samples (± {half_width:.2g} at the baseline's loss)."
+                f"Equal {loss_name}: within the same relative interval as the number of "
+                f"misclassified samples (± {half_width:.2g} at the baseline's loss)."
             )
         planned = len(baseline.combination.runs)
         seeds_text = "One seed each" if planned == 1 else f"One result from {planned} seeds so far"

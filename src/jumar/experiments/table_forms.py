@@ -13,7 +13,7 @@ from jumar.experiments.table import Compared, Row, Table
 from jumar.ground.text import no_formula
 
 WIDTH = 100
-"""Columns of the plain text, as wide as most terminals and log viewers show."""
+"""Line length of plain text, which most terminals and log viewers can show."""
 
 _SIGNS = {
     "baseline": "Baseline",
@@ -22,7 +22,7 @@ _SIGNS = {
     "above": "> Baseline",
 }
 _GAP = "  "
-_NARROWEST = 4
+_MIN_COLUMN_WIDTH = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,11 +30,11 @@ class Cells:
     """The table in human-readable form.
 
     Attributes:
-        header: One text per column.
-        rows: The texts of each row.
+        header: The header of each column.
+        rows: The cells of each row.
         numeric: Indices of the right-aligned columns.
-        footnotes: What the marks [1], [2], ... in the rows stand for.
-        explanations: What the columns mean.
+        footnotes: The notes marked [1], [2], ... in the rows.
+        explanations: The meaning of the columns.
     """
 
     header: tuple[str, ...]
@@ -45,11 +45,11 @@ class Cells:
 
 
 def cells_of(table: Table, *, reasons_inline: bool) -> Cells:
-    """The text of every cell.
+    """Return the text of every cell.
 
     Args:
         table: The table to show.
-        reasons_inline: Whether a missing relation is explained in its cell or in a footnote.
+        reasons_inline: Whether to explain a missing relation in its cell instead of a footnote.
     """
     notes: dict[str, int] = {}
     rows = tuple(_row_cells(row, notes, reasons_inline) for row in table.rows)
@@ -68,20 +68,14 @@ def cells_of(table: Table, *, reasons_inline: bool) -> Cells:
     return Cells(
         header=header,
         rows=rows,
-        numeric=(
-            first,
-            first + 2,
-            first + 4,
-            first + 5,
-            first + 6,
-        ),
+        numeric=(first, first + 2, first + 4, first + 5, first + 6),
         footnotes=tuple(f"[{number}] {text}" for text, number in notes.items()),
         explanations=table.explanations,
     )
 
 
 def to_text(table: Table) -> str:
-    """Plain text of at most 100 columns; cells are wrapped where necessary."""
+    """Return plain text of at most 100 columns; cells are wrapped if necessary."""
     cells = cells_of(table, reasons_inline=False)
     widths = _fitted([cells.header, *cells.rows])
     lines = _text_lines(cells.header, widths, cells.numeric)
@@ -90,12 +84,12 @@ def to_text(table: Table) -> str:
         lines.extend(_text_lines(row, widths, cells.numeric))
     lines.append("")
     for paragraph in (*cells.footnotes, *cells.explanations):
-        lines.extend(_broken(paragraph, WIDTH))
+        lines.extend(_wrapped(paragraph, WIDTH))
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 def to_markdown(table: Table) -> str:
-    """A GitHub table in the form of the original experiment table, with footnotes below it."""
+    """Return a table in GitHub's Markdown, in the form of the original experiment table."""
     cells = cells_of(table, reasons_inline=True)
     rows = [_with_relations(row, cells.numeric[:2]) for row in (cells.header, *cells.rows)]
     lines = ["| " + " | ".join(markdown_text(cell) for cell in row) + " |" for row in rows]
@@ -108,9 +102,9 @@ def to_markdown(table: Table) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """One line per combination, with plain numbers and empty cells for missing values.
+    """Return CSV with a line per combination and empty cells for missing values.
 
-    Relations are words, because a spreadsheet treats a cell that starts with `=` as a formula.
+    Relations are words, because spreadsheets treat a cell that starts with `=` as a formula.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -122,7 +116,7 @@ def to_csv(table: Table) -> str:
 
 
 def to_json(table: Table) -> str:
-    """The whole table with every number at full precision; null for missing values."""
+    """Return the table as JSON with all digits, and null for missing values."""
     return json.dumps(dataclasses.asdict(table), indent=2, allow_nan=False) + "\n"
 
 
@@ -159,14 +153,14 @@ def _mark(note: str, notes: dict[str, int]) -> str:
 
 
 def memory_text(size: int | None) -> str:
-    """Bytes as MiB or GiB."""
+    """Return a number of bytes in MiB or GiB."""
     if size is None:
         return "N/A"
     return f"{size / 2**30:.2f} GiB" if size >= 2**30 else f"{size / 2**20:.0f} MiB"
 
 
 def number_text(value: float, digits: int) -> str:
-    """A number with this many significant digits, keeping trailing zeros: 97.20, not 97.2."""
+    """Return a number with significant digits, keeping trailing zeros: 97.20, not 97.2."""
     text = f"{value:#.{digits}g}"
     return text.rstrip(".") if "e" not in text else f"{value:.{digits - 1}e}"
 
@@ -183,25 +177,24 @@ def _short(loss_name: str) -> str:
 
 
 def _with_relations(row: Sequence[str], columns: Sequence[int]) -> list[str]:
-    """The row with each relation and its number in one cell, as in the original table."""
+    """Return a row with each relation and its number in one cell, as in the original table."""
     cells: list[str] = []
     for index, cell in enumerate(row):
         if index - 1 in columns:
             value = cells.pop()
-            words = [cell, f"({value})"] if cell and value != "N/A" else [cell or value]
-            cells.append(" ".join(words))
+            cells.append(f"{cell} ({value})" if cell and value != "N/A" else cell or value)
         else:
             cells.append(cell)
     return cells
 
 
 def distinct(values: Iterable[Any]) -> str:
-    """Different values in order of first occurrence; unknown ones are left out."""
+    """Join the different values in the order of their first occurrence, without unknown ones."""
     return " · ".join(dict.fromkeys(str(value) for value in values if value not in (None, "")))
 
 
 def markdown_text(text: str) -> str:
-    """A text with Markdown and HTML escaped, in one line."""
+    """Escape Markdown and HTML in a text and put it on one line."""
     escaped = text.replace("\\", "\\\\").replace("&", "&amp;").replace("<", "&lt;")
     for character in "|*`~":
         escaped = escaped.replace(character, f"\\{character}")
@@ -249,15 +242,17 @@ def _csv_values(row: Row) -> list[Any]:
 
 
 def _cell(value: Any) -> Any:
-    """A value as a cell of CSV."""
+    """Return a value as a cell of CSV."""
     if isinstance(value, str):
         return no_formula(value)
     return "" if value is None else value
 
 
 def _fitted(rows: Sequence[Sequence[str]]) -> list[int]:
-    """Column widths that fit the line: the widest column shrinks first, and parts of a text that
-    belong together are split only if nothing else can shrink.
+    """Return column widths that fit the line.
+
+    The widest column shrinks first. Parts of a text that belong together are only split if no
+    other column can shrink.
     """
     columns = [[row[index] for row in rows] for index in range(len(rows[0]))]
     widths = [max(len(cell) for cell in column) for column in columns]
@@ -266,20 +261,20 @@ def _fitted(rows: Sequence[Sequence[str]]) -> list[int]:
     ]
     excess = sum(widths) + len(_GAP) * (len(widths) - 1) - WIDTH
     for _ in range(max(0, excess)):
-        # Columns that can still be wrapped cleanly come first, then the widest.
+        # First columns that can be wrapped without splitting parts, then the widest.
         order = [
             (width > unsplit_width, width)
             for width, unsplit_width in zip(widths, unsplit_widths, strict=True)
         ]
         widest = order.index(max(order))
-        if widths[widest] <= _NARROWEST:
+        if widths[widest] <= _MIN_COLUMN_WIDTH:
             break
         widths[widest] -= 1
     return widths
 
 
 def _text_lines(row: Sequence[str], widths: Sequence[int], numeric: Sequence[int]) -> list[str]:
-    columns = [_broken(cell, width) for cell, width in zip(row, widths, strict=True)]
+    columns = [_wrapped(cell, width) for cell, width in zip(row, widths, strict=True)]
     lines: list[str] = []
     for number in range(max(len(column) for column in columns)):
         texts = (column[number] if number < len(column) else "" for column in columns)
@@ -291,8 +286,8 @@ def _text_lines(row: Sequence[str], widths: Sequence[int], numeric: Sequence[int
     return lines
 
 
-def _broken(text: str, width: int) -> list[str]:
-    """The text in lines, broken between its parts, or within one if it is too long."""
+def _wrapped(text: str, width: int) -> list[str]:
+    """Wrap a text between its parts, or within a part that is too long."""
     lines = [""]
     for unit in _parts(text):
         if len(lines[-1]) + len(unit.rstrip()) > width and lines[-1]:
@@ -305,8 +300,8 @@ def _broken(text: str, width: int) -> list[str]:
 
 
 def _parts(text: str) -> list[str]:
-    """The units that a line break must not split: words, and the parts of names between `_.=,/-`.
+    """Split a text into the parts that a line break must not split.
 
-    Lines do not break at a decimal point.
+    These are words and, within names, the parts between `_.=,/-`, except for decimal points.
     """
     return re.findall(r"(?:[^ _.=,/-]|\.(?=\d))*(?:[_=,/-]|\.(?!\d))? *", " ".join(text.split()))

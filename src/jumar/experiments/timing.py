@@ -5,18 +5,17 @@ from collections.abc import Sequence
 from jumar.experiments.run_reading import Run
 
 MIN_TIMED_STEPS = 20
-"""Minimum number of steps behind a median for a speed-up: with fewer, a single disturbed step could
-decide it."""
+"""Minimum number of steps for a speed-up; of fewer, one disturbed step could change the median."""
 
 
 def is_hardly_timed(runs: Sequence[Run]) -> bool:
-    """Whether a run's median is over too few steps."""
+    """Return whether the median of a run is over too few steps."""
     counts = [run.results.counted_steps for run in runs]
     return any(count is not None and count < MIN_TIMED_STEPS for count in counts)
 
 
-def on_times(rows: Sequence[Sequence[Run]], baseline: Sequence[Run]) -> list[str]:
-    """Explanation of the times, and why a speed-up may be missing.
+def timing_notes(rows: Sequence[Sequence[Run]], baseline: Sequence[Run]) -> list[str]:
+    """Return explanations of the times, and why a speed-up may be missing.
 
     Args:
         rows: The runs of each row.
@@ -32,8 +31,8 @@ def on_times(rows: Sequence[Sequence[Run]], baseline: Sequence[Run]) -> list[str
         )
     if len(rows) > 1 and any(hardly_timed):
         sentences.append(
-            f"No speed-up where fewer than {MIN_TIMED_STEPS} steps were timed on either side: "
-            "their median depends more on the moment than on the run."
+            f"No speed-up if fewer than {MIN_TIMED_STEPS} steps were timed on either side, since "
+            "their median depends more on the load of the machine than on the run."
         )
     sentences = [" ".join(sentences)]
     excludes = {run.results.throughput_excludes for run in baseline} - {""}

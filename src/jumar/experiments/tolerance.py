@@ -1,4 +1,4 @@
-"""When two results count as equal: the spread of runs that differ in nothing relevant."""
+"""The tolerance within which two results count as equal, from the spread of equivalent runs."""
 
 import math
 import statistics
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 _T_QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 """Student's t, two-sided 95 %, for 1 to 10 degrees of freedom.
 
-The standard deviation of two or three seeds is itself very uncertain; with the factor of 2 for many
-degrees of freedom, one in three comparisons of equal modes would be reported as a difference.
+The standard deviation of two or three seeds is itself uncertain. With the factor of about 2 for
+many degrees of freedom, one in three comparisons of equal modes would be reported as a difference.
 """
 
 _NORMAL_95 = 1.96
@@ -17,33 +17,34 @@ _NORMAL_95 = 1.96
 
 @dataclass(frozen=True, kw_only=True)
 class Tolerance:
-    """The largest difference that still counts as equal."""
+    """The largest difference that counts as equal."""
 
     value: float
 
     def relation(self, other: float, baseline: float) -> str:
-        """`equal`, `below` or `above`: the other value relative to the baseline."""
+        """Return whether a value is `equal` to, `below` or `above` the baseline."""
         difference = other - baseline
-        # The difference of two printed decimals may be off by the last bit.
-        slack = 1e-9 * max(abs(other), abs(baseline))
-        if abs(difference) <= self.value + slack:
+        # The difference of two decimal numbers may be off by the last bit.
+        rounding = 1e-9 * max(abs(other), abs(baseline))
+        if abs(difference) <= self.value + rounding:
             return "equal"
         return "below" if difference < 0 else "above"
 
 
 def t_quantile(degrees_of_freedom: int) -> float:
-    """Student's t for a two-sided 95 % interval; above 10 degrees of freedom the value for 10,
-    which is at most 14 % too wide.
+    """Return Student's t for a two-sided 95 % interval.
+
+    Above 10 degrees of freedom it is the value for 10, which is at most 14 % too large.
     """
     return _T_QUANTILES[min(degrees_of_freedom, len(_T_QUANTILES)) - 1]
 
 
 def between_seeds(baseline: Sequence[float], num_others: int) -> Tolerance:
-    """The 95 % interval of the difference of two means over seeds.
+    """Return half the 95 % interval of the difference of two means over seeds.
 
     Args:
         baseline: The value of each seed of the baseline, at least two.
-        num_others: Seeds of the compared combination, assumed to spread like the baseline's.
+        num_others: Number of seeds of the compared combination, assumed to have the same spread.
     """
     deviation = statistics.stdev(baseline)
     factor = t_quantile(len(baseline) - 1)
@@ -51,43 +52,46 @@ def between_seeds(baseline: Sequence[float], num_others: int) -> Tolerance:
 
 
 def between_accuracies(baseline: float, other: float, num_samples: int) -> Tolerance:
-    """The 95 % interval of the difference of two accuracies from their binomial standard errors.
+    """Return half the 95 % interval of the difference of two accuracies.
+
+    It follows from their binomial standard errors.
 
     Args:
-        baseline: Accuracy in percent.
-        other: Accuracy in percent.
-        num_samples: Evaluation samples behind each of the two values.
+        baseline: Accuracy of the baseline in percent.
+        other: The compared accuracy in percent.
+        num_samples: Number of evaluation samples of each.
     """
     errors = (_standard_error(value, num_samples) for value in (baseline, other))
     return Tolerance(value=_NORMAL_95 * math.hypot(*errors))
 
 
 def between_losses(baseline: float, accuracies: tuple[float, float], num_samples: int) -> Tolerance:
-    """The tolerance of a mean loss, derived from the relative error of the error count.
+    """Return the tolerance of a mean loss, from the relative error of the number of errors.
 
-    A classifier's mean loss comes mostly from the samples it gets wrong. If each of those costs the
-    same and the others nothing, the loss is proportional to the error count and has its relative
-    standard error.
+    Most of a classifier's mean loss is due to misclassified samples. If they all have the same loss
+    and the others none, the mean loss is proportional to the number of errors and has the same
+    relative standard error.
 
     Args:
         baseline: Mean loss of the baseline.
         accuracies: Accuracies of the baseline and the compared combination, in percent.
-        num_samples: Evaluation samples behind each of the two values.
+        num_samples: Number of evaluation samples of each.
     """
     errors = (
-        _standard_error(accuracy, num_samples) / (100.0 - _moderated(accuracy, num_samples))
+        _standard_error(accuracy, num_samples) / (100.0 - _adjusted(accuracy, num_samples))
         for accuracy in accuracies
     )
     return Tolerance(value=_NORMAL_95 * abs(baseline) * math.hypot(*errors))
 
 
 def _standard_error(accuracy: float, num_samples: int) -> float:
-    share = _moderated(accuracy, num_samples) / 100
+    share = _adjusted(accuracy, num_samples) / 100
     return 100 * math.sqrt(share * (1 - share) / num_samples)
 
 
-def _moderated(accuracy: float, num_samples: int) -> float:
-    """The accuracy with two correct and two wrong samples added (Agresti and Coull, 1998): without
-    them, 100 % on ten samples would have no error at all.
+def _adjusted(accuracy: float, num_samples: int) -> float:
+    """Return the accuracy after adding two correct and two wrong samples (Agresti, Coull 1998).
+
+    Without them, 100 % on ten samples would have a standard error of 0.
     """
     return 100 * (accuracy / 100 * num_samples + 2) / (num_samples + 4)

@@ -1,4 +1,4 @@
-"""A batch that differs from the recipe's while the learning rate is still the recipe's."""
+"""Warn if a changed batch size does not fit the recipe's learning rate."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -14,15 +14,15 @@ from jumar.training.schedules import ScheduleSettings
 def batch_warnings(
     name: str, recipe: Recipe, assignments: Sequence[str], global_batch: int
 ) -> Iterator[str]:
-    """A warning for each objective whose learning rate belongs to another batch.
+    """Yield a warning for each objective whose learning rate was chosen for another batch size.
 
-    None where an optimizer or a schedule was set, even to the recipe's own value.
+    There are no warnings if an optimizer or schedule was set, even to the recipe's own value.
 
     Args:
         name: The recipe's name.
         recipe: The recipe with all changes.
-        assignments: The changes.
-        global_batch: Samples of a step over all ranks.
+        assignments: The changed settings.
+        global_batch: Samples per step over all ranks.
     """
     original = create_recipe(name)
     intended = original.data.batch_size * intended_ranks(name)
@@ -32,7 +32,7 @@ def batch_warnings(
         return
     ratio = global_batch / intended
     ranks = intended_ranks(name)
-    shares = f" ({counted(ranks, 'rank')} x {original.data.batch_size})" if ranks > 1 else ""
+    breakdown = f" ({counted(ranks, 'rank')} x {original.data.batch_size})" if ranks > 1 else ""
     for objective, settings in original.optimization().items():
         if recipe.optimization()[objective] != settings:
             continue
@@ -40,14 +40,14 @@ def batch_warnings(
         suffix = f" of '{objective}'" if len(original.optimization()) > 1 else ""
         yield (
             f"warning: the learning rate{suffix} is the recipe's {rate:g}, which belongs to a "
-            f"batch of {intended}{shares}; for {global_batch} the linear rule gives "
+            f"batch of {intended}{breakdown}; for {global_batch} the linear rule gives "
             f"{rate * ratio:.4g}, the square-root rule {rate * math.sqrt(ratio):.4g} "
             "(--set optimizer.learning_rate=...)"
         )
 
 
 def _sets_rate(recipe: Recipe, assignment: str) -> bool:
-    """Whether an assignment changes an optimizer or a schedule, anywhere in the recipe."""
+    """Return whether an assignment changes an optimizer or schedule anywhere in the recipe."""
     settings: object = recipe
     for key in field_of(assignment).split("."):
         settings = getattr(settings, key, None)

@@ -29,7 +29,7 @@ _KINDS: Sequence[tuple[type[LoaderSettings], Kind]] = (
     (ReadingData, "questions"),
     (DetectionData, "outlines"),
 )
-"""The kind of data of a recipe's settings."""
+"""The kind of data that each class of data settings describes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,13 +57,13 @@ def data_to_check(
     assignments: Sequence[str] = (),
     imports: Sequence[str] = (),
 ) -> CheckedData:
-    """The data at a path, or that of a recipe with settings.
+    """Return the location and kind of the data at a path or of a recipe.
 
     Args:
         name: A path; if there is no such path, a recipe's name.
-        eval_path: Evaluation data, if it is elsewhere.
+        eval_path: Path of the evaluation data, if it is elsewhere.
         kind: Kind of data; None to detect it, or to take it from the recipe.
-        assignments: Settings of the recipe.
+        assignments: Changed settings of the recipe.
         imports: Modules that register recipes and sources.
 
     Raises:
@@ -104,10 +104,10 @@ def check_data(
     workers: int,
     progress: Callable[[int, int], None],
 ) -> DataCheck:
-    """Read and check everything.
+    """Read and check all items.
 
     Args:
-        data: Where the data is.
+        data: The location and kind of the data.
         workers: Threads that read and decode.
         progress: Called with the number of items read and the total.
 

@@ -1,4 +1,4 @@
-"""The context a command on a run works in: ranks, device, console and precision."""
+"""The context of a command that works on a run: ranks, device, console and precision."""
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -28,16 +28,16 @@ from jumar.training.run_directory import RunDirectory
 from jumar.training.settings import Plan
 
 LOCK_PATIENCE_S = 60.0
-"""How long a first rank restarted by torchrun waits for its predecessor to end."""
+"""Time that a first rank restarted by torchrun waits for its predecessor to end."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenRun:
-    """Which recipe a command is about, and where its run is or will be.
+    """The recipe that a command works on, and the directory of its run.
 
     Attributes:
         imports: Modules that the recipe needs.
-        global_batch: Samples of a step over all ranks, as the run began; 0 if that is not known.
+        global_batch: Samples per step over all ranks when the run began; 0 if unknown.
         is_stored: Whether the recipe was read from a run, so that its paths come from the run.
     """
 
@@ -54,7 +54,9 @@ class ChosenRun:
         return self.recipe.plan(self.name)
 
     def shared_plan(self, ranks: Ranks, checkpoint: Checkpoint | None) -> Plan:
-        """The plan with a rank's share of the run's global batch, whatever the initial ranks.
+        """Return the plan with one rank's share of the run's global batch as its batch size.
+
+        The number of ranks may differ from the one that the run began with.
 
         Args:
             ranks: The ranks that share it.
@@ -81,7 +83,7 @@ class ChosenRun:
         return replace(plan, batch_size=global_batch // ranks.world)
 
     def recorded(self) -> dict[str, Any]:
-        """The content for `recipe.json`."""
+        """Return the content of `recipe.json`."""
         return {
             "recipe": self.name,
             "imports": list(self.imports),
@@ -137,7 +139,7 @@ class RunContext(Generic[C]):
         )
 
 
-def _start_again(run: RunDirectory, ranks: Ranks) -> str:
+def _restart_hint(run: RunDirectory, ranks: Ranks) -> str:
     del run, ranks
     return "Start the same command again."
 
@@ -148,16 +150,16 @@ def open_context(
     *,
     device: str,
     writes: bool,
-    again: Callable[[RunDirectory, Ranks], str] = _start_again,
+    restart_hint: Callable[[RunDirectory, Ranks], str] = _restart_hint,
 ) -> Generator[RunContext[C]]:
-    """Open the context a command works in, on every rank, and close it again.
+    """Open the context of a command on every rank, and close it at the end.
 
     Args:
         choose: Returns the run; called before a device is opened. Only the first rank's directory
             is used.
         device: The value of `--device`.
-        writes: Whether to lock the run directory meanwhile.
-        again: How to resume after the loss of a rank, as text.
+        writes: Whether the command writes into the run directory, which is then locked.
+        restart_hint: Returns the advice to print after the loss of a rank.
 
     Raises:
         UserError: The device is not available, another process is writing into the run, or another
@@ -173,19 +175,19 @@ def open_context(
     try:
         ranks.connect(opened_device)
         run = RunDirectory(Path(ranks.shared_text(str(run.path))))
-        ranks.watch(lambda: again(run, ranks))
-        with _working(chosen, run, opened_device, ranks, console, writes=writes) as context:
+        ranks.watch(lambda: restart_hint(run, ranks))
+        with _entered_context(chosen, run, opened_device, ranks, console, writes=writes) as context:
             yield context
     except Exception as error:
         lost = ranks.loss_in(error)
         if not lost:
             raise
-        raise UserError(lost, todo=again(run, ranks)) from error
+        raise UserError(lost, todo=restart_hint(run, ranks)) from error
     ranks.disconnect()
 
 
 @contextmanager
-def _working(
+def _entered_context(
     chosen: C, run: RunDirectory, device: Device, ranks: Ranks, console: Console, *, writes: bool
 ) -> Generator[RunContext[C]]:
     patience_s = LOCK_PATIENCE_S if is_elastic() else 0.0
@@ -222,7 +224,7 @@ def apply_settings(recipe: Recipe, device: Device) -> PrecisionPolicy:
 
 
 def print_unreadable(console: Console, samples: Sequence[str]) -> None:
-    """Print how many samples were skipped, and which."""
+    """Print the number of skipped samples and a line for each."""
     if samples:
         console.line(f"skipped {counted(len(samples), 'unreadable sample')}:")
     for sample in samples:

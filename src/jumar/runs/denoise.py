@@ -30,9 +30,9 @@ from jumar.runs.denoise_work import (
     Clip,
     DenoiseRequest,
     Frame,
-    Losses,
+    LostFeatures,
     Work,
-    check_places,
+    check_paths,
     picture_work,
 )
 from jumar.runs.open_trained import open_trained
@@ -53,7 +53,7 @@ def denoise_files(request: DenoiseRequest) -> int:
             or more frames than allowed cannot be read.
     """
     console = Console()
-    check_places(request)
+    check_paths(request)
     check_unfinished(request)
     _check_recipe(request)
     if is_video(request.to.name) and exists(request.to):
@@ -63,19 +63,19 @@ def denoise_files(request: DenoiseRequest) -> int:
     try:
         recipe = trained.recipe
         assert isinstance(recipe, DenoisingRecipe)
-        together, losses = recipe.looks_at_neighbours(), Losses()
+        together, lost_features = recipe.looks_at_neighbours(), LostFeatures()
         if is_video(request.source.name):
             frames_before = recipe.frames_before()
-            work = video_work(request, trained, losses, frames_before=frames_before)
+            work = video_work(request, trained, lost_features, frames_before=frames_before)
         else:
-            work = picture_work(request, losses, together=together, console=console)
+            work = picture_work(request, lost_features, together=together, console=console)
         try:
             with listening() as stop:
                 return _Denoising(request, trained, recipe, console, stop).run(
                     work, together=together
                 )
         finally:
-            losses.report(console)
+            lost_features.report(console)
     finally:
         trained.policy.close()
 
@@ -111,7 +111,7 @@ class _Denoising:
         ):
             for clip in work.clips:
                 for clean, frame in self._clean(clip, together=together):
-                    if frame.place in work.existing:
+                    if frame.path in work.existing:
                         continue
                     write(_levels(clean, frame.written_peak), frame)
                     self._done += 1
@@ -125,7 +125,7 @@ class _Denoising:
             raise UserError(
                 "no image could be denoised",
                 where=str(self._request.source),
-                todo="Nothing was written. The lines above say why.",
+                todo="Nothing was written; the lines above state the reasons.",
             )
         self._summarize(work, time.perf_counter() - start)
         return self._stop.exit_code if self._stop else 0
@@ -140,7 +140,7 @@ class _Denoising:
             if not torch.isfinite(clean).all():
                 raise UserError(
                     "the network outputs non-finite values",
-                    where=str(frame.place),
+                    where=str(frame.path),
                     todo="Try --set precision.mode=must_keep_origin_dtype, or another checkpoint.",
                 )
             yield clean, frame
@@ -165,7 +165,7 @@ class _Denoising:
             yield self._tensor(frame.pixels, frame.peak, together=together)
 
     def _tensor(self, pixels: Levels, peak: int, *, together: bool) -> Tensor:
-        """An image as the network's input; a grey network takes the colours one at a time."""
+        """Return an image as the network's input; a grey network gets one colour at a time."""
         one_by_one = self._recipe.data.channels == "grey"
         if one_by_one and not together and (pixels == pixels[..., :1]).all():
             pixels = pixels[..., :1]
@@ -187,7 +187,7 @@ class _Denoising:
         weights = "averaged weights" if self._trained.weights == "ema" else "weights"
         prefix = "stopped after" if self._stop else ""
         self._console.line(
-            f"{prefix} {_frames(self._done)} by the {weights} of step "
+            f"{prefix} {counted(self._done, 'frame')} with the {weights} of step "
             f"{self._trained.checkpoint.step}, {seconds:.1f} s, "
             f"{self._done / max(seconds, 1e-9):.2f} frames/s{kept}: {self._request.to}".strip()
         )
@@ -199,12 +199,8 @@ class _VideoUnfinished(Exception):
     """Raised inside the video writer to keep the unfinished video for a later resume."""
 
 
-def _frames(count: int) -> str:
-    return counted(count, "frame")
-
-
 def _levels(clean: Tensor, peak: int) -> Levels:
-    """[height, width, 3], or [height, width] for a grey image; uint16 if white is above 255."""
+    """Return levels [height, width, 3], or [height, width] if grey; uint16 if `peak` is not 255."""
     planes = clean[:, 0] if clean.shape[1] == 1 else clean[0]
     if peak == 255:
         levels: Levels = picture_levels(planes).cpu().numpy()
@@ -215,7 +211,7 @@ def _levels(clean: Tensor, peak: int) -> Levels:
 
 
 def _check_recipe(request: DenoiseRequest) -> None:
-    """Check that the run is a denoiser's, before its network is built and loaded."""
+    """Check that the run trained a denoiser, before its network is built and loaded."""
     name, _, recipe = stored_recipe(RunDirectory(request.run_dir), request.imports)
     if not isinstance(recipe, DenoisingRecipe):
         raise UserError(

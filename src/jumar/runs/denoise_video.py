@@ -1,9 +1,9 @@
-"""Videos for `jumar denoise`: their frames into images or another video, with resume.
+"""Videos for `jumar denoise`: write their frames as images or as another video, with resume.
 
-Clean frames go into a lossless video beside the requested one. At the end it becomes the requested
-one: by renaming if that is lossless too, otherwise by encoding it in one go. An interrupted call
-thus resumes after its last frame, with the same result as an uninterrupted one: a lossy encoder
-would treat the frames before and after the interruption as two videos.
+Clean frames go into a lossless video beside the requested one. At the end it is renamed if the
+requested format is lossless too, and otherwise encoded in one pass. An interrupted call thus
+resumes after its last frame, with the same result as an uninterrupted one: a lossy encoder would
+treat the frames before and after the interruption as two videos.
 """
 
 from collections.abc import Generator, Iterator, Mapping
@@ -19,9 +19,10 @@ from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, is_folder
 from jumar.recipes.trained import Trained
 from jumar.runs.denoise_work import (
+    DEEP_PEAK,
     DenoiseRequest,
     Frame,
-    Losses,
+    LostFeatures,
     Work,
     Write,
     already_exists,
@@ -30,19 +31,21 @@ from jumar.runs.denoise_work import (
 )
 from jumar.training.run_directory import read_json, write_json
 
-_DEEP_PEAK = 65535
-
 
 def unfinished_video(to: Path) -> Path:
-    """Where clean frames are kept until all are done; a JSON file beside it records the call."""
+    """Return the path of the video that collects clean frames; a JSON file beside it has the call.
+
+    Args:
+        to: Path of the requested video.
+    """
     return to.with_name(f"{to.name}.unfinished.mkv")
 
 
 def check_unfinished(request: DenoiseRequest) -> None:
-    """Check that there is no unfinished video unless the call resumes it.
+    """Check that an unfinished video, if there is one, is to be resumed.
 
     Raises:
-        UserError: There is one, and the call does not resume it.
+        UserError: An interrupted call left one, and this call does not resume it.
     """
     unfinished = unfinished_video(request.to)
     if is_video(request.to.name) and exists(unfinished) and not request.resume:
@@ -53,26 +56,30 @@ def check_unfinished(request: DenoiseRequest) -> None:
 
 
 def video_work(
-    request: DenoiseRequest, trained: Trained, losses: Losses, *, frames_before: int | None
+    request: DenoiseRequest,
+    trained: Trained,
+    lost_features: LostFeatures,
+    *,
+    frames_before: int | None,
 ) -> Work:
-    """The work for a video: its frames into images or another video.
+    """Return the work for a video, whose frames become images or another video.
 
     Args:
         request: The request.
-        trained: The network, which has to match that of an unfinished video.
-        losses: Collects the features of the video that the clean one will lack.
-        frames_before: How many earlier frames a clean frame depends on; None for all.
+        trained: The network, which has to be the same as for an unfinished video.
+        lost_features: Collects the features of the video that the clean one will lack.
+        frames_before: Number of earlier frames that a clean frame depends on; None for all.
 
     Raises:
         UserError: The video cannot be read, or an output already exists.
     """
     reader = VideoReader(request.source)
-    losses.add(reader.lost, str(request.source))
+    lost_features.add(reader.lost, str(request.source))
     if not is_video(request.to.name):
-        return _into_pictures(request, reader, losses, frames_before)
+        return _into_pictures(request, reader, lost_features, frames_before)
     bits = written_bits(request.to, reader.bits)
     if bits < reader.bits:
-        losses.add([f"{reader.bits - bits} of {reader.bits} bits"], str(request.source))
+        lost_features.add([f"{reader.bits - bits} of {reader.bits} bits"], str(request.source))
     record: dict[str, Any] = {
         "run": str(request.run_dir.resolve()),
         "step": trained.checkpoint.step,
@@ -88,7 +95,7 @@ def video_work(
         readable = 0
         for path, frame in _numbered(request, reader):
             if isinstance(frame, Fault):
-                yield Frame(place=path, origin=frame.origin, fault=frame)
+                yield Frame(path=path, origin=frame.origin, fault=frame)
                 continue
             readable += 1
             if readable <= kept:
@@ -107,7 +114,10 @@ def video_work(
 
 
 def _into_pictures(
-    request: DenoiseRequest, reader: VideoReader, losses: Losses, frames_before: int | None
+    request: DenoiseRequest,
+    reader: VideoReader,
+    lost_features: LostFeatures,
+    frames_before: int | None,
 ) -> Work:
     check_folder(request.to)
     names = {path.name for path in request.to.iterdir()} if is_folder(request.to) else set[str]()
@@ -123,17 +133,17 @@ def _into_pictures(
     def clip() -> Iterator[Frame]:
         for number, (path, frame) in enumerate(_numbered(request, reader), start=1):
             if isinstance(frame, Fault):
-                yield Frame(place=path, origin=frame.origin, fault=frame)
+                yield Frame(path=path, origin=frame.origin, fault=frame)
                 continue
             is_needed = frames_before is None or (
                 frames_before and number >= first_missing - frames_before
             )
             if is_needed or path not in existing:
-                peak = 255 if reader.bits == 8 else _DEEP_PEAK
+                peak = 255 if reader.bits == 8 else DEEP_PEAK
                 yield _frame(request, reader, path, frame, written_peak=peak)
 
     def writer() -> AbstractContextManager[Write]:
-        return nullcontext(lambda levels, frame: write_clean_picture(levels, frame, losses))
+        return nullcontext(lambda levels, frame: write_clean_picture(levels, frame, lost_features))
 
     kept = sum(name == _name(n) for n, name in enumerate(sorted(names), start=1))
     return Work(
@@ -148,7 +158,7 @@ def _name(number: int) -> str:
 def _numbered(
     request: DenoiseRequest, reader: VideoReader
 ) -> Iterator[tuple[Path, Levels | Fault]]:
-    """The frames, each with the path its image would have."""
+    """Yield each frame with the path of its image."""
     try:
         for number, frame in enumerate(reader.frames(), start=1):
             yield request.to / _name(number), frame
@@ -161,7 +171,7 @@ def _frame(
 ) -> Frame:
     origin = f"{request.source}, frame {int(path.stem)}"
     return Frame(
-        place=path, origin=origin, pixels=pixels, peak=reader.peak, written_peak=written_peak
+        path=path, origin=origin, pixels=pixels, peak=reader.peak, written_peak=written_peak
     )
 
 
@@ -170,7 +180,7 @@ def _record_of(to: Path) -> Path:
 
 
 def _kept_frames(request: DenoiseRequest, record: Mapping[str, Any]) -> int:
-    """The number of frames an earlier call left; an error if its options differed."""
+    """Return the number of frames left by an earlier call; an error if its options differed."""
     unfinished = unfinished_video(request.to)
     if not exists(unfinished):
         return 0
@@ -198,7 +208,7 @@ def _kept_frames(request: DenoiseRequest, record: Mapping[str, Any]) -> int:
 def _into_video(
     request: DenoiseRequest, reader: VideoReader, record: Mapping[str, Any], kept: int, bits: int
 ) -> Generator[Write]:
-    """Append frames after the kept ones; keeps them all if left with an exception."""
+    """Append frames to the kept ones; after an exception, all frames remain for a resume."""
     unfinished, count = unfinished_video(request.to), kept
     failure: BaseException | None = None
     with VideoWriter(unfinished, reader.rate, bits=bits) as video:
@@ -240,7 +250,7 @@ def _finish(to: Path, reader: VideoReader, bits: int, count: int) -> None:
 
 
 def _frames_of(path: Path, count: int) -> Iterator[Levels]:
-    """The first frames of a lossless video written here, with their exact levels."""
+    """Yield the first frames of a lossless video of this module, with their exact levels."""
     reader = VideoReader(path)
     number = 0
     try:

@@ -1,4 +1,4 @@
-"""The work of `jumar denoise`: which frames belong together, and where the clean ones go."""
+"""The work of `jumar denoise`: the clips to process, and the paths of the clean frames."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
@@ -21,8 +21,8 @@ from jumar.ground.paths import exists, is_file, is_folder, missing, resolved
 from jumar.runs.open_trained import TrainedRequest
 from jumar.training.progress import Console
 
-_NAMED_AT_MOST = 3
-_DEEP_PEAK = 65535
+_MAX_NAMED = 3
+DEEP_PEAK = 65535
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,15 +44,17 @@ class DenoiseRequest(TrainedRequest):
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """A noisy image and where its clean version goes, or why there is none.
+    """A noisy image and the path of its clean version, or the reason why there is none.
 
     Attributes:
+        path: Path of the clean version.
+        origin: The noisy image, for messages.
         pixels: RGB [height, width, 3], levels from 0 to `peak`.
         written_peak: The level of white in the clean version.
         picture: The other content of its file, which the clean version keeps.
     """
 
-    place: Path
+    path: Path
     origin: str
     pixels: Levels | None = None
     peak: int = 255
@@ -61,24 +63,22 @@ class Frame:
     fault: Fault | None = None
 
 
-class Losses:
+class LostFeatures:
     """The features of noisy images that clean ones lack, with the names of the images."""
 
     def __init__(self) -> None:
         self._names: dict[str, list[str]] = {}
 
-    def add(self, what: Iterable[str], name: str) -> None:
-        """Record what one image loses."""
-        for loss in what:
-            self._names.setdefault(loss, []).append(name)
+    def add(self, features: Iterable[str], name: str) -> None:
+        """Record the features that one image loses."""
+        for feature in features:
+            self._names.setdefault(feature, []).append(name)
 
     def report(self, console: Console) -> None:
-        """Print a line for each kind of loss, with the first images affected."""
-        for loss, names in self._names.items():
-            suffix = (
-                f" and {len(names) - _NAMED_AT_MOST} more" if len(names) > _NAMED_AT_MOST else ""
-            )
-            console.line(f"not kept: {loss}: {', '.join(names[:_NAMED_AT_MOST])}{suffix}")
+        """Print a line for each lost feature, with the first affected images."""
+        for feature, names in self._names.items():
+            suffix = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+            console.line(f"not kept: {feature}: {', '.join(names[:_MAX_NAMED])}{suffix}")
         self._names.clear()
 
 
@@ -106,8 +106,8 @@ class Work:
     writer: Callable[[], AbstractContextManager[Write]]
 
 
-def check_places(request: DenoiseRequest) -> None:
-    """Check whatever can be checked before the network is loaded.
+def check_paths(request: DenoiseRequest) -> None:
+    """Check the options before the network is loaded.
 
     Raises:
         UserError: A path or number is not valid.
@@ -144,13 +144,13 @@ def check_places(request: DenoiseRequest) -> None:
 
 
 def picture_work(
-    request: DenoiseRequest, losses: Losses, *, together: bool, console: Console
+    request: DenoiseRequest, lost_features: LostFeatures, *, together: bool, console: Console
 ) -> Work:
-    """The work for an image, or for all images of a folder or zip that do not exist yet.
+    """Return the work for an image, or for the images of a folder or zip not yet denoised.
 
     Args:
         request: The request.
-        losses: Collects the features that clean images lack.
+        lost_features: Collects the features that clean images lack.
         together: Whether the frames of a clip need their neighbours.
         console: Prints notices.
 
@@ -158,13 +158,13 @@ def picture_work(
         UserError: There is nothing to read, or an output already exists.
     """
     pictures = open_all_pictures(request.source, notice=console.line)
-    paths = _places(request, pictures, console)
+    paths = _output_paths(request, pictures, console)
     ranges = clips_of(pictures) if together else [range(len(pictures))]
     is_done = [exists(path) for path in paths]
     if any(is_done) and not request.resume:
         raise already_exists(
             paths[is_done.index(True)],
-            f"{sum(is_done)} of {len(paths)} files exist. Give another place, or keep them and "
+            f"{sum(is_done)} of {len(paths)} files exist. Give another path, or keep them and "
             "continue with the rest: --resume",
         )
     if together:
@@ -183,43 +183,43 @@ def picture_work(
         existing={path for path, done in zip(paths, is_done, strict=True) if done},
         kept=sum(is_done),
         writer=lambda: nullcontext(
-            lambda levels, frame: write_clean_picture(levels, frame, losses)
+            lambda levels, frame: write_clean_picture(levels, frame, lost_features)
         ),
     )
 
 
-def write_clean_picture(levels: Levels, frame: Frame, losses: Losses) -> None:
-    """Write a clean frame as an image, with everything in its noisy version besides pixels.
+def write_clean_picture(levels: Levels, frame: Frame, lost_features: LostFeatures) -> None:
+    """Write a clean frame as an image, with all other content of its noisy version.
 
     Args:
         levels: [height, width, 3], or [height, width] for a grey image.
-        frame: Where it goes, and the noisy version.
-        losses: Collects the features that the clean image lacks.
+        frame: The noisy version and the path to write.
+        lost_features: Collects the features that the clean image lacks.
     """
     clean = (frame.picture or WholePicture(pixels=levels)).with_pixels(levels)
-    write_picture(clean, frame.place)
-    losses.add((*clean.lost, *not_kept_in(clean, frame.place)), frame.origin)
+    write_picture(clean, frame.path)
+    lost_features.add((*clean.lost, *not_kept_in(clean, frame.path)), frame.origin)
 
 
 def _read(pictures: Pictures, index: int, path: Path) -> Frame:
     try:
         record = pictures.read(index)
     except CorruptRecord as error:
-        return Frame(place=path, origin=error.fault.origin, fault=error.fault)
+        return Frame(path=path, origin=error.fault.origin, fault=error.fault)
     origin = record.origin
     try:
         picture = decode_whole(record.encoded)
     except DecodeError as error:
-        return Frame(place=path, origin=origin, fault=Fault(origin=origin, reason=str(error)))
+        return Frame(path=path, origin=origin, fault=Fault(origin=origin, reason=str(error)))
     pixels = picture.pixels
-    peak = 255 if pixels.dtype == np.uint8 else _DEEP_PEAK
+    peak = 255 if pixels.dtype == np.uint8 else DEEP_PEAK
     return Frame(
-        place=path, origin=origin, pixels=pixels, peak=peak, written_peak=peak, picture=picture
+        path=path, origin=origin, pixels=pixels, peak=peak, written_peak=peak, picture=picture
     )
 
 
-def _places(request: DenoiseRequest, pictures: Pictures, console: Console) -> list[Path]:
-    """The path of each clean image: the noisy one's name, as PNG."""
+def _output_paths(request: DenoiseRequest, pictures: Pictures, console: Console) -> list[Path]:
+    """Return the path of each clean image: the noisy image's name, as PNG."""
     one_picture = is_file(request.source) and request.source.suffix.lower() != ".zip"
     if one_picture and request.to.suffix.lower() in WRITTEN_SUFFIXES and not is_folder(request.to):
         return [request.to]
@@ -239,17 +239,17 @@ def _places(request: DenoiseRequest, pictures: Pictures, console: Console) -> li
     names = [pictures.path(index) for index in range(len(pictures))]
     short = [str(PurePosixPath(name).with_suffix(".png")) for name in names]
     unique_names = distinct_names(names, short)
-    if longer := [
+    if full_names := [
         name for name, short_name in zip(unique_names, short, strict=True) if name != short_name
     ]:
-        examples = ", ".join(longer[:_NAMED_AT_MOST])
-        suffix = f" and {len(longer) - _NAMED_AT_MOST} more" if len(longer) > _NAMED_AT_MOST else ""
+        examples = ", ".join(full_names[:_MAX_NAMED])
+        suffix = f" and {len(full_names) - _MAX_NAMED} more" if len(full_names) > _MAX_NAMED else ""
         console.line(f"images whose names differ only in the suffix keep it: {examples}{suffix}")
     return [request.to / name for name in unique_names]
 
 
 def distinct_names(names: Sequence[str], short: Sequence[str]) -> list[str]:
-    """A name ending in .png for each image: the short one unless another image has it too.
+    """Return a .png name for each image: the short one, unless several images share it.
 
     Args:
         names: The names of the images, all different.
@@ -267,7 +267,7 @@ def distinct_names(names: Sequence[str], short: Sequence[str]) -> list[str]:
 
 
 def check_folder(to: Path) -> None:
-    """Check that images can go into this folder.
+    """Check that images can be written into a folder.
 
     Raises:
         UserError: It is a file.
@@ -278,7 +278,7 @@ def check_folder(to: Path) -> None:
         )
 
 
-def already_exists(place: Path, todo: str) -> UserError:
-    """The error for an output that already exists."""
-    message = "already exists and is not empty" if is_folder(place) else "already exists"
-    return UserError(message, where=str(place), todo=todo)
+def already_exists(path: Path, todo: str) -> UserError:
+    """Return the error for an output that already exists."""
+    message = "already exists and is not empty" if is_folder(path) else "already exists"
+    return UserError(message, where=str(path), todo=todo)

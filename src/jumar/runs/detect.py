@@ -63,7 +63,7 @@ class DetectRequest(TrainedRequest):
 
 
 def detect(request: DetectRequest) -> int:
-    """Write the words of all images: `words.json`, ICDAR's text files, and drawn images.
+    """Detect words and write `words.json`, ICDAR's text files, and images with outlines.
 
     Returns:
         The exit code, 0.
@@ -108,7 +108,7 @@ def detect(request: DetectRequest) -> int:
 
 
 def words_of(trained: Trained, pixels: NDArray[np.uint8], *, tile: int = 0) -> list[Detection]:
-    """The words of one image, in its pixel coordinates.
+    """Return the words in one image, in its pixel coordinates.
 
     Args:
         trained: A run of a text detector.
@@ -139,7 +139,7 @@ def words_of(trained: Trained, pixels: NDArray[np.uint8], *, tile: int = 0) -> l
 def _words_in(
     trained: Trained, reader: Reader, pixels: NDArray[np.uint8], size: tuple[int, int]
 ) -> list[Detection]:
-    """The words that the network detects in one input of a given size."""
+    """Return the words that the network detects in an image resized to `size`."""
     height, width = pixels.shape[:2]
     image = torch.from_numpy(np.ascontiguousarray(resized(pixels, size)))
     batch = image.permute(2, 0, 1).unsqueeze(0).to(trained.device.torch)
@@ -160,17 +160,17 @@ def _write_lines(path: Path, words: Sequence[Detection]) -> None:
 def _drawing(
     request: DetectRequest, folder: Path, source: Source
 ) -> Generator[Callable[[PurePosixPath, NDArray[np.uint8], Sequence[Detection]], None]]:
-    """Writes images, or frames into a video, with the outlines of their words."""
+    """Yield a function that writes images, or frames of a video, with outlines of their words."""
 
     def drawn(pixels: NDArray[np.uint8], words: Sequence[Detection]) -> NDArray[np.uint8]:
         return with_outlines(pixels, [(word.corners, FOUND) for word in words])
 
     if not request.drawn:
-        yield lambda _place, _pixels, _words: None
+        yield lambda _path, _pixels, _words: None
     elif source.rate is not None:
         path = folder / "drawn" / f"{request.source.stem}.mp4"
         with VideoWriter(path, source.rate) as video:
-            yield lambda _place, pixels, words: video.write(drawn(pixels, words))
+            yield lambda _path, pixels, words: video.write(drawn(pixels, words))
     else:
         yield lambda relative_path, pixels, words: write_picture(
             drawn(pixels, words),
@@ -179,12 +179,12 @@ def _drawing(
 
 
 def _check(request: DetectRequest) -> None:
-    """Check whatever can be checked before the network is loaded."""
+    """Check the options before the network is loaded."""
     if request.every < 1:
-        raise UserError(f"cannot be {request.every}", where="--every", todo="1 or more.")
+        raise UserError(f"cannot be {request.every}", where="--every", todo="Allowed: 1 or more.")
     if request.tile and request.tile < _MIN_TILE:
         raise UserError(
-            f"cannot be {request.tile}", where="--tile", todo=f"0, or {_MIN_TILE} or more."
+            f"cannot be {request.tile}", where="--tile", todo=f"Allowed: 0, or {_MIN_TILE} or more."
         )
     if exists(request.to):
         raise already_exists(request.to, "Give another name.")

@@ -22,12 +22,12 @@ class Frame(NamedTuple):
 
     Attributes:
         name: Its path in the source, or the video's name with the number of the frame.
-        place: Path of the files written for it, without a suffix.
-        pixels: RGB [height, width, 3], or why it cannot be read.
+        path: Relative path of the files written for it, without a suffix.
+        pixels: RGB [height, width, 3], or the reason why it cannot be read.
     """
 
     name: str
-    place: PurePosixPath
+    path: PurePosixPath
     pixels: NDArray[np.uint8] | Fault
 
 
@@ -92,12 +92,12 @@ def _video_frames(reader: VideoReader, path: Path, every: int) -> Iterator[Frame
             if (number - 1) % every:
                 continue
             name = f"{number:06d}"
-            pixels = frame if isinstance(frame, Fault) else _of_8_bits(frame, reader.peak)
+            pixels = frame if isinstance(frame, Fault) else _to_8_bits(frame, reader.peak)
             yield Frame(f"{path.name}/{name}", PurePosixPath(path.stem, name), pixels)
     finally:
         reader.close()
 
 
-def _of_8_bits(levels: Levels, peak: int) -> NDArray[np.uint8]:
+def _to_8_bits(levels: Levels, peak: int) -> NDArray[np.uint8]:
     scaled = levels if peak == 255 else np.rint(levels.astype(np.float32) * (255 / peak))
     return scaled.astype(np.uint8, copy=False)

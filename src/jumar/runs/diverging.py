@@ -1,7 +1,7 @@
-"""Finds where two runs that should be equal first differ, by hashes: `jumar precision diverge`.
+"""Find where two runs that should be equal first differ, by hashes: `jumar precision diverge`.
 
-Checkpoints give the interval, a replay with a hash per step gives the step, another one with hashes
-of every tensor of that step gives the op, and a last one keeps the op's tensors.
+Comparing checkpoints narrows it down to an interval, a replay with a hash per step to a step, and
+one with hashes of all tensors of that step to an op; a last replay keeps the op's tensors.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ from jumar.training.state_hashes import checkpoint_hashes
 NAMES: Final = ("A", "B")
 _FOLDER: Final = Path("dumps")
 _HASHES: Final = RecordSettings(digests=True)
-_Apart = Sequence[tuple[str, Any, Any]]
+_Differences = Sequence[tuple[str, Any, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class DivergeRequest:
     Attributes:
         runs: Both run directories.
         assignments: Fields to change in each run's replays.
-        to: Where dumps go; by default the next free `dumps/diverge-N`.
+        to: Folder for the dumps; by default the next free `dumps/diverge-N`.
     """
 
     runs: tuple[Path, Path]
@@ -65,7 +65,7 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class Divergence:
-    """Where two runs first differ.
+    """The first difference between two runs.
 
     Attributes:
         equal: Steps of the equal checkpoints before the first unequal one.
@@ -75,21 +75,22 @@ class Divergence:
         ranks: Number of ranks of each side.
         is_changed: Whether a side was replayed with changed settings.
         replays: Number of replays of each side.
-        step: The first step, counted from 0, after which the replayed states differ; None if none.
-        parts: What differs after that step.
+        step: The first step, counted from 0, after which the replayed states differ; None if they
+            are all equal.
+        parts: The parts of the state that differ after that step.
         op: The first unequal op of that step; None if there is none, or the sides have different
             numbers of ranks.
-        rank: The rank whose op it is.
+        rank: The rank that ran the op.
         measured: The differences of its tensors.
-        unlike: By side, the parts of its own checkpoint that its replay did not reproduce.
-        unrepeatable: Sides whose second replay gave a different state than the first.
+        not_reproduced: By side, the parts of its own checkpoint that its replay did not reproduce.
+        unrepeatable: Sides whose second replay ended in a different state than the first.
         dump: The folder of that step's dumps.
     """
 
     equal: Sequence[int] = ()
     unequal: int | None = None
-    settings: _Apart = ()
-    machines: _Apart = ()
+    settings: _Differences = ()
+    machines: _Differences = ()
     ranks: tuple[int, int] = (1, 1)
     is_changed: bool = False
     replays: tuple[int, int] = (0, 0)
@@ -98,27 +99,27 @@ class Divergence:
     op: Unequal | None = None
     rank: int = 0
     measured: Sequence[Measured] = ()
-    unlike: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    not_reproduced: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     unrepeatable: Sequence[str] = ()
     dump: Path | None = None
 
     @property
     def is_equal(self) -> bool:
-        """Whether the runs are equal; with changed settings, whether the replays are."""
+        """Whether the runs are equal or, with changed settings, their replays."""
         return self.step is None and (self.is_changed or self.unequal is None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """A run.
+    """One of the two runs.
 
     Attributes:
         run: Its directory.
         name: The name of its recipe.
         recipe: The recipe, with the requested changes.
-        checkpoints: By step.
+        checkpoints: Its checkpoints, by step.
         ranks: Number of ranks that trained it and replay it.
-        replay: How it is replayed.
+        replay: The settings of its replays.
     """
 
     run: RunDirectory
@@ -130,7 +131,7 @@ class Side:
 
 
 def find_divergence(request: DivergeRequest, say: Callable[[str], None]) -> Divergence:
-    """Find the first step and op at which two runs differ; nothing in them changes.
+    """Find the first step and op at which two runs differ, without changing the runs.
 
     Args:
         request: The runs.
@@ -185,18 +186,18 @@ def find_divergence(request: DivergeRequest, say: Callable[[str], None]) -> Dive
 
 
 def open_side(run: Path, assignments: Sequence[str], imports: Sequence[str], device: str) -> Side:
-    """A run with its recipe and checkpoints.
+    """Open a run with its recipe and checkpoints.
 
     Raises:
         UserError: It is not a run, or has no checkpoint.
     """
     directory = RunDirectory(run)
     name, _, stored = stored_recipe(directory, imports)
-    checkpoints = {each.step: each for each in list_checkpoints(directory.checkpoints)}
-    batch = next((each.batch for each in checkpoints.values()), {}).get("global_batch_size")
-    size = stored.plan(name).batch_size
+    checkpoints = {item.step: item for item in list_checkpoints(directory.checkpoints)}
     if not checkpoints:
-        raise UserError("there is no checkpoint in it", where=str(run))
+        raise UserError("has no checkpoint", where=str(run))
+    batch = next(iter(checkpoints.values())).batch.get("global_batch_size")
+    size = stored.plan(name).batch_size
     if batch is not None and batch % size:
         raise UserError(
             f"it was trained with {batch} samples per step, which is not a multiple of its batch "
@@ -217,12 +218,12 @@ def open_side(run: Path, assignments: Sequence[str], imports: Sequence[str], dev
 
 
 def machine_of(run: RunDirectory) -> Mapping[str, Any]:
-    """What a run recorded about its machine and versions, as far as relevant."""
+    """Return the relevant part of a run's record of its machine and versions."""
     return relevant(read_json(run.environment) if is_file(run.environment) else {})
 
 
 def relevant(environment: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The parts of an environment that may change the bits of a step."""
+    """Return the parts of an environment that may change the bits of a step's result."""
     processor = {
         name: value
         for name, value in environment.get("processor", {}).items()
@@ -233,16 +234,16 @@ def relevant(environment: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def differing(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """The names under which two sets of hashes differ."""
+    """Return the names under which two sets of hashes differ."""
     names = {**before, **after}
     return [name for name in names if before.get(name) != after.get(name)]
 
 
 def _common_steps(first: Side, second: Side) -> list[int]:
-    """The steps at which both have a checkpoint.
+    """Return the steps at which both runs have a checkpoint.
 
     Raises:
-        UserError: There is none, or the runs are not of the same length, recipe or data.
+        UserError: There is none, or the runs differ in length, recipe or data.
     """
     where = f"{first.run} and {second.run}"
     if first.name != second.name:
@@ -259,8 +260,7 @@ def _common_steps(first: Side, second: Side) -> list[int]:
     for name in [name for name in first_batch if first_batch[name] != second_batch.get(name)]:
         raise UserError(
             f"they train on different samples: the {name.replace('_', ' ')} is "
-            f"{first_batch[name]} and "
-            f"{second_batch.get(name)}",
+            f"{first_batch[name]} and {second_batch.get(name)}",
             where=where,
             todo="Only runs with the same data, batch and seed can be equal.",
         )
@@ -281,7 +281,7 @@ def _length(side: Side, batch: Mapping[str, int]) -> int | None:
 
 
 def _compared(first: Side, second: Side, common: Sequence[int]) -> tuple[Sequence[int], int | None]:
-    """The steps of equal checkpoints before the first unequal one, and the step of the latter."""
+    """Return the steps of the equal checkpoints up to the first unequal one, and the latter's."""
     equal: list[int] = []
     for step in common:
         hashes = [checkpoint_hashes(side.checkpoints[step]) for side in (first, second)]
@@ -300,42 +300,44 @@ def _replayed(
     """Replay both sides and add the results to a report."""
     start, until = pairs[0][1].first, pairs[0][1].until
     if until - start == 1:
-        pairs = [(each, _recording(replay, folder, each.name)) for each, replay in pairs]
-    traces = [each.replay(replay) for each, replay in pairs]
-    unlike = {
+        pairs = [
+            (repeater, _recording(replay, folder, repeater.name)) for repeater, replay in pairs
+        ]
+    traces = [repeater.replay(replay) for repeater, replay in pairs]
+    not_reproduced = {
         repeater.name: names
         for side, (repeater, replay), trace in zip(sides, pairs, traces, strict=True)
         if not replay.assignments
         and (names := differing(checkpoint_hashes(side.checkpoints[until]), trace.last))
     }
-    report = replace(report, unlike=unlike)
+    report = replace(report, not_reproduced=not_reproduced)
     steps = sorted(traces[0].steps.keys() & traces[1].steps.keys())
-    step = next((each for each in steps if traces[0].steps[each] != traces[1].steps[each]), None)
+    step = next((step for step in steps if traces[0].steps[step] != traces[1].steps[step]), None)
     if step is None:
         return report
     parts = differing(traces[0].steps[step], traces[1].steps[step])
     report = replace(report, step=step - 1, parts=parts, dump=folder)
     if until - start > 1:
         pairs = [
-            (each, _recording(replace(replay, until=step), folder, each.name))
-            for each, replay in pairs
+            (repeater, _recording(replace(replay, until=step), folder, repeater.name))
+            for repeater, replay in pairs
         ]
-        again = [each.replay(replay) for each, replay in pairs]
-        report = replace(report, unrepeatable=_unrepeatable(sides, traces, again, step))
+        repeated = [repeater.replay(replay) for repeater, replay in pairs]
+        report = replace(report, unrepeatable=_unrepeatable(sides, traces, repeated, step))
     if sides[0].ranks != sides[1].ranks:
         return report
     earliest = min(_unequal_by_rank(folder, step - 1, sides[0].ranks), default=None)
     if earliest is None:
         return report
     _, rank, op = earliest
-    places = [dump_folder(folder / f"{name}-op", step - 1, rank) for name in NAMES]
-    return replace(report, op=op, rank=rank, measured=_measured(op.pair, pairs, places))
+    paths = [place_of(folder / f"{name}-op", step - 1, rank) for name in NAMES]
+    return replace(report, op=op, rank=rank, measured=_measured(op.pair, pairs, paths))
 
 
 def _unequal_by_rank(folder: Path, step: int, ranks: int) -> Iterator[tuple[int, int, Unequal]]:
-    """Each rank's first unequal op, as the op's position in the step, the rank and the op.
+    """Yield the position in the step, the rank and the op of each rank's first unequal op.
 
-    What one rank computes reaches the others with the gradients, later in the step.
+    A difference on one rank reaches the others with the gradients, later in the step.
     """
     for rank in range(ranks):
         before, after = (read_dump(dump_folder(folder / name, step, rank)) for name in NAMES)
@@ -350,12 +352,18 @@ def _recording(replay: Replay, folder: Path, name: str) -> Replay:
 
 
 def _unrepeatable(
-    sides: Sequence[Side], traces: Sequence[Replayed], again: Sequence[Replayed], step: int
+    sides: Sequence[Side],
+    traces: Sequence[Replayed],
+    repeated_traces: Sequence[Replayed],
+    step: int,
 ) -> list[str]:
-    """The sides that are not reproducible; without compiled ones, which were recorded op by op."""
+    """Return the sides that are not reproducible.
+
+    Compiled sides are left out, since their second replay runs op by op.
+    """
     return [
         name
-        for name, side, trace, repeated in zip(NAMES, sides, traces, again, strict=True)
+        for name, side, trace, repeated in zip(NAMES, sides, traces, repeated_traces, strict=True)
         if trace.steps[step] != repeated.steps[step] and not side.recipe.training.compile
     ]
 
@@ -363,7 +371,7 @@ def _unrepeatable(
 def _measured(
     pair: Pair, pairs: Sequence[tuple[Replayer, Replay]], paths: Sequence[Path]
 ) -> list[Measured]:
-    """The differences of a call's tensors, from one more replay that keeps them at these paths."""
+    """Return the differences of a call's tensors, from another replay that writes them to files."""
     dumps: list[Dump] = []
     calls: list[Call] = []
     for call, path, (repeater, replay) in zip(pair, paths, pairs, strict=True):
@@ -375,12 +383,12 @@ def _measured(
         )
         repeater.replay(replace(replay, dump=path.parents[1], record=record))
         dumps.append(read_dump(path))
-        calls.append(next(each for each in dumps[-1].calls if each.key == call.key))
+        calls.append(next(found for found in dumps[-1].calls if found.key == call.key))
     rows: list[Measured] = []
     for value, partner in pair_values(Pair(*calls)):
         tensor, partner_tensor = (
-            None if dump.tensors is None or each.tensor is None else dump.tensors.read(each.tensor)
-            for dump, each in zip(dumps, (value, partner), strict=True)
+            None if dump.tensors is None or item.tensor is None else dump.tensors.read(item.tensor)
+            for dump, item in zip(dumps, (value, partner), strict=True)
         )
         if (
             tensor is not None
@@ -395,8 +403,10 @@ def _measured(
     return rows
 
 
-def differences(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> _Apart:
-    """The leaves of two trees that differ, by their paths."""
+def differences(
+    before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = ""
+) -> _Differences:
+    """Return the path and both values of each leaf in which two trees differ."""
     rows: list[tuple[str, Any, Any]] = []
     for name in {**before, **after}:
         value, other_value = before.get(name), after.get(name)

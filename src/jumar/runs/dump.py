@@ -35,7 +35,7 @@ class DumpRequest:
     Attributes:
         what: A recipe's name, or a run directory.
         steps: The steps, counted from 0; none for the first trained step.
-        to: Where dumps go; by default the next free `dumps/NAME-N`.
+        to: Folder for the dumps; by default the next free `dumps/NAME-N`.
     """
 
     what: str
@@ -50,11 +50,11 @@ class DumpRequest:
 def dump_recipe(request: DumpRequest, then: Callable[[Path, Console], None] | None = None) -> int:
     """Train a recipe, or a run from the checkpoint before the first requested step, and dump steps.
 
-    The run does not change.
+    The run's files do not change.
 
     Args:
-        request: What to dump.
-        then: Called by the first rank with the folder when every rank has written its dumps.
+        request: The steps to dump.
+        then: Called by the first rank with the folder after every rank has written its dumps.
 
     Returns:
         The exit code.
@@ -87,9 +87,9 @@ def dump_script(
     Args:
         script: The script.
         arguments: Its command line.
-        steps: Which steps, counted from 0; none for the first.
-        settings: What to record.
-        to: Where dumps go; by default the next free `dumps/NAME-N`.
+        steps: The steps, counted from 0; none for the first.
+        settings: The tensors and statistics to record.
+        to: Folder for the dumps; by default the next free `dumps/NAME-N`.
 
     Returns:
         The exit code.
@@ -99,14 +99,14 @@ def dump_script(
     """
     if to is None and announced_ranks().world > 1:
         raise UserError(
-            "several ranks need a common folder", where="--to", todo="Give it: --to dumps/mine"
+            "several ranks need a common folder", where="--to", todo="Name it: --to dumps/mine"
         )
     folder = to or next_run_path(_FOLDER, script.stem)
     return run_script(script, arguments, Dumping(folder, steps=steps or (0,), settings=settings))
 
 
 def chosen_run(request: DumpRequest, ranks: Ranks) -> ChosenStart:
-    """The recipe, the checkpoint to start from if it is a run's, and as `run` where dumps go."""
+    """Return the recipe, a run's checkpoint to start from, and as `run` the folder for dumps."""
     source = find_source(
         request.what,
         request.assignments,
@@ -144,7 +144,7 @@ def _record(request: DumpRequest, context: RunContext[ChosenStart]) -> None:
 def step_recorder(
     request: DumpRequest, context: RunContext[ChosenStart], task: Task
 ) -> StepRecorder:
-    """The recorder for the steps of a task, with its layers' names."""
+    """Return the recorder for the steps of a task, with its layers' names."""
     recipe, precision = context.chosen.recipe, context.policy.description
     return StepRecorder(
         context.run.path,

@@ -1,4 +1,4 @@
-"""Trainings whose number of ranks changes: `torchrun --nnodes MIN:MAX --max-restarts N`.
+"""Training with a changing number of ranks: `torchrun --nnodes MIN:MAX --max-restarts N`.
 
 torchrun restarts all ranks when a rank or a machine is lost or comes back. This module keeps the
 run's global batch: the largest number of ranks that divides it trains, and the others wait as
@@ -31,11 +31,11 @@ _OLD_STORE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """How the ranks started by torchrun are used.
+    """The division of torchrun's ranks into training ranks and spares.
 
     Attributes:
         is_spare: Whether this rank does not train.
-        spares: How many ranks do not.
+        spares: Number of ranks that do not train.
         line: A message about spares; empty if there are none.
     """
 
@@ -59,21 +59,21 @@ class Share:
 
     @contextmanager
     def meeting(self) -> Generator[Callable[[int], None]]:
-        """Keep the store of the spares open; yields a function that tells them the exit code."""
+        """Keep the store of the spares open; yields a function that sends them the exit code."""
         place = self.place
         if place is None or self.is_spare:
             yield lambda _: None
             return
         # A single training rank has no process group, so it must open the store itself.
-        agent_has = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-        alone = os.environ["WORLD_SIZE"] == "1" and not agent_has
+        agent_hosts = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+        hosts_store = os.environ["WORLD_SIZE"] == "1" and not agent_hosts
         store = (
             dist.TCPStore(place.host, place.port, None, is_master=True, wait_for_workers=False)
-            if alone
+            if hosts_store
             else None
         )
         is_first = os.environ["RANK"] == "0"
-        hosted_for = self.spares if alone else 0
+        hosted_for = self.spares if hosts_store else 0
         yield (
             lambda code: (
                 release_spares(place, hosted_for=hosted_for) if is_first and code == 0 else None
@@ -83,10 +83,10 @@ class Share:
 
 
 def share_ranks(run_dir: Path | None) -> Share:
-    """Decide which ranks train, and reduce WORLD_SIZE to these.
+    """Decide which ranks train, and reduce WORLD_SIZE to their number.
 
-    Only with torchrun restarts: elsewhere a number of ranks that does not divide the global
-    batch is an error, before anything waits.
+    This is done only if torchrun restarts ranks: otherwise a number of ranks that does not divide
+    the global batch is reported as an error before any rank waits.
 
     Args:
         run_dir: The run's directory, if it was named.

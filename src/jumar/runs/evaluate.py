@@ -34,7 +34,7 @@ class EvaluateRequest:
         which: `all` kept checkpoints, `last`, `best`, or a step.
         assignments: Changed fields; the scores are then not comparable and are not saved in the
             run.
-        skip_corrupt: Unreadable samples to tolerate; None for as many as in training.
+        skip_corrupt: Number of unreadable samples to tolerate; None for the training's limit.
     """
 
     run_dir: Path
@@ -48,8 +48,8 @@ class EvaluateRequest:
 def evaluate_run(request: EvaluateRequest) -> int:
     """Score the kept checkpoints of a run, or one of them, and print the table.
 
-    On a signal it stops in the middle of a checkpoint; the scores of the earlier ones are printed
-    and saved.
+    On a signal, the current checkpoint is abandoned; the scores of the earlier ones are printed and
+    saved.
 
     Returns:
         0, or the exit code of the signal.
@@ -70,7 +70,7 @@ def evaluate_run(request: EvaluateRequest) -> int:
             else [find_checkpoint(run.checkpoints, request.which, headline, console.line)]
         )
         if not checkpoints:
-            raise UserError(f"there is no checkpoint in '{run.checkpoints}'")
+            raise UserError("has no checkpoint", where=str(run.checkpoints))
         with _listening_on_one_rank(context.ranks) as stop:
             rows = _score(checkpoints, task, context, stop)
         stopped = len(rows) < len(checkpoints)
@@ -100,13 +100,13 @@ def _save_scores(rows: _Rows, console: Console) -> None:
         for checkpoint, metrics in rows:
             record_metrics(checkpoint, metrics)
     except UserError as error:
-        # For instance someone else's run, which is read-only.
+        # The run may be read-only, for instance another user's.
         console.line(f"scores not saved in the run: {error.where} {error.what}")
 
 
 @contextmanager
 def _listening_on_one_rank(ranks: Ranks) -> Generator[StopRequest]:
-    """Listen for signals on a single rank; several would stop at different batches and hang."""
+    """Listen for signals if there is one rank; several would stop at different batches and hang."""
     if ranks.world > 1:
         yield StopRequest()
         return

@@ -25,12 +25,12 @@ from jumar.training.signals import StopRequest, listening
 _MAX_IN_GRID = 256
 """With more, single images are too small to see and the grid may not fit into memory."""
 _MAX_LINES = 8
-_MAX_ON_A_LINE = 1_000
+_MAX_PER_LINE = 1_000
 _MAX_PICTURES = 1_000_000
 """Their names have six digits."""
 _GRID, _LINES = "grid.png", "interpolation.png"
 _RECORD = "drawing.json"
-"""Records beside the images how they were made, so that more of them can be generated."""
+"""Records how the images beside it were generated, so that a later call can add more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,10 +38,10 @@ class GenerateRequest(TrainedRequest):
     """The options of `jumar generate`, besides the weights.
 
     Attributes:
-        to: A folder that does not exist or is empty, or with `resume` that of an earlier call.
+        to: A folder that does not exist or is empty, or with `resume` an earlier call's folder.
         resume: Keep the images of an earlier call and generate the rest.
-        truncation: None for the one used in training.
-        interpolate: Images on each line from one image to another; 0 for no lines.
+        truncation: Limit of the latent values; None for the one used in training.
+        interpolate: Number of images per line of interpolation; 0 for no lines.
         batch: Images generated at once.
     """
 
@@ -59,11 +59,11 @@ def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> in
 
     Image number n depends only on the weights, the seed, n and, if the network has one, the
     truncation, not on how many are generated. Writes `picture-000000.png` and so on, `grid.png`
-    with at most the first 256, and on request `interpolation.png`, whose lines go from image 0 to
-    1, from 2 to 3 and so on, as far as there are images.
+    with at most the first 256, and on request `interpolation.png`, whose lines interpolate between
+    images 0 and 1, 2 and 3, and so on.
 
     Args:
-        request: What to generate, and where to write it.
+        request: The images to generate, and the folder to write.
         say: Prints a line.
 
     Returns:
@@ -71,7 +71,7 @@ def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> in
 
     Raises:
         UserError: A number is not valid, the folder is not empty, the run's network does not
-            generate images, or it cannot do what is requested.
+            generate images, or it does not support a requested option.
     """
     _check(request)
     trained = open_trained(request)
@@ -113,7 +113,7 @@ def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> in
     weights = "averaged weights" if trained.weights == "ema" else "weights"
     manner = f", {artist.manner}" if artist.manner else ""
     say(
-        f"{counted(request.num, 'image')} by the {weights} of step "
+        f"{counted(request.num, 'image')} with the {weights} of step "
         f"{trained.checkpoint.step}, seed {request.seed}{manner}: {request.to / 'grid.png'}"
     )
     return 0
@@ -121,10 +121,10 @@ def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> in
 
 @dataclass(frozen=True, kw_only=True)
 class _Earlier:
-    """What an earlier call left in the folder.
+    """The files of an earlier call in the folder.
 
     Attributes:
-        finished: How many images it had when it finished; 0 if it did not finish.
+        finished: Number of images when it finished; 0 if it did not finish.
         steps: Images per line of its `interpolation.png`; 0 without one.
     """
 
@@ -132,7 +132,7 @@ class _Earlier:
     steps: int = 0
 
     def has_all(self, request: GenerateRequest) -> bool:
-        """Whether all requested files exist."""
+        """Return whether all requested files exist."""
         if self.finished < request.num or request.interpolate not in (0, self.steps):
             return False
         names = [_name(number) for number in range(request.num)]
@@ -148,8 +148,8 @@ def _write(
     total: int,
     stop: StopRequest,
 ) -> int:
-    """Write all files; returns how many images exist in the end."""
-    # Lines first: a network without them is rejected before anything is written.
+    """Write all files and return the number of images that exist in the end."""
+    # Lines first: a network that cannot interpolate is rejected before anything is written.
     lines = None
     if request.interpolate:
         lines = artist.lines(min(_MAX_LINES, request.num // 2), request.interpolate)
@@ -185,14 +185,14 @@ def _name(number: int) -> str:
     return f"picture-{number:06d}.png"
 
 
-def _count(folder: Path) -> int:
+def _num_images(folder: Path) -> int:
     return sum(1 for _ in folder.glob("picture-*.png"))
 
 
 def _check_disk(files: Sequence[Path], request: GenerateRequest) -> None:
     """Check that the remaining images will fit if they are as large as the first ones."""
     bytes_per_image = sum(file.stat().st_size for file in files) / len(files)
-    num_missing = request.num - _count(request.to)
+    num_missing = request.num - _num_images(request.to)
     needed_bytes = bytes_per_image * num_missing
     free = shutil.disk_usage(request.to).free
     if free < needed_bytes:
@@ -206,7 +206,7 @@ def _check_disk(files: Sequence[Path], request: GenerateRequest) -> None:
 
 @contextmanager
 def _no_empty_folder(folder: Path) -> Generator[None]:
-    """Remove the folder again if it was created here and stayed empty."""
+    """Remove the folder at the end if it was created here and is empty."""
     is_new = not exists(folder)
     try:
         yield
@@ -217,7 +217,7 @@ def _no_empty_folder(folder: Path) -> Generator[None]:
 
 
 def _earlier(request: GenerateRequest, record: Mapping[str, Any]) -> _Earlier:
-    """What already exists; an error if this call would generate different images."""
+    """Return the files that already exist; an error if this call would generate other images."""
     path = request.to / _RECORD
     if not exists(path):
         return _Earlier()
@@ -232,28 +232,36 @@ def _earlier(request: GenerateRequest, record: Mapping[str, Any]) -> _Earlier:
         )
     finished, steps = earlier.get("finished", 0), earlier.get("interpolate", 0)
     if not (isinstance(finished, int) and isinstance(steps, int)):
-        raise UserError("has malformed numbers", where=str(path), todo="Give another folder.")
+        raise UserError(
+            "'finished' and 'interpolate' must be integers",
+            where=str(path),
+            todo="Give another folder.",
+        )
     return _Earlier(finished=finished, steps=steps)
 
 
 def _check(request: GenerateRequest) -> None:
     if request.num < 1:
-        raise UserError(f"cannot generate {request.num} images", where="--num", todo="1 or more.")
+        raise UserError(
+            f"cannot generate {request.num} images", where="--num", todo="Allowed: 1 or more."
+        )
     if request.num > _MAX_PICTURES:
         raise UserError(
             f"{request.num} images are too many for one folder",
             where="--num",
             todo=f"At most {_MAX_PICTURES}; for more, use another --seed and another folder.",
         )
-    if request.interpolate > _MAX_ON_A_LINE:
+    if request.interpolate > _MAX_PER_LINE:
         raise UserError(
             f"cannot interpolate with {request.interpolate} images",
             where="--interpolate",
-            todo=f"At most {_MAX_ON_A_LINE}.",
+            todo=f"At most {_MAX_PER_LINE}.",
         )
     if request.batch < 1:
         raise UserError(
-            f"cannot generate batches of {request.batch} images", where="--batch", todo="1 or more."
+            f"cannot generate batches of {request.batch} images",
+            where="--batch",
+            todo="Allowed: 1 or more.",
         )
     if request.interpolate == 1 or request.interpolate < 0:
         raise UserError(
@@ -274,13 +282,13 @@ def _check(request: GenerateRequest) -> None:
             todo="Set --num to 2 or more, or omit --interpolate.",
         )
     is_taken = exists(request.to) and (not is_folder(request.to) or any(request.to.iterdir()))
-    is_drawing = exists(request.to / _RECORD)
-    if is_taken and not (request.resume and is_drawing):
+    has_record = exists(request.to / _RECORD)
+    if is_taken and not (request.resume and has_record):
         raise UserError(
             "already exists and is not empty",
             where=f"--to {request.to}",
-            todo=f"It has {_count(request.to)} images. Give another folder, or keep them and "
+            todo=f"It has {_num_images(request.to)} images. Give another folder, or keep them and "
             "continue with the rest: --resume"
-            if is_drawing
+            if has_record
             else "Give a folder that does not exist or is empty.",
         )

@@ -1,4 +1,4 @@
-"""Hashes of steps in a file, so that runs on two machines can be compared."""
+"""Files with the hashes of steps, to compare runs on two machines."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -23,7 +23,7 @@ class HashRequest:
     Attributes:
         run: The run directory.
         file: The file to write.
-        first: The first step, counted from 0; None for that of the second-to-last checkpoint.
+        first: The first step, counted from 0; None to start at the second-to-last checkpoint.
         steps: Number of steps; 0 for all up to the last checkpoint.
     """
 
@@ -37,17 +37,17 @@ class HashRequest:
 
 
 def write_hashes(request: HashRequest, say: Callable[[str], None]) -> int:
-    """Replay steps of a run and write the hashes of the state after each; the run does not change.
+    """Replay steps of a run, without changing it, and write the hashes of the state after each.
 
     Args:
-        request: The steps.
+        request: The run and the steps.
         say: Prints a line before the replay.
 
     Returns:
-        How many steps were hashed.
+        The number of hashed steps.
 
     Raises:
-        UserError: It is not a run, or has no such step; or the file cannot be written.
+        UserError: It is not a run or has no such step, or the file cannot be written.
     """
     if exists(request.file):
         raise UserError("already exists", where=str(request.file), todo="Choose another name.")
@@ -79,28 +79,30 @@ def compare_hashes(files: Sequence[Path]) -> Divergence:
         UserError: One is not a file of hashes, or they have no step in common.
     """
     first, second = map(_read, files)
-    hashes: list[Mapping[str, Mapping[str, str]]] = [each["hashes"] for each in (first, second)]
+    hashes: list[Mapping[str, Mapping[str, str]]] = [first["hashes"], second["hashes"]]
     common = sorted(hashes[0].keys() & hashes[1].keys(), key=int)
     where = f"{files[0]} and {files[1]}"
     if first["recipe"] != second["recipe"]:
         raise UserError(f"hashes of '{first['recipe']}' and of '{second['recipe']}'", where=where)
     if not common:
         raise UserError(
-            "they have no step in common", where=where, todo="Give both the same --first, --steps."
+            "they have no step in common",
+            where=where,
+            todo="Write both with the same --first and --steps.",
         )
-    step = next((each for each in common if hashes[0][each] != hashes[1][each]), None)
+    step = next((step for step in common if hashes[0][step] != hashes[1][step]), None)
     return Divergence(
-        equal=[int(each) for each in common if step is None or int(each) < int(step)],
+        equal=[int(other) for other in common if step is None or int(other) < int(step)],
         settings=differences(first["settings"], second["settings"]),
         machines=differences(first["machine"], second["machine"]),
-        ranks=(_ranks(first), _ranks(second)),
+        ranks=(_num_ranks(first), _num_ranks(second)),
         is_changed=True,
         step=None if step is None else int(step) - 1,
         parts=[] if step is None else differing(hashes[0][step], hashes[1][step]),
     )
 
 
-def _ranks(content: Mapping[str, Any]) -> int:
+def _num_ranks(content: Mapping[str, Any]) -> int:
     return int(content["machine"].get("ranks", 1))
 
 

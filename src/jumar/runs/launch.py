@@ -1,4 +1,4 @@
-"""Write the files that start training elsewhere, and start it: `jumar launch`."""
+"""Write the files that start a training on this or other machines: `jumar launch`."""
 
 import os
 import shlex
@@ -39,21 +39,21 @@ _DEVICE_FILES: tuple[tuple[Accelerator, str], ...] = (("npu", "davinci0"), ("cud
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """What is started: a recipe with options of `jumar train`, or a script with its arguments.
+    """A recipe with options of `jumar train`, or a script with its arguments.
 
     Attributes:
         what: The recipe's name, or the path of a script.
-        is_script: Which of the two.
-        words: Options or arguments, as typed.
+        is_script: Whether it is a script.
+        arguments: Options or arguments, as typed.
         assignments: The values of `--set` among them, to check them here.
         imports: Modules of the recipe's author.
-        names_run: Whether a run directory is among the options.
-        names_device: Whether a device is.
+        names_run: Whether the options name a run directory.
+        names_device: Whether the options name a device.
     """
 
     what: str
     is_script: bool
-    words: Sequence[str] = ()
+    arguments: Sequence[str] = ()
     assignments: Sequence[str] = ()
     imports: Sequence[str] = ()
     names_run: bool = False
@@ -95,7 +95,7 @@ def write_launch_files(request: LaunchRequest) -> tuple[Job, Launch]:
     """Check the request, and write the files of a launch.
 
     Raises:
-        UserError: Anything the user can fix; nothing is written then.
+        UserError: The request is not valid; nothing is written then.
     """
     _refuse_options_of_others(request)
     training = request.training
@@ -110,7 +110,7 @@ def write_launch_files(request: LaunchRequest) -> tuple[Job, Launch]:
     launch = _launch(request, job, to)
     summary: dict[str, Any] = {
         "on": request.place,
-        "training": [training.what, *training.words],
+        "training": [training.what, *training.arguments],
         "nodes": job.nodes,
         "devices": job.devices,
         "device": job.accelerator,
@@ -124,10 +124,10 @@ def write_launch_files(request: LaunchRequest) -> tuple[Job, Launch]:
 
 
 def _refuse_options_of_others(request: LaunchRequest) -> None:
-    """Reject an option that has no effect with this launcher.
+    """Reject options that have no effect on the requested launcher or accelerator.
 
     Raises:
-        UserError: One is given.
+        UserError: There is one.
     """
     containers = ("docker", "kubernetes", "modelarts")
     options: list[tuple[str, object, tuple[str, ...]]] = [
@@ -152,19 +152,19 @@ def _refuse_options_of_others(request: LaunchRequest) -> None:
     for name, value, launchers in options:
         if value and request.place not in launchers:
             raise UserError(
-                f"it does nothing on {request.place}",
+                f"has no effect on {request.place}",
                 where=name,
                 todo=f"Omit it; it is for {' and '.join(launchers)}.",
             )
     for name, value in (("--cann", request.cann), ("--ascend-runtime", request.ascend_runtime)):
         if value and request.accelerator in ("cpu", "cuda"):
-            raise UserError(f"it does nothing on {request.accelerator}", where=name)
+            raise UserError(f"has no effect on {request.accelerator}", where=name, todo="Omit it.")
 
 
 def _check_recipe(training: Training) -> None:
-    """Reject an unknown recipe or setting here, not after hours in a queue.
+    """Reject an unknown recipe or setting here instead of after hours in a queue.
 
-    Without torch, recipes cannot be read, and the nodes check them.
+    Without torch, recipes cannot be imported here; only the nodes check them.
     """
     if find_spec("torch") is None:
         return
@@ -175,22 +175,22 @@ def _check_recipe(training: Training) -> None:
 
 
 def _rank_table(request: LaunchRequest) -> RankTable | None:
-    """The rank table, which torchrun must support: equal nodes, ranks in order."""
+    """Read the rank table and check that torchrun supports it: equal nodes, ranks in order."""
     if request.rank_table is None:
         return None
     if request.place not in ("this", "slurm", "docker"):
         raise UserError(
-            f"{request.place} makes its own rank table", where="--rank-table", todo="Omit it."
+            f"{request.place} writes its own rank table", where="--rank-table", todo="Omit it."
         )
     if request.accelerator not in (None, "npu"):
         raise UserError("only NPUs have a rank table", where="--rank-table")
     table = sound_table(request.rank_table)
     if table.version == "2.0" or not torchrun_lines(table):
         raise UserError(
-            "torchrun gives every node the same number of ranks, which follow each other; this "
-            "table does not",
+            "torchrun needs the same number of consecutive ranks on every node, unlike in this "
+            "table",
             where=str(request.rank_table),
-            todo="`jumar launch ranktable` shows what is in it.",
+            todo="`jumar launch ranktable` shows its content.",
         )
     return table
 
@@ -225,7 +225,7 @@ def _job(request: LaunchRequest, table: RankTable | None) -> Job:
 
 
 def _cards(table: RankTable) -> tuple[str, ...]:
-    """The NPUs of each node, in rank order; none if all count from 0."""
+    """Return the NPUs of each node, in rank order; nothing if each node's are numbered from 0."""
     servers = sorted(table.servers, key=lambda server: server.devices[0].rank)
     cards = tuple(",".join(device.device_id for device in server.devices) for server in servers)
     default_ids = ",".join(map(str, range(len(servers[0].devices))))
@@ -233,10 +233,10 @@ def _cards(table: RankTable) -> tuple[str, ...]:
 
 
 def _accelerator_here(place: Place) -> Accelerator:
-    """The device of this machine; that of another one must be given."""
+    """Return the kind of device of this machine; for other machines, the user must name it."""
     if place != "this":
         raise UserError(
-            f"which devices do the nodes have? {place} is not this machine",
+            f"the kind of device is unknown, as {place} does not run on this machine",
             where="--device",
             todo="Add --device npu, cuda or cpu.",
         )
@@ -249,12 +249,12 @@ def _accelerator_here(place: Place) -> Accelerator:
 def _words(
     request: LaunchRequest, accelerator: Accelerator, name: str
 ) -> tuple[tuple[str, ...], ...]:
-    """What torchrun starts, one option with its value per line."""
+    """Return the command for torchrun, each option with its value."""
     training = request.training
-    # The start file of the preset engine knows where the data is, and fills this in itself.
+    # The start file of the preset engine knows the path of the data and replaces {data} itself.
     preset = training.is_script and not request.image
     data = DATA_FOLDER if request.place == "modelarts" and not preset else "{data}"
-    words = [word.replace("{data}", data) for word in training.words]
+    words = [word.replace("{data}", data) for word in training.arguments]
     options = [
         tuple(words[position : position + 1 + _takes_value(words, position)])
         for position in range(len(words))
@@ -275,7 +275,7 @@ def _words(
 
 
 def _takes_value(words: Sequence[str], position: int) -> bool:
-    """Whether a word looks like an option that takes the next word."""
+    """Return whether a word looks like an option whose value is the next word."""
     return (
         words[position].startswith("-")
         and "=" not in words[position]
@@ -285,7 +285,7 @@ def _takes_value(words: Sequence[str], position: int) -> bool:
 
 
 def _script_path(request: LaunchRequest) -> str:
-    """The script's path on the nodes: below the working folder."""
+    """Return the script's path on the nodes, relative to the working folder in containers."""
     path = Path(request.training.what)
     if request.place in ("this", "slurm"):
         return str(path.absolute())
@@ -293,9 +293,9 @@ def _script_path(request: LaunchRequest) -> str:
         return Path(os.path.normpath(path.absolute())).relative_to(Path.cwd()).as_posix()
     except ValueError:
         raise UserError(
-            "the script is outside of this folder, which is all that the nodes get",
+            "the script is outside the working folder, and the nodes only get that folder",
             where=str(path),
-            todo="Go to the folder of your project, and name the script from there.",
+            todo="Change to the folder of your project and name the script relative to it.",
         ) from None
 
 
@@ -345,7 +345,7 @@ def _launch(request: LaunchRequest, job: Job, to: Path) -> Launch:
 
 
 def launch_lines(request: LaunchRequest, job: Job, launch: Launch) -> list[str]:
-    """What `jumar launch` prints about the files that it wrote."""
+    """Return the lines that `jumar launch` prints about the written files."""
     width = max(map(len, launch.files))
     nodes = f"{job.nodes} node{'s' * (job.nodes > 1)} x {job.devices} {job.accelerator}"
     where = shlex.quote(str(request.to))
@@ -361,10 +361,10 @@ def launch_lines(request: LaunchRequest, job: Job, launch: Launch) -> list[str]:
 
 
 def environment_of(assignments: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """The variables of `--env NAME=VALUE`; if a name is repeated, the last one counts.
+    """Return the variables of `--env NAME=VALUE`; of a repeated name, the last value.
 
     Raises:
-        UserError: One has no value.
+        UserError: A variable has no value.
     """
     variables: dict[str, str] = {}
     for text in assignments:

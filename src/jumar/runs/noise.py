@@ -30,8 +30,8 @@ class NoiseRequest:
     Attributes:
         what: A recipe's name, or a run directory.
         step: The step, counted from 0; None for the first after the newest checkpoint.
-        dtype: The dtype whose rounding the noise equals; empty for that of the precision mode.
-        settings: Further settings of the noise.
+        dtype: The dtype whose rounding the noise imitates; empty for the precision mode's dtype.
+        settings: Other settings of the noise.
     """
 
     what: str
@@ -45,11 +45,11 @@ class NoiseRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseReport:
-    """A measurement.
+    """The measured sensitivity of a step.
 
     Attributes:
         step: The step, counted from 0.
-        result: How sensitive it is.
+        result: Its sensitivity.
     """
 
     step: int
@@ -58,26 +58,26 @@ class NoiseReport:
 
 @dataclass(frozen=True, kw_only=True)
 class _Chosen(ChosenStart):
-    """The recipe in full precision, where it starts, and the settings of the noise."""
+    """The recipe in full precision, its start, and the settings of the noise."""
 
     settings: NoiseSettings
 
 
 def measure_noise(request: NoiseRequest, say: Callable[[str], None]) -> NoiseReport:
-    """Repeat a step with noise in one op after another; nothing in a run changes.
+    """Repeat a step with noise in one op after another, without changing the run.
 
-    The step is computed in float32, whatever the mode: if the ops rounded too, noise of the same
-    size could not be told apart from their rounding.
+    The step is computed in float32 in every mode, since noise cannot be distinguished from
+    rounding errors of the same size.
 
     Args:
-        request: Which step, and which noise.
+        request: The step and the noise.
         say: Prints a line.
 
     Raises:
         UserError: There is no such recipe, run or step, or a setting is not allowed.
     """
     if announced_ranks().world > 1:
-        raise UserError("noise is measured by one process", todo="Start it without torchrun.")
+        raise UserError("noise is measured in one process", todo="Start it without torchrun.")
     with open_context(
         lambda ranks: _chosen(request, ranks), device=request.device, writes=False
     ) as context:

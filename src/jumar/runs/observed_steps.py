@@ -1,4 +1,4 @@
-"""Steps of a recipe or a run that are trained only to be observed."""
+"""Training steps of a recipe or a run that only serve to observe them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -32,12 +32,12 @@ _NOWHERE = RunDirectory(Path("a folder that nothing is written to"))
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenStart(ChosenRun):
-    """A training to observe, and where it begins; for a recipe, `run` is a placeholder.
+    """A training to observe, and its start; for a recipe, `run` is a placeholder.
 
     Attributes:
-        checkpoint: Where to start; None for the initial weights.
-        sharing: The ranks that share the run's global batch; None if each rank takes a batch of
-            the recipe's size.
+        checkpoint: The checkpoint to start from; None for the initial weights.
+        sharing: The ranks that share the run's global batch; None if each rank has a batch of the
+            recipe's size.
     """
 
     checkpoint: Checkpoint | None
@@ -52,12 +52,12 @@ class ChosenStart(ChosenRun):
 
     @property
     def first(self) -> int:
-        """The number of steps already trained."""
+        """The first step to train, which is the number of steps already trained."""
         return 0 if self.checkpoint is None else self.checkpoint.step
 
     @property
     def label(self) -> str:
-        """A short name: that of the run's folder, or of the recipe."""
+        """A short name: the name of the run's folder or of the recipe."""
         return self.run.path.absolute().name if self.is_stored else self.name
 
 
@@ -71,7 +71,7 @@ def find_source(
     todo: str = "",
     as_trained: bool = False,
 ) -> ChosenStart:
-    """The recipe or run that a command names.
+    """Return the recipe or run that a command names.
 
     Args:
         what: A recipe's name, or a run directory.
@@ -79,9 +79,9 @@ def find_source(
         imports: Modules to import first.
         ranks: The ranks; the first one prints notices.
         until: The last step from which a run may resume; None for its newest checkpoint.
-        todo: What to do if `what` is a folder but not a run.
+        todo: Advice for the error if `what` is a folder but not a run.
         as_trained: Whether to replay a run's steps on the samples it was trained on, even with
-            another number of ranks: its batches are split among the present ones, unless
+            another number of ranks: its batches are split among the current ones, unless
             `batch_size` is changed.
 
     Raises:
@@ -120,14 +120,14 @@ def find_source(
 
 
 def _sets_batch(assignments: Sequence[str]) -> bool:
-    """Whether a field `batch_size` is assigned."""
+    """Return whether a field `batch_size` is assigned."""
     return any(
         field_of(assignment).rpartition(".")[2] == "batch_size" for assignment in assignments
     )
 
 
 def _kept_by_checkpoints(recipe: Recipe, assignments: Sequence[str]) -> list[str]:
-    """The assigned optimizer fields whose values a checkpoint restores; rates are computed."""
+    """Return the assigned optimizer fields that a checkpoint overrides with its own values."""
     return [
         field
         for field in map(field_of, assignments)
@@ -144,18 +144,18 @@ def observing_trainer(
     observers: Sequence[Observer],
     console: Console | None = None,
 ) -> Trainer:
-    """A trainer whose results are discarded.
+    """Return a trainer whose results are discarded.
 
     Args:
-        context: Where it runs.
+        context: The context it runs in.
         task: The task.
         plan: The plan.
         observers: Observers of the steps.
-        console: Where it prints; None for the context's.
+        console: The console it prints to; None for the context's.
     """
     return Trainer(
         task,
-        # Its repeated passes would be observed too.
+        # Explaining an overflow repeats passes, which would be observed too.
         replace(plan, training=replace(plan.training, explain_overflow=False)),
         device=context.device,
         ranks=context.ranks,
@@ -169,10 +169,10 @@ def observing_trainer(
 
 
 def starting_task(context: RunContext[ChosenRun], checkpoint: Checkpoint | None) -> Task:
-    """The task with the weights that a training starts with, unless there is a checkpoint.
+    """Build the task; without a checkpoint, with the weights that the training starts from.
 
     Raises:
-        UserError: See `Recipe.build_task`; or the weights to start from cannot be used.
+        UserError: See `Recipe.build_task`, or the weights to start from cannot be used.
     """
     task = context.build_task(context.chosen.recipe)
     transfer = context.chosen.plan.transfer
@@ -185,7 +185,7 @@ def check_step(trainer: Trainer, step: int, where: str) -> None:
     """Check that a run has a step.
 
     Raises:
-        UserError: The run ends before it.
+        UserError: The run has fewer steps.
     """
     total = trainer.total_steps
     if total is not None and step >= total:

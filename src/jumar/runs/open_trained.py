@@ -1,6 +1,6 @@
-"""Opening a trained network: a run's network with its weights, on a device.
+"""Open a run's network with its weights on a device, without opening data.
 
-`jumar generate`, `denoise`, `predict` and `weights export` start here. No data is opened.
+Used by `jumar generate`, `denoise`, `predict` and `weights export`.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from jumar.training.state import load_exactly
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedRequest:
-    """Which weights of which run, and where to use them.
+    """The options that select a run's weights and a device.
 
     Attributes:
         which: `last`, `best`, or a step.
@@ -39,10 +39,10 @@ class TrainedRequest:
 
 
 def open_trained(request: TrainedRequest) -> Trained:
-    """The network of a run with the weights of one of its checkpoints.
+    """Open the network of a run with the weights of one of its checkpoints.
 
     Raises:
-        UserError: There is no such run or checkpoint, or it belongs to another network.
+        UserError: There is no such run or checkpoint, or its weights do not fit the network.
     """
     run = RunDirectory(request.run_dir)
     name, _, recipe = stored_recipe(run, request.imports)

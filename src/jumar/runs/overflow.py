@@ -1,8 +1,8 @@
 """Find the op behind a non-finite value, or those close to overflowing: `jumar precision
 overflow`.
 
-Trains without recording until a step is bad, then repeats that step with every op recorded: steps
-are the same, bit for bit, each time they are trained.
+The recipe is trained without recording until a bad step, which is then repeated with every op
+recorded: steps are reproducible bit for bit.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,9 +30,9 @@ class OverflowRequest:
 
     Attributes:
         what: A recipe's name, or a run directory.
-        steps: How many steps to try.
+        steps: Number of steps to try.
         first: The step to begin with; None for the newest checkpoint, or 0 without one.
-        to: Where the dump goes; by default the next free `dumps/NAME-N`.
+        to: Folder for the dump; by default the next free `dumps/NAME-N`.
     """
 
     what: str
@@ -49,12 +49,12 @@ class OverflowReport:
     """The result of the steps.
 
     Attributes:
-        step: The step that is described, counted from 0: the first bad one, or the last tried.
+        step: The recorded step, counted from 0: the first bad one, or the last one tried.
         loss_scale: The loss scale in that step; None if there is none.
-        is_bad: Whether the step gave a non-finite loss or gradient.
-        origins: The origin in each rank that has one, by rank.
+        is_bad: Whether the step's loss or a gradient was not finite.
+        origins: The origin of non-finite values, by rank.
         head_room: Head room of the first rank's ops, smallest first.
-        vanishing: Layers of the first rank whose gradients vanish, the worst first.
+        vanishing: Layers of the first rank whose gradients vanish, worst first.
         dump: The folder of the dump.
     """
 
@@ -68,11 +68,11 @@ class OverflowReport:
 
 
 class _LastStep(Exception):
-    """Ends a training."""
+    """Raised to end the training."""
 
 
 class _Watch(Observer):
-    """Ends the training at the first skipped update, or after the last step to try."""
+    """End the training at the first skipped update, or after the last step to try."""
 
     def __init__(self, span: int, scale: LossScale | None) -> None:
         self.span = span
@@ -100,11 +100,11 @@ class _Watch(Observer):
 
 
 def find_overflow(request: OverflowRequest, report: Callable[[OverflowReport], None]) -> int:
-    """Train until a value is not finite, and describe the step; nothing changes in a run.
+    """Train until a value is not finite and analyse that step, without changing the run.
 
     Args:
-        request: What to train, and for how long.
-        report: Receives the result, on the first rank.
+        request: The recipe or run, and the steps.
+        report: Called with the result on the first rank.
 
     Returns:
         The exit code: 1 if a step was bad.
@@ -113,7 +113,7 @@ def find_overflow(request: OverflowRequest, report: Callable[[OverflowReport], N
         UserError: There is no such recipe, run or step, or nothing can be written.
     """
     if request.steps < 1:
-        raise UserError(f"{request.steps} steps", where="--steps", todo="1 or more.")
+        raise UserError(f"{request.steps} steps", where="--steps", todo="Allowed: 1 or more.")
     dump_request = DumpRequest(
         what=request.what,
         steps=() if request.first is None else (request.first,),
@@ -129,12 +129,12 @@ def find_overflow(request: OverflowRequest, report: Callable[[OverflowReport], N
         watch = _trained(request, context)
         folder = context.run.path
 
-    def described(dump_folder: Path, console: Console) -> None:
+    def report_dumps(dump_folder: Path, console: Console) -> None:
         del console
-        dumps = [read_dump(each.folder) for each in find_dumps(dump_folder)]
+        dumps = [read_dump(dump.folder) for dump in find_dumps(dump_folder)]
         report(_report(dumps, watch, dump_folder))
 
-    dump_recipe(replace(dump_request, steps=(watch.step,), to=folder), described)
+    dump_recipe(replace(dump_request, steps=(watch.step,), to=folder), report_dumps)
     return int(watch.is_bad)
 
 

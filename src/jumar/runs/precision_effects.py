@@ -1,4 +1,4 @@
-"""The effect of low precision on each op type of a recipe or run, in passes of one step."""
+"""The effect of low precision on each op type of a recipe or run, measured on one step."""
 
 import math
 import tempfile
@@ -34,7 +34,7 @@ _TIMED_ROUNDS = 6
 
 @dataclass(frozen=True, kw_only=True)
 class EffectsRequest:
-    """What to measure.
+    """The recipe or run to measure.
 
     Attributes:
         what: A recipe's name, or a run directory.
@@ -50,7 +50,7 @@ def measure_effects(request: EffectsRequest) -> list[Effect]:
     """Measure every op type that the next step of a recipe or run may compute in low precision.
 
     Args:
-        request: What to measure; the recipe's `precision` sets the mode.
+        request: The recipe or run; its `precision` sets the mode.
 
     Returns:
         Op types, largest change of gradients first.
@@ -63,32 +63,31 @@ def measure_effects(request: EffectsRequest) -> list[Effect]:
 
 
 def keeping_costs(
-    request: EffectsRequest, every: Sequence[Candidate], kept: Collection[str]
+    request: EffectsRequest, all_candidates: Sequence[Candidate], kept: Collection[str]
 ) -> dict[str, float]:
-    """The cost of keeping each op type in float32, in milliseconds per forward and backward pass.
+    """Measure the cost of keeping each op type in float32, in low precision without emulation.
 
     Args:
-        request: What to measure.
-        every: All candidates.
-        kept: Those in float32.
+        request: The recipe or run.
+        all_candidates: All candidates.
+        kept: Names of the candidates in float32.
 
     Returns:
-        By name; negative where float32 is faster. Measured in the low precision that this device
-        computes in, with the op types taking turns.
+        Milliseconds per forward and backward pass, by name; negative where float32 is faster.
     """
     if not kept:
         return {}
     with _opened(request) as passes:
-        return passes.costs(every, kept)
+        return passes.costs(all_candidates, kept)
 
 
 def trial_recipe(
     source: ChosenStart, op_list: Path | None, seed: int, layers: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The content of `recipe.json` for a training of a search.
+    """Return the content of `recipe.json` for a training of a search.
 
     Args:
-        source: The recipe or run that is searched.
+        source: The recipe or run to search op lists for.
         op_list: The op list to train with; None for float32 without a loss scale.
         seed: The recipe's seed.
         layers: Layers that stay in float32 besides those of the recipe.
@@ -133,7 +132,7 @@ def _chosen(request: EffectsRequest, ranks: Ranks) -> ChosenStart:
 
 
 class _Passes:
-    """Forward and backward passes of one batch, each in another precision."""
+    """Forward and backward passes of one batch in different precisions."""
 
     def __init__(
         self,
@@ -159,7 +158,7 @@ class _Passes:
         self._exact = exact
 
     def all(self) -> list[Effect]:
-        """Every candidate, largest change of gradients first."""
+        """Return the effect of each candidate, largest change of gradients first."""
         policy = MeasuringPolicy(device_type=self._device.torch.type)
         task = self._trainer.task
         attribution = Attribution(
@@ -172,33 +171,31 @@ class _Passes:
             self._run_pass()
         rows = attribution.rows()
         all_candidates = candidates(dict.fromkeys(row.op for row in rows if row.elements))
+        names = {candidate.name for candidate in all_candidates}
         errors = [
-            self._error(
-                all_candidates, {candidate.name for candidate in all_candidates} - {each.name}
-            )
-            for each in all_candidates
+            self._error(all_candidates, names - {candidate.name}) for candidate in all_candidates
         ]
         effects = [
-            effect_of(each, [row for row in rows if row.op in each.ops], error)
-            for each, error in zip(all_candidates, errors, strict=True)
+            effect_of(candidate, [row for row in rows if row.op in candidate.ops], error)
+            for candidate, error in zip(all_candidates, errors, strict=True)
         ]
-        return sorted(effects, key=lambda each: (-each.gradient_error, -each.loss_change))
+        return sorted(effects, key=lambda effect: (-effect.gradient_error, -effect.loss_change))
 
-    def costs(self, every: Sequence[Candidate], kept: Collection[str]) -> dict[str, float]:
-        """Cost of each kept candidate in milliseconds per pass."""
+    def costs(self, all_candidates: Sequence[Candidate], kept: Collection[str]) -> dict[str, float]:
+        """Return the cost of each kept candidate in milliseconds per pass."""
         settings = replace(self._precision, emulate_fp16=False)
-        lists = {name: mixlist_of(every, set(kept) - {name}) for name in ["", *kept]}
+        lists = {name: mixlist_of(all_candidates, set(kept) - {name}) for name in ["", *kept]}
         seconds: dict[str, list[float]] = {name: [] for name in lists}
         for _ in range(_TIMED_ROUNDS):
             for name, content in lists.items():
                 write_json(self._list, content)
                 seconds[name].append(self._timed(settings))
-        # Other load on the machine only makes a pass slower.
+        # The minimum, since other load on the machine only makes a pass slower.
         fastest = {name: min(values) for name, values in seconds.items()}
         return {name: 1000 * (fastest[""] - fastest[name]) for name in kept}
 
     def _error(self, all_candidates: Sequence[Candidate], float32_names: Collection[str]) -> float:
-        """How far the gradients move, with the largest loss scale at which they are finite."""
+        """Return the relative change of gradients, at the largest scale that keeps them finite."""
         write_json(self._list, mixlist_of(all_candidates, float32_names))
         error = math.inf
         for scale in self._scales:
@@ -209,7 +206,7 @@ class _Passes:
         return error
 
     def _gradients(self, settings: PrecisionSettings, scale: float) -> list[Tensor] | None:
-        """The gradients without the loss scale; None if a loss is not finite."""
+        """Return the gradients without the loss scale; None if the loss is not finite."""
         with self._policy(settings, scale):
             loss, scaled = self._run_pass()
         if not loss.isfinite().item():
@@ -242,10 +239,10 @@ class _Passes:
 
 
 def _low_of(settings: PrecisionSettings) -> torch.dtype:
-    """The low precision of a mode with op lists.
+    """Return the low-precision dtype of a mode with op lists.
 
     Raises:
-        UserError: The mode has none.
+        UserError: The mode has no op lists.
     """
     mode = find_mode(settings.mode)
     if not mode.uses_lists or mode.low is None:
@@ -258,11 +255,11 @@ def _low_of(settings: PrecisionSettings) -> torch.dtype:
 
 
 def _distance(gradients: Sequence[Tensor], exact: Sequence[Tensor]) -> float:
-    """Norm of the difference over the norm; infinite if one is not finite."""
+    """Return the norm of the difference over the exact norm; infinity if it is not finite."""
     difference = sum(
         (gradient - exact_gradient).double().square().sum().item()
         for gradient, exact_gradient in zip(gradients, exact, strict=True)
     )
-    size = sum(each.double().square().sum().item() for each in exact)
-    error = math.sqrt(difference / size) if size else math.inf * (difference > 0)
+    norm = sum(gradient.double().square().sum().item() for gradient in exact)
+    error = math.sqrt(difference / norm) if norm else math.inf * (difference > 0)
     return error if math.isfinite(error) else math.inf

@@ -1,4 +1,4 @@
-"""A trained network's predictions for files: the words of clips, the classes of images."""
+"""Predict the words in audio files and the classes of images with a trained network."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,13 +25,13 @@ from jumar.recipes.trained import Trained
 from jumar.runs.open_trained import TrainedRequest, open_trained
 
 _WINDOWS_PER_CLIP = 4
-"""Windows that start within one window's length, so that a word is whole in at least one."""
-_AT_ONCE = 64
+"""Number of windows that start per clip length, so that at least one contains the whole word."""
+_BATCH_SIZE = 64
 
 
 @dataclass(frozen=True, kw_only=True)
 class Guess:
-    """A label and the probability the network gives it, 0 to 1."""
+    """A label and its predicted probability, 0 to 1."""
 
     label: str
     probability: float
@@ -43,8 +43,8 @@ class Prediction:
 
     Attributes:
         guesses: All labels, the most probable first.
-        start_s: Where in a longer clip the window of these guesses starts; None if the file was
-            used whole.
+        start_s: Start of the window within a longer clip, in seconds; None if the file was used as
+            a whole.
     """
 
     path: Path
@@ -66,11 +66,11 @@ class Unreadable:
 
 @dataclass(frozen=True, kw_only=True)
 class PredictRequest:
-    """The files, and which weights of which run.
+    """The files and the trained network.
 
     Attributes:
         files: Files, or folders whose suitable files are all used.
-        trained: The run.
+        trained: The run and its weights.
         skip_corrupt: Unreadable files to tolerate; they are reported and skipped.
     """
 
@@ -80,13 +80,13 @@ class PredictRequest:
 
 
 class _Reader(Protocol):
-    """How recipes of one family read a file, and what their outputs mean."""
+    """Reads the files of one family of recipes and interprets the network's outputs."""
 
     suffixes: Sequence[str]
     kind: str
 
     def read(self, path: Path) -> tuple[Batch, Sequence[float]]:
-        """The windows of a file and where each starts in seconds; an image is one window.
+        """Return the windows of a file and the start of each in seconds; an image is one window.
 
         Raises:
             UserError: The file cannot be read.
@@ -94,25 +94,25 @@ class _Reader(Protocol):
         ...
 
     def logits(self, model: nn.Module, batch: Batch) -> torch.Tensor:
-        """Logits `[windows, labels]`, on the device of the batch."""
+        """Return logits [windows, labels] on the device of the batch."""
         ...
 
     def label(self, index: int) -> str:
-        """The label of an output."""
+        """Return the label of an output."""
         ...
 
     def chosen(self, probabilities: torch.Tensor) -> int:
-        """The index of the most informative window."""
+        """Return the index of the window to report."""
         ...
 
 
 def predict(
     request: PredictRequest, say: Callable[[str], None] = lambda _: None
 ) -> Iterator[Prediction]:
-    """The predictions of a run's network for files, one at a time.
+    """Yield the predictions of a run's network for files.
 
     Args:
-        request: Which files and which run.
+        request: The files and the run.
         say: Prints a line about each skipped file and each unused frame.
 
     Raises:
@@ -138,15 +138,14 @@ def predict(
 def answers(
     request: PredictRequest, say: Callable[[str], None] = lambda _: None
 ) -> Iterator[Prediction | Unreadable]:
-    """The prediction of a run's network for each file, or why there is none.
+    """Yield the prediction of a run's network for each file, or the reason why there is none.
 
-    A clip is treated as in evaluation: cut to the length of the training clips, or padded with
-    zeros at the end. A longer one is scanned with a window of that length, moved by a quarter of
-    it; the result is the window in which one of the words is most probable. Of an image with
-    several frames or pages the first one is used.
+    A short clip is padded with zeros at the end, as in evaluation. A clip longer than the training
+    clips is scanned with a window of their length, moved by a quarter of it; the result is the
+    window with the most probable word. Of an image with several frames or pages, the first is used.
 
     Args:
-        request: Which files and which run.
+        request: The files and the run.
         say: Prints a line about each file of which only a part is used.
 
     Raises:
@@ -170,8 +169,8 @@ def _predict(trained: Trained, reader: _Reader, path: Path) -> Prediction:
     windows, starts = reader.read(path)
     chunks: list[torch.Tensor] = []
     with torch.inference_mode():
-        for first in range(0, len(starts), _AT_ONCE):
-            batch = _rows_on(trained.device, windows, slice(first, first + _AT_ONCE))
+        for first in range(0, len(starts), _BATCH_SIZE):
+            batch = _rows_on(trained.device, windows, slice(first, first + _BATCH_SIZE))
             with trained.policy.forward():
                 logits = reader.logits(trained.model, batch)
             chunks.append(logits.float().softmax(dim=1).cpu())
@@ -201,12 +200,12 @@ def _reader(trained: Trained, run_dir: Path, say: Callable[[str], None]) -> _Rea
     raise UserError(
         f"the recipe '{trained.name}' is not a classifier",
         where=str(run_dir),
-        todo="jumar predict takes runs of keyword spotting and image classification.",
+        todo="jumar predict accepts runs of keyword spotting and image classification.",
     )
 
 
 def _expanded(files: Sequence[Path], reader: _Reader) -> Iterator[tuple[Path, UserError | None]]:
-    """The files, and suitable files inside the folders; an error for a folder without any."""
+    """Yield the files, and the suitable files inside folders; an error for a folder without any."""
     for path in files:
         try:
             if not is_folder(path):
@@ -266,7 +265,7 @@ class _Clips:
         return self._data.labels[index]
 
     def chosen(self, probabilities: torch.Tensor) -> int:
-        # The first two labels are silence and unknown words, which most windows are.
+        # The first two labels, silence and unknown words, are those of most windows.
         return int(probabilities[:, 2:].amax(dim=1).argmax())
 
 

@@ -1,4 +1,4 @@
-"""A fine-tuned BERT's predictions for new texts: labels, entities, answers."""
+"""Predict labels, entities or answers for new texts with a fine-tuned BERT."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,19 +33,18 @@ from jumar.training.run_directory import RunDirectory
 
 R = TypeVar("R", bound=BertTaskRecipe)
 
-_AT_ONCE = 32
-
+_BATCH_SIZE = 32
 _SKIP_OPTION = "--skip-corrupt N"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextRequest:
-    """The texts, and which weights of which run.
+    """The texts and the trained network.
 
     Attributes:
-        trained: The run.
+        trained: The run and its weights.
         files: Files of texts.
-        texts: The texts themselves.
+        texts: Texts of the command line.
         pair: The second text of each of `texts`, or the question about them.
         skip_corrupt: Unreadable files or rows to tolerate.
     """
@@ -68,7 +67,7 @@ class LabelledText:
 
 
 class EntityInText(NamedTuple):
-    """An entity: its characters, and the probability of its least probable tag."""
+    """An entity with its character range and the probability of its least probable tag."""
 
     kind: str
     text: str
@@ -87,7 +86,7 @@ class TaggedText:
 
 
 class AnswerInText(NamedTuple):
-    """An answer: its characters in the passage, and its probability among those listed."""
+    """An answer with its character range in the passage and its probability among the answers."""
 
     text: str
     begin: int
@@ -97,7 +96,7 @@ class AnswerInText(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class AnsweredQuestion:
-    """A question and its answers, the most probable first; none where nothing was found."""
+    """A question and its answers, the most probable first; empty if none was found."""
 
     where: str
     number: str
@@ -109,7 +108,7 @@ TextResult = LabelledText | TaggedText | AnsweredQuestion
 
 
 def reads_text(run: Path, imports: tuple[str, ...] = ()) -> bool:
-    """Whether a run's network takes texts.
+    """Return whether the input of a run's network is text.
 
     Raises:
         UserError: There is no such run.
@@ -120,13 +119,13 @@ def reads_text(run: Path, imports: tuple[str, ...] = ()) -> bool:
 def text_results(
     request: TextRequest, say: Callable[[str], None] = lambda _: None
 ) -> Iterator[TextResult | Unreadable]:
-    """The predictions for each text, or why there are none for a file.
+    """Yield the prediction for each text, or the reason why there are none for a file.
 
-    Texts that are longer than the training samples are cut, as in training; entities are searched
-    for in the entire text, and answers in the entire passage.
+    Texts that are longer than the training samples are cut, as in training, but entities are
+    searched for in the entire text, and answers in the entire passage.
 
     Args:
-        request: Which texts and which run.
+        request: The texts and the run.
         say: Prints a line about texts that were cut, and rows that were skipped.
 
     Raises:
@@ -155,7 +154,7 @@ def text_results(
 
 
 def of_vocabulary(say: Callable[[str], None]) -> Callable[[str], None]:
-    """Passes on notices about the vocabulary's path; the data's is irrelevant without training.
+    """Return a filter that passes on notices about the path of the vocabulary, not of the data.
 
     Args:
         say: Prints a line.
@@ -169,7 +168,7 @@ def of_vocabulary(say: Callable[[str], None]) -> Callable[[str], None]:
 
 
 class _Predictor(ABC, Generic[R]):
-    """What the three predictors have in common: the network and its tokenizer."""
+    """Base class of the three predictors: the network and its tokenizer."""
 
     def __init__(self, recipe: R, trained: Trained, say: Callable[[str], None]) -> None:
         self.recipe, self.trained, self.say = recipe, trained, say
@@ -178,26 +177,26 @@ class _Predictor(ABC, Generic[R]):
 
     @abstractmethod
     def texts(self, texts: Sequence[str], pair: str | None) -> Iterator[TextResult]:
-        """The results for texts of the command line."""
+        """Yield the results for texts of the command line."""
 
     @abstractmethod
     def file(self, path: Path, skipping: Skipping) -> Iterator[TextResult]:
-        """The results for a file."""
+        """Yield the results for a file."""
 
     def logits(
         self, samples: Sequence[Mapping[str, NDArray[np.generic]]]
     ) -> Iterator[torch.Tensor]:
-        """The logits of each sample, float32 on the CPU."""
+        """Yield the logits of each sample, float32 on the CPU."""
         names = ("input_ids", "segment_ids", "input_mask")
         with torch.inference_mode():
-            for first in range(0, len(samples), _AT_ONCE):
-                chunk = samples[first : first + _AT_ONCE]
+            for first in range(0, len(samples), _BATCH_SIZE):
+                chunk = samples[first : first + _BATCH_SIZE]
                 batch = (
-                    torch.from_numpy(np.stack([each[name] for each in chunk])) for name in names
+                    torch.from_numpy(np.stack([sample[name] for sample in chunk])) for name in names
                 )
                 with self.trained.policy.forward():
                     logits = self.trained.model(
-                        *(each.to(self.trained.device.torch) for each in batch)
+                        *(tensor.to(self.trained.device.torch) for tensor in batch)
                     )
                 yield from logits.float().cpu()
 
@@ -212,11 +211,10 @@ class _Labelling(_Predictor[ClassifyRecipe]):
         else:
             sentences = list(read_sentences(path, self.recipe.data, skipping, labelled=False))
         for has_pair in (False, True):
-            # A sample without a second text is encoded differently from one with an empty one.
-            alike = [
-                sentence for sentence in sentences if (sentence.second is not None) == has_pair
-            ]
-            yield from self._results(alike)
+            # An empty second text is encoded differently from a missing one.
+            yield from self._results(
+                [sentence for sentence in sentences if (sentence.second is not None) == has_pair]
+            )
 
     def _results(self, sentences: Sequence[Sentence]) -> Iterator[TextResult]:
         samples = Sentences(
@@ -243,7 +241,7 @@ class _Labelling(_Predictor[ClassifyRecipe]):
 class _Tagging(_Predictor[EntityRecipe]):
     def texts(self, texts: Sequence[str], pair: str | None) -> Iterator[TextResult]:
         if pair is not None:
-            raise UserError("entities are looked for in one text", where="--pair", todo="Omit it.")
+            raise UserError("entities are found in single texts", where="--pair", todo="Omit it.")
         for text in texts:
             yield self._result("--text", text)
 
@@ -257,21 +255,21 @@ class _Tagging(_Predictor[EntityRecipe]):
         spans = self._tokens(text)
         tags: list[str] = []
         probabilities: list[float] = []
-        rows, firsts = self._rows([text[begin:end] for begin, end in spans])
+        rows, firsts = self._rows([text[start:end] for start, end in spans])
         samples = [self.frame.arrays(row) for row in rows]
         for positions, logits in zip(firsts, self.logits(samples), strict=True):
-            values, numbers = logits[positions].softmax(dim=1).max(dim=1)
-            tags += [self.recipe.data.labels[number] for number in numbers.tolist()]
+            values, indices = logits[positions].softmax(dim=1).max(dim=1)
+            tags += [self.recipe.data.labels[index] for index in indices.tolist()]
             probabilities += values.tolist()
         found_entities: list[EntityInText] = []
         for kind, first, last in entities(tags):
-            begin, end = spans[first][0], spans[last][1]
+            start, end = spans[first][0], spans[last][1]
             probability = min(probabilities[first : last + 1])
-            found_entities.append(EntityInText(kind, text[begin:end], begin, end, probability))
+            found_entities.append(EntityInText(kind, text[start:end], start, end, probability))
         return TaggedText(where=where, text=text, entities=found_entities)
 
     def _tokens(self, text: str) -> list[tuple[int, int]]:
-        """The characters of each token, as the training data has them."""
+        """Return the character range of each token, split as in the training data."""
         if self.recipe.data.new_texts == "words":
             words = self.tokenizer.rules.words.placed(text)
             return [(word.places[0], word.places[-1] + 1) for word in words]
@@ -280,13 +278,13 @@ class _Tagging(_Predictor[EntityRecipe]):
         ]
 
     def _rows(self, tokens: Sequence[str]) -> tuple[list[list[int]], list[list[int]]]:
-        """Pieces of as many samples as a text needs, and each token's first position in them."""
-        room = self.frame.length - 2
+        """Split a text into samples; returns their pieces and the position of each token."""
+        max_pieces = self.frame.length - 2
         rows: list[list[int]] = []
         firsts: list[list[int]] = []
         for token in tokens:
-            pieces = pieces_of(token, self.tokenizer)[:room]
-            if not rows or len(rows[-1]) + len(pieces) > room:
+            pieces = pieces_of(token, self.tokenizer)[:max_pieces]
+            if not rows or len(rows[-1]) + len(pieces) > max_pieces:
                 rows.append([])
                 firsts.append([])
             firsts[-1].append(len(rows[-1]) + 1)

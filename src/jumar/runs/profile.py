@@ -29,7 +29,7 @@ class ProfileRequest:
 
     Attributes:
         what: A recipe's name, or a run directory.
-        run_dir: Where `profile/` goes; by default the run, or the next free `runs/RECIPE-N`.
+        run_dir: Folder for `profile/`; by default the run, or the next free `runs/RECIPE-N`.
     """
 
     what: str
@@ -42,11 +42,10 @@ class ProfileRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class _Chosen(ChosenStart):
-    """What to record, and from which checkpoint.
+    """The training to record, and the checkpoint to start from.
 
     Attributes:
-        begins_run: Whether the recipe is written to the directory, so that later commands know
-            what was recorded.
+        begins_run: Whether to write the recipe into the directory for later commands.
     """
 
     begins_run: bool
@@ -55,8 +54,8 @@ class _Chosen(ChosenStart):
 def profile_recipe(request: ProfileRequest) -> int:
     """Profile some steps of a recipe or a run.
 
-    A run continues from its newest checkpoint for as many steps as are recorded; nothing in it but
-    `profile/` changes.
+    A run continues from its newest checkpoint until the last recorded step; only its `profile/`
+    changes.
 
     Returns:
         The exit code.
@@ -81,10 +80,10 @@ def create_capture(
     """Create the capture that records a task's steps and writes `profile/`.
 
     Args:
-        settings: Which steps to record.
+        settings: The steps to record.
         task: The task whose layers are marked.
         environment: Versions and machine, for `environment.json`.
-        context: The run, and the device it runs on.
+        context: The run and its device.
     """
 
     def keep(recorded: Recorded) -> None:
@@ -113,7 +112,7 @@ def create_capture(
 
 
 def _chosen(request: ProfileRequest, ranks: Ranks) -> _Chosen:
-    """The recipe, and the run if there is one."""
+    """Return the recipe and the run to write to."""
     source = find_source(
         request.what,
         request.assignments,
@@ -131,7 +130,7 @@ def _chosen(request: ProfileRequest, ranks: Ranks) -> _Chosen:
         run, begins_run = RunDirectory(path), True
         if request.run_dir is not None and run.exists:
             raise UserError(
-                f"'{run}' already holds a run",
+                f"'{run}' already contains a run",
                 where="--run-dir",
                 todo=f"To profile that run: jumar profile {run}",
             )

@@ -1,7 +1,7 @@
 """Speed of each rank and of each link between ranks: `jumar doctor --ranks`.
 
-In training, all ranks are as slow as the slowest, and their own clocks show the same time. Here
-each rank computes alone, and each link is used while no other rank sends.
+In training, all ranks wait for the slowest one, so their step times are equal. Here each rank
+computes without waiting for others, and only one link is used at a time.
 """
 
 import json
@@ -21,14 +21,14 @@ from jumar.ground.errors import UserError
 from jumar.ground.text import print_plain
 from jumar.training.parallel.announced import announced_ranks
 
-SLOW = 2.0
+SLOW_RATIO = 2.0
 """A rank or link is slow above this multiple of the others' median."""
 
 _SIDE = 512
-_NUMBERS = 1 << 20
+_NUM_VALUES = 1 << 20
 _REPEATS = 5
-_SMALLEST_S = 5e-3
-"""Smaller differences are ignored: schedulers cause them."""
+_MIN_DIFFERENCE_S = 5e-3
+"""Smaller differences are ignored, since the scheduler can cause them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class RankSpeed:
 
     Attributes:
         compute_s: Seconds for a few matrix products, while all ranks compute.
-        link_s: Seconds for 4 MiB to travel from this rank to the next one and back.
+        link_s: Seconds for sending 4 MiB from this rank to the next one and back.
     """
 
     rank: int
@@ -55,7 +55,7 @@ def check_ranks(device: str, *, as_json: bool = False) -> int:
         as_json: Whether to print JSON.
 
     Returns:
-        The exit code: 1 if a sum over the ranks is wrong, otherwise 0.
+        The exit code: 1 if a sum over the ranks is incorrect, otherwise 0.
 
     Raises:
         UserError: There is only one rank, or one was lost.
@@ -63,38 +63,40 @@ def check_ranks(device: str, *, as_json: bool = False) -> int:
     ranks = announced_ranks()
     if ranks.world == 1:
         raise UserError(
-            "there is one rank",
+            "there is only one rank",
             where="--ranks",
             todo="Start several: torchrun --nproc-per-node 8 -m jumar doctor --ranks",
         )
     opened_device = open_device(device)
     try:
         ranks.connect(opened_device)
-        ranks.watch(lambda: "Look at that machine's log, and at its cable.")
+        ranks.watch(lambda: "Check the log and the network cable of that machine.")
         measured = _measured(opened_device, ranks.rank, ranks.world)
         total = ranks.mean(torch.ones((), device=opened_device.torch) * (ranks.rank + 1.0)).item()
         ranks.disconnect()
     except Exception as error:
         if lost := ranks.loss_in(error):
-            raise UserError(lost, todo="Look at that rank's log.") from error
+            raise UserError(lost, todo="Check the log of that rank.") from error
         raise
-    is_right = abs(total - (ranks.world + 1) / 2) < 1e-3
+    is_sum_correct = abs(total - (ranks.world + 1) / 2) < 1e-3
     if ranks.is_first:
-        _show(measured, is_right=is_right, as_json=as_json)
-    return 0 if is_right else 1
+        _show(measured, is_sum_correct=is_sum_correct, as_json=as_json)
+    return 0 if is_sum_correct else 1
 
 
 def verdicts(measured: Sequence[RankSpeed]) -> list[str]:
-    """A sentence for each slow rank and each slow link, the slowest first."""
-    computing = [(f"rank {each.rank} on {each.host} computes", each.compute_s) for each in measured]
+    """Return a sentence for each slow rank and each slow link, the slowest first."""
+    computing = [
+        (f"rank {speed.rank} on {speed.host} computes", speed.compute_s) for speed in measured
+    ]
     following = [*measured[1:], *measured[:1]]
     sending = [
         (
-            f"the link from rank {each.rank} ({each.host}) to rank {receiver.rank} "
+            f"the link from rank {sender.rank} ({sender.host}) to rank {receiver.rank} "
             f"({receiver.host}) takes",
-            each.link_s,
+            sender.link_s,
         )
-        for each, receiver in zip(measured, following, strict=True)
+        for sender, receiver in zip(measured, following, strict=True)
     ]
     outliers = [*_outliers(computing), *_outliers(sending)]
     return [sentence for _, sentence in sorted(outliers, reverse=True)]
@@ -103,13 +105,14 @@ def verdicts(measured: Sequence[RankSpeed]) -> list[str]:
 def _outliers(measurements: Sequence[tuple[str, float]]) -> list[tuple[float, str]]:
     outliers: list[tuple[float, str]] = []
     for index, (name, seconds) in enumerate(measurements):
-        # One of the two others may be slow, too: in a ring of three, two links share a rank.
+        # median_low, since one of two others may be slow too: in a ring of three, two links share
+        # a rank.
         others = median_low(
             other_seconds
             for other_index, (_, other_seconds) in enumerate(measurements)
             if other_index != index
         )
-        if seconds > SLOW * others and seconds - others > _SMALLEST_S:
+        if seconds > SLOW_RATIO * others and seconds - others > _MIN_DIFFERENCE_S:
             ratio = seconds / others
             outliers.append((ratio, f"{name} {ratio:.1f} times as long as the others (median)"))
     return outliers
@@ -117,11 +120,11 @@ def _outliers(measurements: Sequence[tuple[str, float]]) -> list[tuple[float, st
 
 def _measured(device: Device, rank: int, world: int) -> list[RankSpeed]:
     square = torch.ones((_SIDE, _SIDE), device=device.torch)
-    numbers = torch.ones(_NUMBERS, device=device.torch)
+    values = torch.ones(_NUM_VALUES, device=device.torch)
     _computed(square, device)
     dist.barrier()
     compute_s = median(_computed(square, device) for _ in range(_REPEATS))
-    links = [_round_trip(numbers, sender, rank, world, device) for sender in range(world)]
+    links = [_round_trip(values, sender, rank, world, device) for sender in range(world)]
     own_speed = RankSpeed(
         rank=rank,
         host=platform.node(),
@@ -142,43 +145,44 @@ def _computed(square: torch.Tensor, device: Device) -> float:
     return time.perf_counter() - start
 
 
-def _round_trip(numbers: torch.Tensor, sender: int, rank: int, world: int, device: Device) -> float:
-    """Seconds of a round trip from a rank to the next; 0 on ranks not involved."""
+def _round_trip(values: torch.Tensor, sender: int, rank: int, world: int, device: Device) -> float:
+    """Return the seconds of a round trip from a rank to the next; 0 on all ranks but the sender."""
     receiver = (sender + 1) % world
     dist.barrier()
     durations: list[float] = []
     for _ in range(4):  # the first opens the connection
         start = time.perf_counter()
         if rank == sender:
-            dist.send(numbers, receiver)
-            dist.recv(numbers, receiver)
+            dist.send(values, receiver)
+            dist.recv(values, receiver)
         elif rank == receiver:
-            dist.recv(numbers, sender)
-            dist.send(numbers, sender)
+            dist.recv(values, sender)
+            dist.send(values, sender)
         device.synchronize()
         durations.append(time.perf_counter() - start)
     return min(durations) if rank == sender else 0.0
 
 
-def _show(measured: Sequence[RankSpeed], *, is_right: bool, as_json: bool) -> None:
+def _show(measured: Sequence[RankSpeed], *, is_sum_correct: bool, as_json: bool) -> None:
     slow = verdicts(measured)
     if as_json:
         content = {
-            "ranks": [asdict(each) for each in measured],
+            "ranks": [asdict(speed) for speed in measured],
             "slow": slow,
-            "sum_is_right": is_right,
+            "sum_is_right": is_sum_correct,
         }
         print(json.dumps(content, indent=2))
         return
-    for each in measured:
-        following = (each.rank + 1) % len(measured)
+    for speed in measured:
+        receiver = (speed.rank + 1) % len(measured)
         print_plain(
-            f"rank {each.rank}  {each.host}  {each.device}  computes in {1e3 * each.compute_s:.1f} "
-            f"ms  4 MiB to rank {following} and back in {1e3 * each.link_s:.1f} ms"
+            f"rank {speed.rank}  {speed.host}  {speed.device}  "
+            f"computes in {1e3 * speed.compute_s:.1f} ms  "
+            f"4 MiB to rank {receiver} and back in {1e3 * speed.link_s:.1f} ms"
         )
     for sentence in slow:
         print_plain(f"slow: {sentence}")
     if not slow:
-        print_plain(f"no rank and no link takes {SLOW:.0f} times as long as the others")
-    if not is_right:
-        print_plain("error: the sum over all ranks is wrong")
+        print_plain(f"no rank and no link takes {SLOW_RATIO:.0f} times as long as the others")
+    if not is_sum_correct:
+        print_plain("error: the sum over all ranks is incorrect")

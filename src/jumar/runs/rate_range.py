@@ -1,6 +1,6 @@
-"""A learning rate found by a ramp: real steps at rising rates until the loss diverges.
+"""The learning rate range test: training steps at rising rates until the loss diverges.
 
-The learning rate range test of L. N. Smith, https://arxiv.org/abs/1506.01186.
+Proposed by L. N. Smith, https://arxiv.org/abs/1506.01186.
 """
 
 import math
@@ -22,9 +22,9 @@ from jumar.training.step_loop import StepLoop
 
 SMOOTHING = 0.9
 """Decay of the smoothed loss, with bias correction as in Adam."""
-DIVERGED = 4.0
+DIVERGENCE_RATIO = 4.0
 """A smoothed loss of this multiple of its lowest value ends the ramp."""
-BELOW_LOWEST = 10.0
+PROPOSAL_DIVISOR = 10.0
 """The proposal is the rate with the lowest smoothed loss divided by this."""
 MIN_STEPS = 20
 
@@ -59,7 +59,7 @@ class RateRequest:
             raise UserError(
                 f"rates from {self.low:g} to {self.high:g} do not rise",
                 where="--low, --high",
-                todo="Both are above 0, and --high is the larger one.",
+                todo="Both must be above 0, and --high above --low.",
             )
         if self.steps < MIN_STEPS:
             raise UserError(
@@ -71,7 +71,7 @@ class RateRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class RampStep:
-    """One step of the ramp; the losses are those before its update."""
+    """A step of the ramp, with the losses before its update."""
 
     step: int
     rate: float
@@ -87,9 +87,9 @@ class RateRange:
         objective: The objective whose rate rose.
         own_rate: The recipe's learning rate.
         steps: The steps until the end or the divergence.
-        end: Why the ramp ended.
+        end: The reason why the ramp ended.
         proposal: The proposed rate; None if the ramp shows none.
-        reason: Where the proposal comes from, or why there is none.
+        reason: The reason for the proposal, or why there is none.
     """
 
     objective: str
@@ -102,7 +102,7 @@ class RateRange:
 
 @dataclass(frozen=True, kw_only=True)
 class Ramp(ScheduleSettings):
-    """Rates that rise by the same factor from step to step; not a kind that recipes can choose."""
+    """Rates that rise by the same factor at each step; not registered for recipes to choose."""
 
     ratio: float = 1.0
     steps: int = 2
@@ -125,7 +125,7 @@ def find_rate(request: RateRequest, say: Callable[[str], None]) -> RateRange:
     """
     request.check()
     if announced_ranks().world > 1:
-        raise UserError("the ramp is trained by one process", todo="Start it without torchrun.")
+        raise UserError("the ramp is trained in one process", todo="Start it without torchrun.")
     import_modules(request.imports)
     recipe = create_recipe(request.recipe, request.assignments)
     chosen = ChosenRun(
@@ -139,22 +139,22 @@ def find_rate(request: RateRequest, say: Callable[[str], None]) -> RateRange:
 
 
 def proposed(steps: Sequence[RampStep], *, diverged: bool) -> tuple[float | None, str]:
-    """The proposed rate, and where it comes from or why there is none.
+    """Return the proposed rate and the reason for it, or None and why there is none.
 
     Args:
-        steps: At least one.
+        steps: The steps of the ramp, at least one.
         diverged: Whether the ramp ended because the loss diverged.
     """
-    # The first values are averages of few losses.
+    # The first smoothed values are averages of few losses.
     settled_steps = steps[MIN_STEPS // 4 :]
     if not settled_steps:
         return None, "the loss diverged within the first steps: lower --low"
-    lowest = min(settled_steps, key=lambda each: each.smoothed)
+    lowest = min(settled_steps, key=lambda step: step.smoothed)
     if lowest is settled_steps[0]:
-        return None, "the loss never fell: lower --low, or give more --steps"
+        return None, "the loss never fell: lower --low or raise --steps"
     if lowest is settled_steps[-1] and not diverged:
         return None, f"the loss was still falling at {lowest.rate:.3g}: raise --high"
-    return lowest.rate / BELOW_LOWEST, (
+    return lowest.rate / PROPOSAL_DIVISOR, (
         f"a tenth of {lowest.rate:.3g}, the rate with the lowest smoothed loss "
         f"({lowest.smoothed:.4g})"
     )
@@ -185,7 +185,7 @@ def _along_ramp(
         raise UserError(
             "the loss of the first step is not a number",
             where="--low",
-            todo="Lower it, or look at the data: jumar train ... --dry-run",
+            todo="Lower it, or check the data: jumar train ... --dry-run",
         )
     proposal, reason = proposed(steps, diverged=diverged)
     return RateRange(
@@ -199,7 +199,7 @@ def _along_ramp(
 
 
 def _trained(loop: StepLoop, objective: str, count: int) -> tuple[list[RampStep], str, bool]:
-    """The steps, why they ended, and whether the loss diverged."""
+    """Train the ramp and return its steps, why they ended, and whether the loss diverged."""
     steps: list[RampStep] = []
     average, lowest = 0.0, math.inf
     for _ in loop.each_step(count):
@@ -213,8 +213,12 @@ def _trained(loop: StepLoop, objective: str, count: int) -> tuple[list[RampStep]
         smoothed = average / (1 - SMOOTHING ** (len(steps) + 1))
         steps.append(RampStep(step=loop.state.step, rate=rate, loss=loss, smoothed=smoothed))
         lowest = min(lowest, smoothed)
-        if smoothed > DIVERGED * lowest > 0:
-            return steps, f"the smoothed loss was {DIVERGED:g} times its lowest at {rate:.3g}", True
+        if smoothed > DIVERGENCE_RATIO * lowest > 0:
+            return (
+                steps,
+                f"the smoothed loss was {DIVERGENCE_RATIO:g} times its lowest at {rate:.3g}",
+                True,
+            )
     return steps, f"all {counted(count, 'step')} were trained", False
 
 
@@ -234,7 +238,7 @@ def _objective(request: RateRequest, plan: Plan) -> str:
 
 
 def _with_ramp(plan: Plan, objective: str, request: RateRequest) -> Plan:
-    """The plan with rising rates, without early stopping and overflow explanations."""
+    """Return the plan with rising rates, without early stopping and overflow explanations."""
     original = plan.optimization[objective]
     ramp = Optimization(
         optimizer=replace(original.optimizer, learning_rate=request.low),

@@ -1,7 +1,6 @@
-"""Replays steps of a run in separate processes, one per rank, with hashes of the state after each.
+"""Replay steps of a run and hash the state after each, in a separate process per rank.
 
-They are separate because threads and op lists are settings of a whole process, and the compared
-runs may differ in them.
+Threads and op lists are settings of a whole process, and the compared runs may differ in them.
 """
 
 # Torch documents TCPStore under this name but does not export it.
@@ -47,13 +46,13 @@ class Replay:
 
     Attributes:
         run: The run.
-        first: Number of finished steps before: that of a checkpoint, or 0 for the initial weights.
-        until: Number of finished steps after.
+        first: Number of finished steps at the start: a checkpoint's, or 0 for the initial weights.
+        until: Number of finished steps at the end.
         assignments: Changed fields.
         imports: Modules to import first.
         device: The value of `--device`.
-        dump: Where the last step is recorded; None for hashes only.
-        record: What to record of it.
+        dump: Folder in which to record the last step; None for hashes only.
+        record: The settings of the recording.
     """
 
     run: Path
@@ -90,7 +89,7 @@ class Replayer:
         say: Prints a line before each replay.
 
     Attributes:
-        count: How many replays were made.
+        count: Number of replays so far.
     """
 
     def __init__(
@@ -103,25 +102,25 @@ class Replayer:
         self.name, self._pools, self._pids, self._say = name, pools, pids, say
         self.count = 0
 
-    def replay(self, wanted: Replay) -> Replayed:
-        """Repeat steps.
+    def replay(self, request: Replay) -> Replayed:
+        """Replay steps.
 
         Raises:
-            UserError: See `replay`; or the process was killed.
+            UserError: See `replay`, or the process was killed.
         """
         self.count += 1
-        where = f"from step {wanted.first}" if wanted.first else "from the initial weights"
-        recording = "" if wanted.dump is None else f", recording step {wanted.until - 1}"
-        steps = counted(wanted.until - wanted.first, "step")
+        start = f"from step {request.first}" if request.first else "from the initial weights"
+        recording = "" if request.dump is None else f", recording step {request.until - 1}"
+        steps = counted(request.until - request.first, "step")
         world = len(self._pools)
-        by = f" by {world} ranks" if world > 1 else ""
-        self._say(f"{self.name}: replaying {steps} {where}{by}{recording}")
+        ranks = f" on {world} ranks" if world > 1 else ""
+        self._say(f"{self.name}: replaying {steps} {start}{ranks}{recording}")
         try:
             if world == 1:
-                return self._pools[0].submit(replay, wanted).result()
+                return self._pools[0].submit(replay, request).result()
             store = dist.TCPStore(_HOST, 0, is_master=True, wait_for_workers=False)
-            shares = [pool.submit(_replay_share, wanted, store.port) for pool in self._pools]
-            return _joined(self._results(shares))
+            shares = [pool.submit(_replay_share, request, store.port) for pool in self._pools]
+            return _merged(self._results(shares))
         except BrokenProcessPool as error:
             raise UserError(
                 f"the process that replays {self.name} was killed",
@@ -129,13 +128,13 @@ class Replayer:
             ) from error
 
     def _results(self, shares: Sequence[Future[Replayed]]) -> list[Replayed]:
-        """The results of all ranks.
+        """Wait for all ranks and return their results.
 
         Raises:
-            Exception: The first error of a rank; the other ranks, which may wait for it, are ended.
+            Exception: The first error of a rank; the other ranks may wait for it and are killed.
         """
         wait(shares, return_when=FIRST_EXCEPTION)
-        # If one is killed, another may be the first to report it, since their connection closes.
+        # If a rank is killed, another may fail first, since their connection closes.
         done, waiting = wait(shares, timeout=_GRACE_S)
         errors = [error for future in done if (error := future.exception()) is not None]
         if not errors:
@@ -144,14 +143,14 @@ class Replayer:
             for pid in self._pids:
                 with contextlib.suppress(ProcessLookupError, BrokenProcessPool):
                     os.kill(pid.result(), signal.SIGKILL)
-        raise next((each for each in errors if isinstance(each, BrokenProcessPool)), errors[0])
+        raise next((error for error in errors if isinstance(error, BrokenProcessPool)), errors[0])
 
 
 @contextmanager
 def replayer(name: str, say: Callable[[str], None], ranks: int = 1) -> Generator[Replayer]:
-    """The context in which a run is replayed, with processes of its own, one per rank."""
-    # Their common parent imports torch once, and computes nothing: each process may still choose
-    # its threads.
+    """Start the processes that replay a run, one per rank, and end them when the context exits."""
+    # The fork server imports torch once but computes nothing, so each process can still choose its
+    # number of threads.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["torch._dynamo", __name__])
     with ExitStack() as stack:
@@ -163,7 +162,7 @@ def replayer(name: str, say: Callable[[str], None], ranks: int = 1) -> Generator
             )
             for rank in range(ranks)
         ]
-        # Before the first replay, so that all processes of both runs start side by side.
+        # Before the first replay, so that all processes of both runs start in parallel.
         pids = [pool.submit(os.getpid) for pool in pools]
         yield Replayer(name, pools, pids, say)
 
@@ -179,27 +178,27 @@ def _begin_rank(rank: int, world: int) -> None:
         torch.set_num_threads(1)
 
 
-def _replay_share(wanted: Replay, port: int) -> Replayed:
-    """Replay in one of several ranks that meet at a store of the parent process."""
-    meeting = {
+def _replay_share(request: Replay, port: int) -> Replayed:
+    """Replay on one of several ranks, which connect through a store of the parent process."""
+    variables = {
         "MASTER_ADDR": _HOST,
         "MASTER_PORT": str(port),
         # The parent keeps the store open, so that no other process can take its port.
         "TORCHELASTIC_USE_AGENT_STORE": "True",
         "TORCHELASTIC_RESTART_COUNT": "0",
     }
-    os.environ.update(meeting)
-    return replay(wanted)
+    os.environ.update(variables)
+    return replay(request)
 
 
-def _joined(shares: Sequence[Replayed]) -> Replayed:
-    """One result of all ranks: the first one's, unless another rank's state differs from it.
+def _merged(shares: Sequence[Replayed]) -> Replayed:
+    """Merge the results of all ranks; where their states differ, hash the ranks' hashes.
 
-    Each rank has batch-norm averages of its own, which a checkpoint does not store.
+    Each rank has its own batch-norm averages, and a checkpoint does not store those of all ranks.
     """
     steps = {
         step: {
-            part: _one_hash([share.steps[step][part] for share in shares])
+            part: _merged_hash([share.steps[step][part] for share in shares])
             for part in shares[0].steps[step]
         }
         for step in shares[0].steps
@@ -207,52 +206,50 @@ def _joined(shares: Sequence[Replayed]) -> Replayed:
     return Replayed(steps=steps, last=shares[0].last)
 
 
-def _one_hash(hashes: Sequence[str]) -> str:
+def _merged_hash(hashes: Sequence[str]) -> str:
     if len(set(hashes)) == 1:
         return hashes[0]
     return hashlib.sha256(" ".join(hashes).encode()).hexdigest()[:16]
 
 
-def replay(wanted: Replay) -> Replayed:
-    """Repeat steps of a run in this process; nothing in the run changes.
+def replay(request: Replay) -> Replayed:
+    """Replay steps of a run in this process, without changing the run.
 
     Raises:
         UserError: The run, its data or a checkpoint cannot be used, or the run has no such step.
     """
-    request = DumpRequest(
-        what=str(wanted.run),
-        steps=(wanted.first,),
-        settings=wanted.record,
-        assignments=wanted.assignments,
-        imports=wanted.imports,
-        to=wanted.dump or _NOWHERE,
-        device=wanted.device,
+    dump_request = DumpRequest(
+        what=str(request.run),
+        steps=(request.first,),
+        settings=request.record,
+        assignments=request.assignments,
+        imports=request.imports,
+        to=request.dump or _NOWHERE,
+        device=request.device,
     )
     # The parent's stdout may be JSON.
     with (
         contextlib.redirect_stdout(sys.stderr),
         open_context(
-            lambda ranks: chosen_run(request, ranks), device=request.device, writes=False
+            lambda ranks: chosen_run(dump_request, ranks), device=request.device, writes=False
         ) as context,
     ):
         chosen = context.chosen
         checkpoint, plan, first = chosen.checkpoint, chosen.plan, chosen.first
         task = starting_task(context, checkpoint)
-        span = wanted.until - first
-        hashes = StepHashes(span, first=0 if wanted.dump is None else span - 1)
+        span = request.until - first
+        hashes = StepHashes(span, first=0 if request.dump is None else span - 1)
         observers: list[Observer] = [hashes]
-        if wanted.dump is not None:
+        if request.dump is not None:
             plan = replace(plan, training=replace(plan.training, compile=False))
-            recorder = step_recorder(request, context, task)
-            steps = (wanted.until - 1,)
+            recorder = step_recorder(dump_request, context, task)
+            steps = (request.until - 1,)
             # First, so that hashing the state is not recorded.
-            observers.insert(0, DumpObserver(recorder, steps=steps, first=first, say=_say_nothing))
+            observers.insert(
+                0, DumpObserver(recorder, steps=steps, first=first, say=lambda _: None)
+            )
         trainer = observing_trainer(context, task, plan, observers, Console(silent=True))
-        check_step(trainer, wanted.until - 1, "--steps")
+        check_step(trainer, request.until - 1, "--steps")
         hashes.state = trainer.state
         trainer.observe(checkpoint)
         return Replayed(steps=hashes.steps, last=hashes.last)
-
-
-def _say_nothing(line: str) -> None:
-    del line

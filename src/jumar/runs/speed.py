@@ -1,7 +1,7 @@
-"""Times steps of a recipe or a run in blocks on request; started by `jumar tune speed`.
+"""Time blocks of steps of a recipe or a run on request; started by `jumar tune speed`.
 
-The process trains like `jumar train`, but discards the result. First come a few steps whose weights
-are hashed, an evaluation and a checkpoint, so that peak memory is that of a run; then it answers
+The process trains like `jumar train`, but discards the result. It first trains a few steps, hashes
+the weights, evaluates and writes a checkpoint, to reach the peak memory of a run. Then it answers
 requests: `measure N` on a line trains N steps. Replies are JSON, one per line.
 """
 
@@ -37,14 +37,14 @@ from jumar.training.trainer import Trainer
 PROOF_STEPS: Final = 3
 """Steps after which the weights are hashed."""
 _WARM_UP_STEPS: Final = 2
-"""Steps between the evaluation and the first that can be timed."""
-_EVALUATED_BATCHES: Final = 2
+"""Steps between the evaluation and the first timed step."""
+_NUM_EVAL_BATCHES: Final = 2
 _ENDLESS: Final = 1 << 40
 
 
 @dataclass(frozen=True, kw_only=True)
 class SpeedRequest:
-    """What to time.
+    """The recipe or run to time.
 
     Attributes:
         what: A recipe's name, or a run directory.
@@ -62,9 +62,9 @@ def answer_requests(request: SpeedRequest, requests: TextIO, replies: TextIO) ->
     """Train and time blocks of steps until there are no more requests.
 
     Args:
-        request: What to time.
-        requests: `measure N`, one per line.
-        replies: Receives a line of JSON when the first block can be timed, and one per block.
+        request: The recipe or run.
+        requests: Lines of the form `measure N`.
+        replies: Receives a line of JSON when timing can start, and one after each block.
 
     Returns:
         The exit code.
@@ -96,11 +96,11 @@ def _chosen(request: SpeedRequest, ranks: Ranks) -> ChosenStart:
 
 
 class _NoMoreRequests(Exception):
-    """The requesting process is gone."""
+    """Raised when the requesting process has ended."""
 
 
 class _TimedBlocks(Observer):
-    """Stops the loop between blocks of steps, and times them.
+    """Pauses training between blocks of steps, and times the blocks.
 
     Attributes:
         trainer: The trainer; set before the first step.
@@ -122,7 +122,7 @@ class _TimedBlocks(Observer):
         self._waited_s = 0.0
 
     def phase(self, name: str, detail: str = "") -> AbstractContextManager[object] | None:
-        """Time the waiting for data."""
+        """Time how long the loop waits for data."""
         del detail
         return self._waiting() if name == DATA else None
 
@@ -155,7 +155,7 @@ class _TimedBlocks(Observer):
             self._waited_s += time.perf_counter() - start
 
     def _hash_and_save(self) -> None:
-        """Hash the weights, then evaluate and save, so that peak memory is that of a run."""
+        """Hash the weights, then evaluate and save to reach the peak memory of a run."""
         trainer = self.trainer
         assert trainer is not None
         self._proof = {"hashes": combined(live_hashes(trainer.state))}
@@ -194,7 +194,7 @@ class _TimedBlocks(Observer):
 
 
 class _Block:
-    """The clocks of one block of steps, which starts now."""
+    """The clocks of a block of steps, which begins when it is created."""
 
     def __init__(self, steps: int, waited_s: Callable[[], float]) -> None:
         self._steps, self._waited_s = steps, waited_s
@@ -203,7 +203,7 @@ class _Block:
         self._begun = time.perf_counter()
 
     def ended(self, device: Device) -> dict[str, Any]:
-        """Timing of the block; waits for the device."""
+        """Wait for the device and return the timing of the block."""
         issued = time.perf_counter()
         device.synchronize()
         ended = time.perf_counter()
@@ -219,7 +219,7 @@ class _Block:
 
 
 class _FirstSamples(SampleSet):
-    """Only the first samples of a set."""
+    """The first samples of a set."""
 
     def __init__(self, samples: SampleSet, length: int) -> None:
         self._samples, self._length = samples, min(length, len(samples))
@@ -241,7 +241,7 @@ def _evaluate_some(trainer: Trainer) -> None:
     eval_data = task.eval_data
     if eval_data is None:
         return
-    task.eval_data = _FirstSamples(eval_data, _EVALUATED_BATCHES * plan.eval_batch_size)
+    task.eval_data = _FirstSamples(eval_data, _NUM_EVAL_BATCHES * plan.eval_batch_size)
     try:
         with trainer.state.scored_weights():
             evaluate(
@@ -259,7 +259,7 @@ def _evaluate_some(trainer: Trainer) -> None:
 
 
 def memory_peak(device: Device) -> int:
-    """Peak memory of the device; on a host, that of the loader processes is added."""
+    """Return the device's peak memory in bytes; on a host, including the loader processes."""
     peak = device.memory_peak_bytes() or 0
     if not device.on_host:
         return peak
@@ -272,7 +272,7 @@ def _peak_of(process: int) -> int:
 
 
 def _loader_cpu_s() -> float:
-    """CPU time that the loader processes have used so far."""
+    """Return the CPU time of the loader processes so far, in seconds."""
     ticks = 0
     for process in _loader_processes():
         # The name in parentheses may contain spaces; user and system time are fields 14 and 15.

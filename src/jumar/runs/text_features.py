@@ -1,6 +1,6 @@
 """Vectors of texts from layers of a run's BERT or NEZHA: `jumar predict --features`.
 
-Original: `extract_features.py` of google-research/bert, whose JSON lines these are.
+The JSON lines have the format of `extract_features.py` of google-research/bert.
 """
 
 import json
@@ -29,18 +29,18 @@ from jumar.runs.open_trained import TrainedRequest, open_trained
 from jumar.runs.predict_text import of_vocabulary
 from jumar.training.run_directory import RunDirectory
 
-_AT_ONCE = 32
+_BATCH_SIZE = 32
 
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureRequest:
-    """The texts, which weights of which run, and the layers.
+    """The texts, the trained network and the layers.
 
     Attributes:
-        trained: The run.
-        layers: Numbers of layers: 0 is the first, -1 the last.
+        trained: The run and its weights.
+        layers: Indices of layers: 0 is the first, -1 the last.
         files: Files with one text per line; a tab separates the texts of a pair.
-        texts: The texts themselves.
+        texts: Texts of the command line.
         pair: The second text of each of `texts`.
     """
 
@@ -54,7 +54,7 @@ class FeatureRequest:
 def text_features(
     request: FeatureRequest, say: Callable[[str], None] = lambda _: None
 ) -> Iterator[str]:
-    """A JSON line for each text: its word pieces, and the vectors of each in the chosen layers.
+    """Yield a JSON line for each text: its word pieces and their vectors in the chosen layers.
 
     Raises:
         UserError: There is no such run or layer, its network is not BERT or NEZHA, or a file
@@ -80,11 +80,11 @@ def text_features(
         elif isinstance(recipe, PretrainingRecipe):
             tokenizer, longest = model_tokenizer(recipe.model), recipe.model.max_positions
         else:
-            raise UserError("the run's network takes no texts", where="--features")
+            raise UserError("the input of the run's network is not text", where="--features")
         encoder = next(module for module in trained.model.modules() if isinstance(module, Bert))
         _check_layers(request.layers, encoder.size.num_layers)
         number = 0
-        # A sample without a second text is encoded differently from one with an empty one.
+        # An empty second text is encoded differently from a missing one.
         for _, group in groupby(sentences, key=lambda sentence: sentence.second is not None):
             group_sentences = list(group)
             samples = Sentences(
@@ -106,17 +106,17 @@ def text_features(
 def _vectors(
     encoder: Bert, trained: Trained, samples: Sentences, layers: Sequence[int]
 ) -> Iterator[tuple[list[int], list[Tensor]]]:
-    """For each text its word pieces, and a tensor [pieces, hidden_size] per layer."""
-    for first in range(0, len(samples), _AT_ONCE):
-        numbers = range(first, min(first + _AT_ONCE, len(samples)))
-        arrays = [samples.map(each, each, SampleKey(0, each)) for each in numbers]
+    """Yield the word pieces of each text, and a tensor [pieces, hidden_size] per layer."""
+    for first in range(0, len(samples), _BATCH_SIZE):
+        indices = range(first, min(first + _BATCH_SIZE, len(samples)))
+        arrays = [samples.map(index, index, SampleKey(0, index)) for index in indices]
         ids, segments, mask = (
-            torch.from_numpy(np.stack([each[name] for each in arrays])).to(trained.device.torch)
+            torch.from_numpy(np.stack([sample[name] for sample in arrays])).to(trained.device.torch)
             for name in ("input_ids", "segment_ids", "input_mask")
         )
         with torch.inference_mode(), trained.policy.forward():
             encoded = encoder(ids, segments, mask, all_layers=True)
-        # The first of the layers is the embeddings, which the original does not count.
+        # The first entry is the output of the embeddings, which the original does not count.
         layer_vectors = [
             encoded.packing.unpack(encoded.layers[1:][layer]).float().cpu() for layer in layers
         ]
@@ -146,5 +146,5 @@ def _check_layers(layers: Sequence[int], count: int) -> None:
             raise UserError(
                 f"the network has no layer {layer}",
                 where="--features",
-                todo=f"It has {count}: 0 to {count - 1}, or -1 for the last to {-count}.",
+                todo=f"Its layers are 0 to {count - 1}, or {-count} to -1.",
             )

@@ -71,18 +71,19 @@ def train_recipe(request: TrainRequest) -> int:
         signal n.
 
     Raises:
-        UserError: Anything the user can fix, before the device is opened where possible.
+        UserError: The request or the run is not valid; checked before the device is opened where
+            possible.
     """
     share = share_ranks(request.run_dir)
     if share.is_spare:
         return share.wait()
     with (
-        share.meeting() as tell,
+        share.meeting() as end_spares,
         open_context(
             lambda ranks: _resolve(request, ranks),
             device=request.device,
             writes=not request.dry_run,
-            again=lambda run, ranks: resume_hint(run, request.device, ranks),
+            restart_hint=lambda run, ranks: resume_hint(run, request.device, ranks),
         ) as context,
         listening() as stop,
     ):
@@ -95,23 +96,23 @@ def train_recipe(request: TrainRequest) -> int:
             hint = f"; to record its steps: jumar profile {context.run}" if request.profile else ""
             context.console.line(finished_line + hint)
             code = 0
-        tell(code)
+        end_spares(code)
         return code
 
 
 def _resolve(request: TrainRequest, ranks: Ranks) -> ChosenRun:
-    """The run directory and the recipe, checked against what is stored there."""
+    """Return the run directory and the recipe, checked against the stored recipe."""
     run = RunDirectory(request.run_dir) if request.run_dir else None
     if request.resume and run is not None and not exists(run.path):
         raise missing(run.path, "run directory", where="--resume")
     if request.resume and (run is None or not run.exists):
-        problem = "--run-dir was not given" if run is None else f"there is no run in '{run}'"
-        raise UserError(f"--resume: {problem}", todo="Give the run with --run-dir DIRECTORY.")
+        problem = "--run-dir is missing" if run is None else f"there is no run in '{run}'"
+        raise UserError(f"--resume: {problem}", todo="Name the run with --run-dir DIRECTORY.")
     if run is not None and run.exists:
         name, imports, stored = stored_recipe(run, request.imports, as_recorded=True)
         if request.recipe not in (None, name):
             raise UserError(
-                f"'{run}' holds a run of '{name}', not of '{request.recipe}'",
+                f"'{run}' contains a run of '{name}', not of '{request.recipe}'",
                 todo="Choose another --run-dir.",
             )
         requested = override(
@@ -129,7 +130,7 @@ def _resolve(request: TrainRequest, ranks: Ranks) -> ChosenRun:
             is_stored=True,
         )
     if request.recipe is None:
-        raise UserError("no recipe given", todo="`jumar recipes list` lists the recipes.")
+        raise UserError("the recipe is missing", todo="`jumar recipes list` lists the recipes.")
     import_modules(request.imports)
     recipe = create_recipe(request.recipe, request.assignments)
     if run is None:
@@ -171,8 +172,8 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
     if checkpoint is not None:
         refuse_other_data(run, task)
     if checkpoint is None and plan.transfer.start_from:
-        fitting = chosen.recipe.settings_of_weights
-        for line in transfer_weights(task.model, plan.transfer, fitting).lines():
+        transferred = transfer_weights(task.model, plan.transfer, chosen.recipe.settings_of_weights)
+        for line in transferred.lines():
             console.line(line)
     environment = asdict(inspect_environment())
     if ranks.is_first and not request.dry_run:
@@ -239,7 +240,7 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
 
 
 def _finished(context: RunContext[ChosenRun]) -> str | None:
-    """The line to print if the run is finished and nothing requested lets it continue."""
+    """Return the line to print if the run is finished and no changed setting continues it."""
     run, recipe = context.run, context.chosen.recipe
     results = run.read_results()
     if results is None or results.get("state") != "finished":

@@ -1,7 +1,7 @@
-"""Applies `tuned.json` to training: `jumar train --tuned`."""
+"""Apply the settings in `tuned.json` to a training: `jumar train --tuned`."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,9 @@ class TunedRequest:
 
     Attributes:
         path: The file or its folder; None for the recipe's default folder.
-        even_if_stale: Whether to apply it although it was measured on something else.
-        has_variables: Whether this process was started with the file's variables. Where they bind
-            threads to cores, the cores of this machine can no longer be counted.
+        even_if_stale: Whether to apply it even if it was measured under different conditions.
+        has_variables: Whether this process was started with the file's variables. If they bind
+            threads to cores, the machine's cores can no longer be counted.
     """
 
     path: Path | None = None
@@ -43,10 +43,10 @@ class Application:
         file: The file.
         tuned: Its content.
         differences: Differences from the measured state.
-        settings: The fields that are set; without those that the user set.
-        environment: The variables that are set; without those that the user set.
+        settings: The fields to set, without those set by the user.
+        environment: The environment variables to set, without those set by the user.
         own: Fields and variables set by the user.
-        is_refused: Whether nothing is applied, since it is stale.
+        is_refused: Whether nothing is applied because the file is stale.
     """
 
     file: Path
@@ -59,34 +59,25 @@ class Application:
 
     @property
     def missing_variables(self) -> dict[str, str]:
-        """The variables that this process was not started with."""
+        """The environment variables that are not set to the file's value in this process."""
         return {
             name: value for name, value in self.environment.items() if os.environ.get(name) != value
         }
 
     def lines(self) -> list[str]:
-        """Messages about what is applied, and what is not."""
+        """Return messages about the applied and the omitted settings."""
         if self.is_refused:
             return [
                 f"{self.file} is not applied, since it is stale: {'; '.join(self.differences)}",
                 f"  Measure again: jumar tune speed {self.tuned.validity.recipe}; or apply it "
                 "anyway: --tuned-anyway",
             ]
-        in_place = {
-            name: value
-            for name, value in self.environment.items()
-            if name not in self.missing_variables
-        }
-        applied_settings = [
-            f"{name}={value}" for name, value in {**self.settings, **in_place}.items()
-        ]
+        present = _without(self.environment, self.missing_variables)
+        applied = [f"{name}={value}" for name, value in {**self.settings, **present}.items()]
         state = " (interrupted, not confirmed)" if self.tuned.state == "partial" else ""
         stale = f", although {'; '.join(self.differences)}" if self.differences else ""
         weights = " · weights round differently" if self.tuned.weights == "rounding" else ""
-        lines = [
-            f"tuned by {self.file}{state}{stale}: "
-            f"{' '.join(applied_settings) or 'nothing'}{weights}"
-        ]
+        lines = [f"tuned by {self.file}{state}{stale}: {' '.join(applied) or 'nothing'}{weights}"]
         if self.own:
             lines.append(f"not changed by it, since you set it: {', '.join(self.own)}")
         if self.missing_variables:
@@ -95,14 +86,13 @@ class Application:
         return lines
 
     def recorded(self) -> dict[str, Any]:
-        """The record in the run."""
-        late = self.missing_variables
+        """Return the record for the run."""
         return {
             "file": str(self.file),
             "state": self.tuned.state,
             "weights": self.tuned.weights,
             "settings": dict(self.settings),
-            "environment": {k: v for k, v in self.environment.items() if k not in late},
+            "environment": _without(self.environment, self.missing_variables),
             "own": list(self.own),
             "differences": list(self.differences),
         }
@@ -121,7 +111,7 @@ def resolve_tuned(request: TrainRequest, tuned: TunedRequest) -> Application:
     name, recipe = _requested(request)
     path = default_folder(name) if tuned.path is None else expanded(tuned.path)
     if not exists(path):
-        advice = f"Make one with: jumar tune speed {name}"
+        advice = f"Create it with: jumar tune speed {name}"
         raise missing(path, "tuned file", where="--tuned", more=advice)
     content = read_tuned(path)
     device = open_device(request.device)
@@ -129,7 +119,8 @@ def resolve_tuned(request: TrainRequest, tuned: TunedRequest) -> Application:
     ignored_fields = ["cores"] if tuned.has_variables else []
     differences = content.validity.differences(now, apart_from=[*content.settings, *ignored_fields])
     is_refused = bool(differences) and not tuned.even_if_stale
-    own_fields = [field for field in content.settings if _is_set(field, request.assignments)]
+    assigned = set(map(field_of, request.assignments))
+    own_fields = [field for field in content.settings if field in assigned]
     own_variables = [
         variable
         for variable, value in content.environment.items()
@@ -147,7 +138,7 @@ def resolve_tuned(request: TrainRequest, tuned: TunedRequest) -> Application:
 
 
 def with_application(request: TrainRequest, application: Application) -> TrainRequest:
-    """The training with the applied settings; its first rank prints them."""
+    """Return the training with the applied settings, which the first rank prints."""
     if announced_ranks().is_first:
         for line in application.lines():
             print_plain(line)
@@ -162,21 +153,16 @@ def with_application(request: TrainRequest, application: Application) -> TrainRe
 
 
 def _requested(request: TrainRequest) -> tuple[str, Any]:
-    """Name and settings of the recipe, untuned."""
+    """Return the name and the recipe without tuned settings."""
     if request.recipe is None:
         run = None if request.run_dir is None else RunDirectory(request.run_dir)
         if run is None or not run.exists:
-            raise UserError("no recipe given", todo="`jumar recipes list` lists the recipes.")
+            raise UserError("the recipe is missing", todo="`jumar recipes list` lists the recipes.")
         name, _, stored = stored_recipe(run, request.imports, as_recorded=True)
         return name, override(stored, request.assignments)
     import_modules(request.imports)
     return request.recipe, create_recipe(request.recipe, request.assignments)
 
 
-def _is_set(field: str, assignments: Sequence[str]) -> bool:
-    """Whether the user sets a field."""
-    return field in map(field_of, assignments)
-
-
-def _without(values: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+def _without(values: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
     return {name: value for name, value in values.items() if name not in names}

@@ -1,4 +1,4 @@
-"""The network side of exchanging weights between TensorFlow and a recipe."""
+"""The networks whose weights are exchanged with TensorFlow."""
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
@@ -17,19 +17,20 @@ from jumar.weights.tensor_types import TensorEntry
 Weights = Mapping[str, torch.Tensor]
 
 _WITHOUT_NETWORK: Mapping[str, Callable[[Sequence[str]], TfNames]] = {"bert": bert_names.tf_names}
-"""Networks without a recipe whose names can be translated, because they determine its weights."""
+"""Networks that need no recipe, since the names of their weights determine the network."""
+_MAX_NAMED = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
-    """A network, as far as its weights are concerned.
+    """A network's weights and their names in TensorFlow.
 
     Attributes:
-        name: Name of the recipe, or of the network that is translated without one.
+        name: Name of the recipe, or of a network that needs no recipe.
         names: The names of its weights in TensorFlow.
         weights: Its `state_dict`, freshly initialised if requested; without a recipe, zeros that
-            take no memory.
-        trained: Which of the weights an optimizer changes.
+            occupy no memory.
+        trained: Names of the weights that an optimizer changes.
         recipe: The recipe; None if there is none.
     """
 
@@ -46,21 +47,21 @@ class Network:
 
     @property
     def keeps_slots(self) -> bool:
-        """Whether the recipe's optimizers keep the same state per weight as the original's."""
+        """Whether the recipe's optimizers have the same state per weight as the original's."""
         if self.recipe is None or not self.names.optimizers:
             return False
         kinds = {settings.optimizer.kind for settings in self.recipe.optimization().values()}
-        return kinds == {one.kind for one in self.names.optimizers}
+        return kinds == {optimizer.kind for optimizer in self.names.optimizers}
 
 
 def network_of(recipe: Recipe, name: str, *, initialized: bool = False) -> Network:
-    """The network of a recipe.
+    """Return the network of a recipe.
 
     Args:
         recipe: The recipe.
         name: Its name.
-        initialized: Initialise the weights, in case some are not replaced; takes seconds if there
-            are many.
+        initialized: Whether to initialise the weights, in case some are not replaced; this takes
+            seconds for a large network.
 
     Raises:
         UserError: The recipe cannot build it without data, or has no TensorFlow names for it.
@@ -84,7 +85,7 @@ def network_named(
     *,
     initialized: bool = False,
 ) -> Network:
-    """The network of the recipe with that name, or of one that can be translated without a recipe.
+    """Return the network of a recipe, or of `bert`, which needs no recipe.
 
     Args:
         name: A recipe, or `bert`.
@@ -93,7 +94,7 @@ def network_named(
         initialized: See `network_of`.
 
     Raises:
-        UserError: There is no such recipe; see `network_of` for more.
+        UserError: There is no such recipe; see also `network_of`.
     """
     to_tf_names = _WITHOUT_NETWORK.get(name)
     if to_tf_names is None or any(row.name == name for row in list_recipes()):
@@ -111,3 +112,9 @@ def network_named(
             shape = entries[variable.name].shape
         weights[variable.name] = torch.zeros(()).expand(shape)
     return Network(name=name, names=names, weights=weights, trained=frozenset(weights), recipe=None)
+
+
+def listed(title: str, names: Sequence[str], separator: str = ", ") -> str:
+    """Return a title with the number of names and the first few of them."""
+    examples = [*names[:_MAX_NAMED], "..."] if len(names) > _MAX_NAMED else names
+    return f"{title} ({len(names)}): {separator.join(examples)}"

@@ -34,7 +34,7 @@ from jumar.weights.slots import trained_variables
 from jumar.weights.tensor_files import SAFETENSORS, SafetensorsFile
 from jumar.weights.tensor_types import Array, shape_text
 
-_PLACES = {
+_AVERAGE_NAMES = {
     "beside": f"under NAME{AVERAGE}",
     "swapped": f"under NAME, and the weights as trained under NAME{AVERAGE}",
 }
@@ -42,13 +42,13 @@ _PLACES = {
 
 @dataclass(frozen=True, kw_only=True)
 class ExportRequest:
-    """Which weights to export, and where.
+    """The weights to export and the files to write.
 
     Attributes:
-        source: A run directory; or a `.safetensors` file, with `recipe`.
+        source: A run directory, or a `.safetensors` file together with `recipe`.
         out: Prefix of the checkpoint's files; None for `tf1/model.ckpt-STEP` in the run.
         like: A frozen graph to copy with these weights, instead of writing a checkpoint.
-        which: `last`, `best`, or a step; for a run.
+        which: Checkpoint of the run: `last`, `best`, or a step.
         recipe: The recipe that a `.safetensors` file belongs to.
         assignments: Changed fields of the recipe.
     """
@@ -63,7 +63,7 @@ class ExportRequest:
 
 
 class _LazyArrays(Mapping[str, Array]):
-    """Arrays that are created one at a time, as they are written."""
+    """Arrays that are created one at a time when they are written."""
 
     def __init__(self, makers: Mapping[str, Callable[[], Array]]) -> None:
         self._makers = makers
@@ -82,7 +82,7 @@ def export_weights(request: ExportRequest) -> list[str]:
     """Write the weights of a run, or of a `.safetensors` file, for TensorFlow.
 
     Returns:
-        What was done, line by line.
+        The lines of a summary.
 
     Raises:
         UserError: There is no such run or checkpoint, the network has no TensorFlow names, or the
@@ -97,25 +97,25 @@ def export_weights(request: ExportRequest) -> list[str]:
     else:
         network, averages, checkpoint = _of_run(request)
         step = checkpoint.step
-        slots = place_slots(network, load_state(checkpoint))
+        slots = slot_makers(network, load_state(checkpoint))
         number = step + network.names.counting.first_number
         name = f"model.ckpt-{number}" if request.like is None else f"frozen-{step}.pb"
         out = request.out or request.source / "tf1" / name
     if request.like is not None:
         return export_frozen(network, averages or network.weights, request.like, out)
     check_free(out, ours=request.out is None)
-    makers = place_weights(network, averages)
+    makers = weight_makers(network, averages)
     num_averages = len(makers) - len(network.names.variables)
     global_step = step * network.names.counting.global_step
     step_maker = {GLOBAL_STEP: lambda: np.array(global_step, dtype=np.int64)}
     write_bundle(out, _LazyArrays({**makers, **slots, **step_maker}))
     lines = [f"{len(network.names.variables)} weights of {network.name}, step {step}"]
     if global_step != step:
-        lines.append(f"  global_step {global_step}, as the original counts")
+        lines.append(f"  global_step {global_step}, counted as in the original")
     if num_averages:
-        lines.append(f"  with averages ({num_averages}): {_PLACES[network.names.averages]}")
+        lines.append(f"  with averages ({num_averages}): {_AVERAGE_NAMES[network.names.averages]}")
     elif averages is not None:
-        lines.append("  without the run's averages, which the original's checkpoints do not have")
+        lines.append("  without the run's averages, since the original's checkpoints have none")
     unnamed = unnamed_weights(network.names, network.weights)
     if slots:
         lines.append(f"  with the optimizer state ({len(slots)})")
@@ -123,7 +123,7 @@ def export_weights(request: ExportRequest) -> list[str]:
         reason = (
             "which this checkpoint does not store by name"
             if network.keeps_slots
-            else "which is not of the original's kind"
+            else "since the original has another kind of optimizer"
         )
         lines.append(f"  without the optimizer state, {reason}")
     if unnamed:
@@ -131,12 +131,12 @@ def export_weights(request: ExportRequest) -> list[str]:
     return [*lines, f"written: {out}"]
 
 
-def place_weights(network: Network, averages: Weights | None) -> dict[str, Callable[[], Array]]:
-    """How to make each variable of the checkpoint, with averages where the original has them."""
+def weight_makers(network: Network, averages: Weights | None) -> dict[str, Callable[[], Array]]:
+    """Return a function per variable of the checkpoint, with averages if the original has them."""
     names = network.names
     makers: dict[str, Callable[[], Array]] = {}
 
-    def place(tf_name: str, variable: TfVariable, weights: Weights) -> None:
+    def add(tf_name: str, variable: TfVariable, weights: Weights) -> None:
         makers[tf_name] = lambda: variable.to_tensorflow(weights[variable.name])
 
     for variable in names.variables:
@@ -148,30 +148,30 @@ def place_weights(network: Network, averages: Weights | None) -> dict[str, Calla
             and re.search(names.averaged, variable.tf_name) is not None
         )
         if averages is None or not has_average:
-            place(plain_name, variable, network.weights)
+            add(plain_name, variable, network.weights)
         elif names.averages == "swapped":
-            place(plain_name, variable, averages)
-            place(average_name, variable, network.weights)
+            add(plain_name, variable, averages)
+            add(average_name, variable, network.weights)
         else:
-            place(plain_name, variable, network.weights)
-            place(average_name, variable, averages)
+            add(plain_name, variable, network.weights)
+            add(average_name, variable, averages)
     return makers
 
 
-def place_slots(network: Network, state: SavedState) -> dict[str, Callable[[], Array]]:
-    """How to make the slots of the original's optimizers; none if ours is of another kind.
+def slot_makers(network: Network, state: SavedState) -> dict[str, Callable[[], Array]]:
+    """Return a function per slot of the original's optimizers; none if ours is of another kind.
 
     Args:
         network: The trained network.
-        state: The state of the checkpoint, from a run or imported. If it was written before
-            parameter names were stored, it has no slots to export.
+        state: The state of the checkpoint, from a run or imported. Old checkpoints without the
+            names of parameters have no slots to export.
     """
     if not network.keeps_slots:
         return {}
     all_slots, powers = stored_slots(state), stored_powers(state)
     makers: dict[str, Callable[[], Array]] = {}
 
-    def place(tf_name: str, variable: TfVariable, value: Tensor) -> None:
+    def add(tf_name: str, variable: TfVariable, value: Tensor) -> None:
         makers[tf_name] = lambda: variable.to_tensorflow(value)
 
     for variable, optimizer in trained_variables(network.names, network.trained):
@@ -179,7 +179,7 @@ def place_slots(network: Network, state: SavedState) -> dict[str, Callable[[], A
         if not set(optimizer.slots) <= set(slots):
             return {}
         for key, suffix in optimizer.slots.items():
-            place(variable.tf_name + suffix, variable, slots[key])
+            add(variable.tf_name + suffix, variable, slots[key])
         if optimizer.powers and variable.name in powers:
             for name, power in zip(optimizer.powers, powers[variable.name], strict=True):
                 makers[name] = lambda power=power: np.array(power, dtype=np.float32)
@@ -190,7 +190,7 @@ def _of_run(request: ExportRequest) -> tuple[Network, Weights | None, Checkpoint
     run = RunDirectory(request.source)
     name, _, recipe = stored_recipe(run, request.imports)
     if request.recipe not in (None, name):
-        raise UserError(f"'{run}' holds a run of '{name}'", where="--recipe")
+        raise UserError(f"'{run}' contains a run of '{name}'", where="--recipe")
     recipe: Recipe = override(recipe, request.assignments)
     checkpoint = find_checkpoint(run.checkpoints, request.which, run.headline())
     path = checkpoint.model_file(ema=False)
@@ -207,7 +207,7 @@ def _of_run(request: ExportRequest) -> tuple[Network, Weights | None, Checkpoint
 def _of_file(request: ExportRequest) -> tuple[Network, Path]:
     if request.recipe is None or request.out is None:
         raise UserError(
-            "a .safetensors file needs its recipe and a place to write the result",
+            "the recipe or the path of the result is missing, which a .safetensors file needs",
             where=str(request.source),
             todo=f"Add --recipe NAME and --out {'PREFIX' if request.like is None else 'FILE.pb'}.",
         )
@@ -219,20 +219,20 @@ def _of_file(request: ExportRequest) -> tuple[Network, Path]:
 
 
 def _with_weights(network: Network, weights: Weights, path: Path) -> Network:
-    """The network with the weights of a file, which must be complete."""
+    """Return the network with the weights of a file, which must be complete."""
     unknown = next((name for name in weights if name not in network.weights), None)
     if unknown is not None:
         raise UserError(
-            f"holds '{unknown}', which is not a weight of {network.name}",
+            f"contains '{unknown}', which is not a weight of {network.name}",
             where=str(path),
             todo="Export with the recipe and settings of these weights.",
         )
     for name, expected in network.weights.items():
         weight = weights.get(name)
         if weight is None or weight.shape != expected.shape:
-            has = "nothing" if weight is None else shape_text(tuple(weight.shape))
+            shape = "missing" if weight is None else shape_text(tuple(weight.shape))
             raise UserError(
-                f"has {has} for '{name}', which needs {shape_text(tuple(expected.shape))}",
+                f"'{name}' is {shape} instead of {shape_text(tuple(expected.shape))}",
                 where=str(path),
                 todo=f"Export with the recipe and settings of these weights, not {network.name}.",
             )

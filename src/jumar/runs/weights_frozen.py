@@ -4,27 +4,26 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jumar.ground.errors import UserError
-from jumar.runs.weights_exchange import Network, Weights
+from jumar.runs.weights_exchange import Network, Weights, listed
 from jumar.weights.frozen_graph import read_constants
 from jumar.weights.frozen_writer import write_frozen
 from jumar.weights.matching import match_names
 from jumar.weights.tensor_types import Array, TensorEntry
 
-_SHOWN = 8
 _FLOATS = ("float32", "float64", "half", "bfloat16")
 
 
 def export_frozen(network: Network, weights: Weights, like: Path, out: Path) -> list[str]:
-    """Write a frozen graph that computes with a network's weights.
+    """Write a frozen graph with a network's weights.
 
     Args:
         network: The network, for its names and shapes.
-        weights: Its weights as they are scored: averages if there are any.
-        like: A frozen graph of the same network, as the original's scripts create it.
+        weights: The weights used for scoring: averages if there are any.
+        like: A frozen graph of the same network, created by the original's scripts.
         out: The file to create.
 
     Returns:
-        What was done, line by line.
+        The lines of a summary.
 
     Raises:
         UserError: The graph is not of this network, or the file cannot be written.
@@ -52,9 +51,9 @@ def export_frozen(network: Network, weights: Weights, like: Path, out: Path) -> 
             where=str(like),
             todo="\n".join(
                 [
-                    *(f"  {_counted(title, names)}" for title, names in problems if names),
-                    "Nothing was written. --like takes a graph whose variables became constants "
-                    "under their own names, not one with folded batch norms or quantized weights.",
+                    *(f"  {listed(title, names)}" for title, names in problems if names),
+                    "Nothing was written. --like needs a graph whose variables became constants "
+                    "of the same names, without folded batch norms or quantized weights.",
                 ]
             ),
         )
@@ -66,15 +65,10 @@ def export_frozen(network: Network, weights: Weights, like: Path, out: Path) -> 
     unchanged = [name for name in matching.leftover if _may_be_weights(entries[name])]
     return [
         f"{len(values)} weights of {network.name} in a copy of {like}",
-        *([f"  {_counted('unchanged', unchanged)}"] if unchanged else []),
+        *([f"  {listed('unchanged', unchanged)}"] if unchanged else []),
         f"written: {out}",
     ]
 
 
 def _may_be_weights(entry: TensorEntry) -> bool:
     return entry.dtype in _FLOATS and entry.elements > 1
-
-
-def _counted(title: str, names: list[str]) -> str:
-    examples = [*names[:_SHOWN], "..."] if len(names) > _SHOWN else names
-    return f"{title} ({len(names)}): {', '.join(examples)}"

@@ -1,7 +1,6 @@
 """Export a run of BERT or NEZHA as a Hugging Face folder: `jumar weights export --to huggingface`.
 
-Facts: transformers' BertConfig and NezhaConfig (the latter up to release 4), and the files of their
-tokenizers.
+Based on transformers' BertConfig and NezhaConfig (up to release 4) and their tokenizers' files.
 """
 
 import json
@@ -38,19 +37,19 @@ _HEADS: Mapping[type, str] = {
     ReadingRecipe: "ForQuestionAnswering",
 }
 _WITHOUT_POOLER = (EntityRecipe, ReadingRecipe)
-"""Hugging Face's classes for these have none, and warn of weights that they do not know."""
+"""Recipes whose Hugging Face class has no pooler, and would warn about unknown weights."""
 _ROLES = ("pad", "unk", "cls", "sep", "mask")
 _GELU = {"tanh": "gelu_new", "none": "gelu"}
-_LONGEST_WITHOUT_LIMIT = 512
-"""Tokens of a sample where neither positions nor the run's data limit them."""
+_DEFAULT_MAX_LENGTH = 512
+"""Maximum number of tokens if neither positions nor the run's data limit it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HuggingFaceRequest:
-    """Which weights of which run, and the folder for them.
+    """The trained network and the folder to write.
 
     Attributes:
-        trained: The run.
+        trained: The run and its weights.
         out: The folder; None for `huggingface-STEP` in the run.
     """
 
@@ -61,14 +60,14 @@ class HuggingFaceRequest:
 def export_huggingface(
     request: HuggingFaceRequest, say: Callable[[str], None] = lambda _: None
 ) -> list[str]:
-    """Write weights, configuration and tokenizer, as `from_pretrained` loads them.
+    """Write weights, configuration and tokenizer for `from_pretrained`.
 
     Args:
         request: The run and the folder.
         say: Prints a line about a vocabulary that moved.
 
     Returns:
-        What was done, line by line.
+        The lines of a summary.
 
     Raises:
         UserError: There is no such run or checkpoint, its network is not BERT or NEZHA, the
@@ -82,7 +81,7 @@ def export_huggingface(
     )
     if not isinstance(recipe, PretrainingRecipe | BertTaskRecipe):
         raise UserError(
-            f"'{run}' holds a run of '{trained.name}', which Hugging Face has no class for",
+            f"Hugging Face has no class for '{trained.name}', the recipe of '{run}'",
             where="--to huggingface",
             todo="Runs of BERT and NEZHA can be exported.",
         )
@@ -96,7 +95,7 @@ def export_huggingface(
     config = configuration(recipe, size, tokenizer)
     weights = _named(trained.model.state_dict(), recipe, config["model_type"])
     with folder_beside(out) as beside:
-        # Not `save_file`, which creates files with owner-only permissions, whatever the umask is.
+        # Not `save_file`, which creates files with owner-only permissions regardless of the umask.
         write_bytes(beside / "model.safetensors", save(weights, metadata={"format": "pt"}))
         write_text(beside / "config.json", _json(config))
         for name, text in tokenizer_files(tokenizer, longest_sample(recipe, size)).items():
@@ -108,18 +107,18 @@ def export_huggingface(
     if trained.weights == "ema":
         lines.append("  the averages of the weights, as `jumar predict` uses them")
     if size.positions == "relative":
-        lines.append("  transformers has NEZHA up to release 4; release 5 no longer does")
+        lines.append("  transformers supports NEZHA up to release 4, no longer in release 5")
     return [*lines, f"written: {out}"]
 
 
 def configuration(
     recipe: PretrainingRecipe | BertTaskRecipe, size: BertSize, tokenizer: Tokenizer
 ) -> dict[str, Any]:
-    """The content of `config.json`.
+    """Return the content of `config.json`.
 
     Args:
-        recipe: What the network was trained for.
-        size: Its shape.
+        recipe: The recipe of the run.
+        size: The shape of its network.
         tokenizer: Its tokenizer.
     """
     relative = size.positions == "relative"
@@ -152,7 +151,7 @@ def configuration(
     if isinstance(recipe, ReadingRecipe):
         data = recipe.data
         overlap = max(0, data.max_seq_length - data.max_query_length - 3 - data.doc_stride)
-        # The pipeline's stride is the overlap of two windows, ours the distance between their
+        # The pipeline's stride is the overlap of two windows; ours is the distance between their
         # starts.
         config["task_specific_params"] = {
             "question-answering": {
@@ -167,10 +166,10 @@ def configuration(
 
 
 def fast_tokenizer(tokenizer: Tokenizer) -> FastTokenizer:
-    """The same tokenizer in the format of Hugging Face's `tokenizers`.
+    """Convert a tokenizer to Hugging Face's `tokenizers`.
 
-    Words are cut by the library's rules, which differ from the original's in rare characters: see
-    `data/text/tokenizer.py`.
+    Words are split by the library's rules, which differ from the original's for rare characters:
+    see `data/text/tokenizer.py`.
     """
     vocabulary, rules = tokenizer.vocabulary, tokenizer.rules
     fast = FastTokenizer(
@@ -197,11 +196,11 @@ def fast_tokenizer(tokenizer: Tokenizer) -> FastTokenizer:
 
 
 def tokenizer_files(tokenizer: Tokenizer, longest: int) -> dict[str, str]:
-    """The files of a tokenizer by name: its pieces, and what Hugging Face's libraries read.
+    """Return the contents of a tokenizer's files for Hugging Face's libraries, by name.
 
     Args:
         tokenizer: The tokenizer.
-        longest: Tokens of the longest sample.
+        longest: Number of tokens of the longest sample.
     """
     return {
         "vocab.txt": "\n".join(tokenizer.vocabulary.pieces) + "\n",
@@ -223,16 +222,16 @@ def _tokenizer_config(tokenizer: Tokenizer, longest: int) -> dict[str, Any]:
 
 
 def longest_sample(recipe: PretrainingRecipe | BertTaskRecipe, size: BertSize) -> int:
-    """Tokens of the longest sample that a run's network supports."""
+    """Return the number of tokens of the longest sample that a run's network supports."""
     if isinstance(recipe, BertTaskRecipe):
         return recipe.data.max_seq_length
-    return size.max_positions if size.positions == "absolute" else _LONGEST_WITHOUT_LIMIT
+    return size.max_positions if size.positions == "absolute" else _DEFAULT_MAX_LENGTH
 
 
 def _named(
     weights: Mapping[str, Tensor], recipe: PretrainingRecipe | BertTaskRecipe, model_type: str
 ) -> dict[str, Tensor]:
-    """The weights as Hugging Face names them: its NEZHA calls the encoder `nezha`."""
+    """Return the weights under Hugging Face's names: its NEZHA calls the encoder `nezha`."""
     kept_weights = {
         name: tensor.contiguous()
         for name, tensor in weights.items()

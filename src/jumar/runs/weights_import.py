@@ -18,7 +18,7 @@ from jumar.ground.paths import exists, is_file, is_folder, unwritable
 from jumar.recipes.first_stage import keep_first_stage
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import import_modules
-from jumar.runs.weights_exchange import Network, Weights, network_named
+from jumar.runs.weights_exchange import Network, Weights, listed, network_named
 from jumar.runs.weights_steps import finished_steps
 from jumar.settings import to_json
 from jumar.training.checkpoint import NotWrittenError, write_checkpoint
@@ -30,12 +30,10 @@ from jumar.weights.slots import SlotMatching, match_slots
 from jumar.weights.tensor_files import SAFETENSORS, TensorFile, open_tensorflow
 from jumar.weights.tensor_types import TensorEntry
 
-_SHOWN = 8
-
 
 @dataclass(frozen=True, kw_only=True)
 class ImportRequest:
-    """Which file to import into which network, and where the result goes.
+    """The options of `jumar weights import`.
 
     Attributes:
         file: A TensorFlow checkpoint or a frozen graph.
@@ -57,32 +55,34 @@ def import_weights(request: ImportRequest) -> list[str]:
     """Import the weights of a TensorFlow file into a recipe's network.
 
     Returns:
-        What was done, line by line.
+        The lines of a summary.
 
     Raises:
-        UserError: A file cannot be read or written, nothing matches, or not everything does and
-            `partial` is not set.
+        UserError: A file cannot be read or written, nothing matches, or something does not match
+            and `partial` is not set.
     """
     to_file = request.to.suffix == SAFETENSORS
-    _check_place(request.to)
+    _check_is_free(request.to)
     import_modules(request.imports)
     file = open_tensorflow(request.file)
     entries = {name: file.entry(name) for name in file.names()}
-    # Only weights missing in the file keep their initial values, which `partial` allows.
+    # Initial values are only needed for weights missing in the file, which `partial` allows.
     network = network_named(
         request.recipe, request.assignments, entries, initialized=request.partial
     )
     if network.recipe is None and not to_file:
         raise UserError(
-            f"there is no recipe '{request.recipe}' yet to create a run from",
+            f"a run cannot be created, since there is no recipe '{request.recipe}' yet",
             where="--to",
             todo="Give a file name that ends in .safetensors.",
         )
     matching = match_names(network.names, entries, network.shapes)
-    # Most constants of a frozen graph are sizes and axes; in a checkpoint every variable counts.
+    # Most constants of a frozen graph are sizes and axes, but a checkpoint's variables are weights.
     complete = _is_complete(matching, leftover_counts=not isinstance(file, FrozenConstants))
     if not matching.matches or not (complete or request.partial):
-        raise _does_not_fit(request, matching, _wanted(network, entries, request.file))
+        raise _mismatch_error(
+            request, matching, _fitting_assignments(network, entries, request.file)
+        )
     counted_steps = finished_steps(file, entries, network)
     step = counted_steps.step
     slots = match_slots(network.names, matching.matches, entries, network.trained)
@@ -138,7 +138,7 @@ def _optimizer_state(file: TensorFile, slots: SlotMatching, step: int) -> SavedS
     )
 
 
-def _check_place(to: Path) -> None:
+def _check_is_free(to: Path) -> None:
     if exists(to):
         raise UserError(
             f"'{to}' already exists",
@@ -152,30 +152,32 @@ def _is_complete(matching: Matching, *, leftover_counts: bool) -> bool:
     return not any(problems) and not (leftover_counts and matching.leftover)
 
 
-def _wanted(network: Network, entries: Mapping[str, TensorEntry], file: Path) -> Sequence[str]:
-    """The assignments that turn the network into the file's, if the recipe can derive them."""
+def _fitting_assignments(
+    network: Network, entries: Mapping[str, TensorEntry], file: Path
+) -> Sequence[str]:
+    """Return assignments that fit the network to the file, if the recipe can derive them."""
     if network.recipe is None:
         return ()
     beside = (file if is_folder(file) else file.parent) / "bert_config.json"
     config = read_json(beside) if is_file(beside) else {}
-    # "gelu" there is the form with tanh, which Hugging Face's files call "gelu_new".
+    # Its "gelu" is the tanh approximation, which Hugging Face's files call "gelu_new".
     config.pop("hidden_act", None)
     shapes = {name: entry.shape for name, entry in entries.items()}
     return network.recipe.settings_of_weights(shapes, config)
 
 
-def _does_not_fit(
+def _mismatch_error(
     request: ImportRequest, matching: Matching, assignments: Sequence[str]
 ) -> UserError:
     extent = "only in part" if matching.matches else "not at all"
-    how = (
+    suggestion = (
         "Give the network the file's sizes: "
         f"{' '.join(f'--set {assignment}' for assignment in assignments)}"
         if assignments
         else "Change the recipe with --set until its network matches the file "
         f"(its fields: jumar recipes show {request.recipe})"
     )
-    advice = f"Nothing was written. {how}"
+    advice = f"Nothing was written. {suggestion}"
     if matching.matches:
         advice += "; --partial imports what matches and leaves the rest at its initial values"
     return UserError(
@@ -198,14 +200,12 @@ def _listed(matching: Matching) -> list[str]:
     for title, names in groups:
         if names:
             separator = "\n    " if title == "with a different shape" else ", "
-            examples = [*names[:_SHOWN], "..."] if len(names) > _SHOWN else names
-            names_text = separator.join(examples)
-            lines.append(f"  {title} ({len(names)}): {names_text}")
+            lines.append(f"  {listed(title, names, separator)}")
     return lines
 
 
 def _filled(network: Network, file: TensorFile, sources: Mapping[Match, str]) -> Weights:
-    """The network's weights, replaced by those in the file if it has them."""
+    """Return the network's weights, replaced by the file's where it has them."""
     weights = dict(network.weights)
     for match, source in sources.items():
         original = weights[match.variable.name]
@@ -218,7 +218,7 @@ def _filled(network: Network, file: TensorFile, sources: Mapping[Match, str]) ->
 
 def _write_safetensors(path: Path, weights: Weights) -> None:
     try:
-        # Not `save_file`: it creates files with owner-only permissions, whatever the umask is.
+        # Not `save_file`, which creates files with owner-only permissions regardless of the umask.
         write_bytes(path, save({name: weight.clone() for name, weight in weights.items()}))
     except SafetensorError as error:
         raise unwritable(path, error) from error
@@ -240,8 +240,8 @@ def _write_run(
         averages = plain
     elif averages is not None and not wants_averages:
         lines.append(
-            "the recipe keeps no averages: `jumar evaluate` scores the weights as trained, or the "
-            "averages with --set training.ema_decay=0.999"
+            "the recipe does not average weights: `jumar evaluate` scores the weights as trained, "
+            "or the averages with --set training.ema_decay=0.999"
         )
     message, note = "the run cannot be written", "Nothing was left behind."
     try:

@@ -23,7 +23,7 @@ class Listing:
     Attributes:
         source: The file, or the file that was chosen from a run.
         tensors: The tensors, in file order.
-        damage: Why the values cannot be read, if only their names can.
+        damage: The error if the names can be read but the values cannot.
     """
 
     source: str
@@ -41,7 +41,7 @@ class Listing:
         return sum(tensor.bytes for tensor in self.tensors)
 
     def lines(self) -> list[str]:
-        """The table that `jumar weights show` prints."""
+        """Return the table that `jumar weights show` prints."""
         rows = [
             (plain_text(tensor.name), shape_text(tensor.shape), tensor.dtype)
             for tensor in self.tensors
@@ -55,12 +55,12 @@ class Listing:
 
 
 def list_weights(path: Path, *, verify: bool = False) -> Listing:
-    """The tensors of a run, of one of its checkpoints, or of any file that holds weights.
+    """List the tensors of a run, of one of its checkpoints, or of any file with weights.
 
     Args:
         path: A run (its newest checkpoint is used), one of its checkpoints, a `.safetensors` file,
             a frozen `.pb` graph, or a TensorFlow checkpoint by any of its names.
-        verify: Read every value, and verify its checksum if the file has one.
+        verify: Whether to read every value and verify checksums if the file has them.
 
     Raises:
         UserError: There is no such file, or its names cannot be read.
@@ -74,7 +74,7 @@ def list_weights(path: Path, *, verify: bool = False) -> Listing:
 
 
 def _damage(file: TensorFile, *, verify: bool) -> UserError | None:
-    """Why the values cannot be read although the names can."""
+    """Return the error if the values cannot be read."""
     try:
         if isinstance(file, TensorBundle):
             file.check_data()
@@ -86,7 +86,7 @@ def _damage(file: TensorFile, *, verify: bool) -> UserError | None:
 
 
 class _Parts:
-    """The weights of a checkpoint that several ranks wrote, as one file."""
+    """The weights of a checkpoint written by several ranks, as a single file."""
 
     def __init__(self, path: Path) -> None:
         self._tensors = PartedTensors(path)

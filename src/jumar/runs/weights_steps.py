@@ -1,4 +1,4 @@
-"""How many training steps produced a TensorFlow file, and how the original script counts them."""
+"""The number of training steps behind a TensorFlow file, despite its script's way of counting."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from jumar.weights.tensor_bundle import TensorBundle
 from jumar.weights.tensor_files import TensorFile
 from jumar.weights.tensor_types import TensorEntry
 
-_LARGEST_STEP = 2**53
+_MAX_STEP = 2**53
 """The largest integer that all JSON readers represent exactly."""
 
 
@@ -23,8 +23,8 @@ class FinishedSteps:
     """The number of finished steps in a file.
 
     Attributes:
-        step: Counted as runs do here: one for each update of the network.
-        remark: How the number was determined, if that is worth mentioning; otherwise "".
+        step: Number of updates of the network, as in our runs.
+        remark: An explanation of the number; empty if it is obvious.
     """
 
     step: int
@@ -34,10 +34,10 @@ class FinishedSteps:
 def finished_steps(
     file: TensorFile, entries: Mapping[str, TensorEntry], network: Network
 ) -> FinishedSteps:
-    """Count the steps from Adam's powers, `global_step`, or the number in the file's name.
+    """Return the number of steps from Adam's powers, `global_step`, or the file's name.
 
-    Scripts count `global_step` and the numbers in names in different ways; a power is multiplied
-    once per update by the optimizer itself.
+    Scripts count `global_step` and the numbers in names in different ways, but the optimizer
+    multiplies its powers exactly once per update.
     """
     counting = network.names.counting
     recorded_step, source = _counted(file, entries, counting)
@@ -55,7 +55,7 @@ def finished_steps(
             remark=f"step {recorded_step} by {source}: Adam's powers have underflowed",
         )
     optimizers = [settings.optimizer for settings in recipe.optimization().values()]
-    betas = sorted({one.betas for one in optimizers if isinstance(one, Adam)})
+    betas = sorted({optimizer.betas for optimizer in optimizers if isinstance(optimizer, Adam)})
     counts = [
         next((n for betas_pair in betas if (n := updates_made(pair, betas_pair)) is not None), None)
         for pair in powers
@@ -66,19 +66,19 @@ def finished_steps(
             step=recorded_step,
             remark=f"step {recorded_step} by {source}: Adam's powers have other betas",
         )
-    # With several optimizers, use the one that updates at every step.
+    # With several optimizers, one of them updates at every step.
     step = max(updates)
     if step == recorded_step:
         return FinishedSteps(step=step)
     return FinishedSteps(
-        step=step, remark=f"step {step} by Adam's powers, although {source} says {recorded_step}"
+        step=step, remark=f"step {step} by Adam's powers, although {recorded_step} by {source}"
     )
 
 
 def _counted(
     file: TensorFile, entries: Mapping[str, TensorEntry], counting: TfCounting
 ) -> tuple[int, str]:
-    """The steps according to the original's own counter, and a name for that counter."""
+    """Return the number of steps according to the original's counter, and a name for it."""
     for name in (GLOBAL_STEP, *sorted(name for name in entries if name.endswith("/global_step"))):
         entry = entries.get(name)
         if entry is not None and entry.elements == 1 and entry.dtype in ("int32", "int64"):
@@ -93,4 +93,4 @@ def _counted(
 
 
 def _plausible(step: int) -> int:
-    return step if 0 <= step < _LARGEST_STEP else 0
+    return step if 0 <= step < _MAX_STEP else 0

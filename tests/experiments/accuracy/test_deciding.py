@@ -40,9 +40,9 @@ def test_sentence_and_table_show_measurements_and_the_deciding_one() -> None:
     target = Target(metric="top1", value=60)
     message = sentence(decide(ALEXNET), target, ALEXNET)
     assert message == (
-        "Of 4 precision settings, allow_mix_precision is the fastest that keeps top1=60 beyond "
+        "Of 4 precision settings, allow_mix_precision is the fastest that meets top1=60 beyond "
         "chance: top1 60.2 ± 0.1 over 3 seeds at 50 ms a step; force_fp16 takes 50 ms and misses "
-        "it (59 ± 0.1); the next that keeps it, allow_fp32_to_fp16, takes 3.40 times as long."
+        "it (59 ± 0.1); the next that meets it, allow_fp32_to_fp16, takes 3.40 times as long."
     )
     lines = table_markdown(ALEXNET, target).splitlines()
     assert lines[2] == "| `must_keep_origin_dtype` | N/A | N/A | N/A |"
@@ -63,7 +63,8 @@ def test_settings_reaching_the_target_only_on_average_are_last_and_unconfirmed()
     alone = decide([unclear, setting("c", "unclear", 5, margin=-0.1)])
     assert alone.chosen is unclear
     assert not alone.is_sure
-    assert "more --seeds would tell" in sentence(alone, Target(metric="top1", value=60), [unclear])
+    message = sentence(alone, Target(metric="top1", value=60), [unclear])
+    assert "more --seeds would decide" in message
 
 
 def test_best_setting_is_named_if_none_keeps_the_target() -> None:
@@ -72,7 +73,7 @@ def test_best_setting_is_named_if_none_keeps_the_target() -> None:
     assert decision.chosen is None
     message = sentence(decision, Target(metric="top1", value=60), measured)
     assert message == (
-        "None of 2 precision settings keeps top1=60: the best is b with top1 59 ± 0.1 over 3 seeds."
+        "None of 2 precision settings meets top1=60: the best is b with top1 59 ± 0.1 over 3 seeds."
     )
 
 
@@ -80,7 +81,7 @@ def test_without_step_times_nothing_is_decided_with_a_notice() -> None:
     measured = [setting("a", "keeps", None, margin=1)]
     assert decide(measured).chosen is None
     message = sentence(decide(measured), Target(metric="top1", value=60), measured)
-    assert message.startswith("a keeps top1=60, but none of its steps was timed")
+    assert message.startswith("a meets top1=60, but none of its steps was timed")
 
 
 SETTINGS = st.lists(

@@ -110,7 +110,7 @@ def test_existing_op_list_or_unconfirmed_search_is_reported(tmp_path: Path) -> N
     bench = Bench(tmp_path, {**NUMBERS, MIXED: (90.0, 50)})
     bench.op_list = None
     tuned = bench.tune(has_loss_scale=True)
-    assert tuned.not_tried[0].endswith("confirmed none")
+    assert tuned.not_tried[0].startswith("op list: none was confirmed")
     assert "the recipe has one" in tuned.not_tried[1]
     assert tuned.decision.chosen is not None
     assert tuned.decision.chosen.name == CUBE
@@ -124,7 +124,7 @@ def test_target_that_float32_misses_needs_no_op_list(tmp_path: Path) -> None:
     tuned = bench.tune(99.0)
     assert bench.searched == []
     assert tuned.decision.chosen is None
-    assert tuned.sentence.startswith("None of 7 precision settings keeps top1=99")
+    assert tuned.sentence.startswith("None of 7 precision settings meets top1=99")
 
 
 def test_device_computing_in_another_dtype_needs_no_loss_scale(tmp_path: Path) -> None:

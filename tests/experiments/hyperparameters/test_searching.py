@@ -130,7 +130,7 @@ def test_best_settings_are_printed_as_a_command(case: Case) -> None:
     assert command == (
         f"jumar train alexnet --set precision.mode=force_fp16 --set {best[0]} --set {best[1]}"
     )
-    assert any("8 trials: 8 finished, 0 ended early, 0 failed" in line for line in case.said)
+    assert any("8 trials: 8 finished, 0 stopped early, 0 failed" in line for line in case.said)
     assert (case.directory / "report.html").is_file()
 
 
@@ -166,10 +166,10 @@ def test_crash_is_counted_as_failed_and_a_divergence_as_bad(case: Case) -> None:
     case.special |= {2: lambda _: -signal.SIGKILL, 3: diverge}
     case.run(5)
     assert any(
-        "failed and not tried again: its process was ended by SIGKILL" in x for x in case.said
+        "failed and is not repeated: its process was ended by SIGKILL" in x for x in case.said
     )
     assert any("the loss is not finite (step 40" in line for line in case.said)
-    assert any("5 trials: 3 finished, 1 ended early, 1 failed" in line for line in case.said)
+    assert any("5 trials: 3 finished, 1 stopped early, 1 failed" in line for line in case.said)
     case.run(5)
     assert case.started == []
 
@@ -182,7 +182,7 @@ def test_tried_settings_are_not_run_again(case: Case) -> None:
     case.special = dict.fromkeys(range(1, 20), fixed)
     case.run(8, ranges=("threads.intra_op=1,2",))
     assert len(case.started) == 2
-    assert sum("again, not run" in line for line in case.said) == 6
+    assert sum("not repeated" in line for line in case.said) == 6
 
 
 def test_hopeless_run_stops_at_a_checkpoint_and_the_table_says_why(case: Case) -> None:
@@ -215,7 +215,7 @@ def test_hopeless_run_stops_at_a_checkpoint_and_the_table_says_why(case: Case) -
         ({"pruner": "meridian"}, "unknown pruner"),
         ({"trials": 0}, "cannot be 0"),
         ({"metric": "top1:up"}, "is not a score"),
-        ({"ranges": ("optimizer.learning_rate=0:1:log",)}, "no logarithm"),
+        ({"ranges": ("optimizer.learning_rate=0:1:log",)}, "cannot be logarithmic"),
         ({"common": ("threads.intra_op=1",)}, "both searched and set"),
     ],
 )
@@ -230,7 +230,7 @@ def test_mistakes_are_found_before_anything_is_written(
 def test_score_missing_from_runs_ends_the_search(case: Case) -> None:
     with pytest.raises(UserError, match="unknown score 'top2'"):
         case.run(metric="top2:max")
-    with pytest.raises(UserError, match="it holds another search: metric was top2:max"):
+    with pytest.raises(UserError, match="it contains another search: metric was top2:max"):
         case.run()
 
 
@@ -250,14 +250,14 @@ def test_search_and_a_sweep_do_not_share_a_directory(case: Case) -> None:
         )
 
     case.run(2)
-    with pytest.raises(UserError, match="holds a search of hyperparameters"):
+    with pytest.raises(UserError, match="contains a search of hyperparameters"):
         sweep()
     with pytest.raises(UserError, match=r"--range was .* and is now"):
         case.run(ranges=RANGES[:1])
     case.directory = case.directory.with_name("swept")
     case.special = {number: lambda r: write_run(r.directory) and 0 for number in range(9)}
     sweep()
-    with pytest.raises(UserError, match="holds a sweep of a grid"):
+    with pytest.raises(UserError, match="contains a sweep of a grid"):
         case.run()
 
 

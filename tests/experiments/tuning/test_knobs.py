@@ -7,12 +7,12 @@ import pytest
 
 from jumar.experiments.tuning.bottleneck import Facts, limits
 from jumar.experiments.tuning.knobs import (
-    OWN,
+    DEFAULT_VARIABLES,
     Choice,
     Combination,
     Start,
     choices_for,
-    left_to_the_user,
+    variables_set_by_user,
 )
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe
@@ -110,17 +110,17 @@ def test_variable_set_by_the_user_is_left_alone() -> None:
     own = start(OMP_PROC_BIND="spread")
     assert [each for each in labels(CPU, rounding=True) if "OMP_PROC_BIND" in each]
     assert not [each for each in labels(CPU, rounding=True, begin=own) if "OMP_PROC_BIND" in each]
-    assert left_to_the_user(own) == ["OMP_PROC_BIND"]
+    assert variables_set_by_user(own) == ["OMP_PROC_BIND"]
 
 
 def test_variables_set_by_jumar_are_not_treated_as_the_users() -> None:
     import jumar
 
     assert jumar.__version__
-    by_jumar = {name: os.environ[name] for name in OWN}
-    assert by_jumar == OWN
-    assert left_to_the_user(start(**by_jumar)) == []
-    assert left_to_the_user(start(THP_MEM_ALLOC_ENABLE="0")) == ["THP_MEM_ALLOC_ENABLE"]
+    by_jumar = {name: os.environ[name] for name in DEFAULT_VARIABLES}
+    assert by_jumar == DEFAULT_VARIABLES
+    assert variables_set_by_user(start(**by_jumar)) == []
+    assert variables_set_by_user(start(THP_MEM_ALLOC_ENABLE="0")) == ["THP_MEM_ALLOC_ENABLE"]
 
 
 def test_host_bound_npu_is_offered_the_task_queue() -> None:

@@ -38,7 +38,7 @@ def planted(
 def raced(stream: Sequence[Pair]) -> str:
     """How a race over these pairs ends."""
     for count in range(len(stream) + 1):
-        verdict = judge(stream[:count], most=MOST, most_if_promising=MAX_IF_PROMISING)
+        verdict = judge(stream[:count], max_pairs=MOST, max_if_promising=MAX_IF_PROMISING)
         if verdict is not None:
             return verdict
     raise AssertionError("a race ends")
@@ -75,7 +75,7 @@ def test_slowdown_of_both_sides_changes_nothing(pairs: list[Pair], factor: float
     ("count", "critical"), [(6, 0), (8, 0), (9, 1), (12, 2), (15, 3), (16, 3), (20, 5)]
 )
 def test_critical_values_are_those_of_published_tables(count: int, critical: int) -> None:
-    assert rule._outside(count) == critical  # pyright: ignore[reportPrivateUsage]
+    assert rule._num_outside(count) == critical  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.mark.parametrize("count", [3, 5, 6, 10, 14])
@@ -110,7 +110,7 @@ def test_large_gain_is_found_even_if_one_block_in_fifteen_is_disturbed() -> None
 
 def test_gain_of_half_a_percent_is_ignored() -> None:
     exact = [(1.005, 1.0), (1.0051, 1.0), (1.0049, 1.0), (1.005, 1.0)]
-    assert judge(exact, most=MOST) == "not faster"
+    assert judge(exact, max_pairs=MOST) == "not faster"
     assert not is_faster(Speedup(ratio=1.005, low=1.004, high=1.006, pairs=15))
 
 
@@ -120,20 +120,20 @@ def test_gain_whose_interval_contains_1_is_not_accepted() -> None:
 
 def test_race_continues_until_its_interval_decides() -> None:
     faster = [(1.5, 1.0), (1.51, 1.0), (1.49, 1.0)] * 2
-    assert {judge(faster[:count], most=MOST) for count in range(6)} == {None}
-    assert judge(faster, most=MOST) == "faster"
+    assert {judge(faster[:count], max_pairs=MOST) for count in range(6)} == {None}
+    assert judge(faster, max_pairs=MOST) == "faster"
     slower = [(after, before) for before, after in faster]
-    assert [judge(slower[:count], most=MOST) for count in (2, 3)] == [None, "not faster"]
+    assert [judge(slower[:count], max_pairs=MOST) for count in (2, 3)] == [None, "not faster"]
     unclear = [(1.0, 1.3), (1.3, 1.0)] * 6
-    assert judge(unclear[:11], most=MOST) is None
-    assert judge(unclear, most=MOST) == "undecided"
-    assert judge(unclear[: MIN_PAIRS - 1], most=MIN_PAIRS - 1) == "undecided"
+    assert judge(unclear[:11], max_pairs=MOST) is None
+    assert judge(unclear, max_pairs=MOST) == "undecided"
+    assert judge(unclear[: MIN_PAIRS - 1], max_pairs=MIN_PAIRS - 1) == "undecided"
 
 
 def test_promising_race_runs_longer() -> None:
     unsteady: list[Pair] = [(1.0, 1 / ratio) for ratio in (1.4, 0.8, 1.3, 1.2, 1.25)] * 8
-    assert judge(unsteady[:12], most=MOST) == "undecided"
-    assert judge(unsteady[:12], most=MOST, most_if_promising=36) is None
-    assert judge(unsteady[:36], most=MOST, most_if_promising=36) == "faster"
+    assert judge(unsteady[:12], max_pairs=MOST) == "undecided"
+    assert judge(unsteady[:12], max_pairs=MOST, max_if_promising=36) is None
+    assert judge(unsteady[:36], max_pairs=MOST, max_if_promising=36) == "faster"
     hopeless: list[Pair] = [(1.0, 1 / ratio) for ratio in (1.2, 0.8, 1.01)] * 12
-    assert judge(hopeless[:12], most=MOST, most_if_promising=36) == "undecided"
+    assert judge(hopeless[:12], max_pairs=MOST, max_if_promising=36) == "undecided"

@@ -66,7 +66,7 @@ def test_op_list_is_passed_with_canns_names(tmp_path: Path) -> None:
     made = script(mixed, batch=BATCH)
     assert "--modify_mixlist='my net.mixlist.json'" in made.command
     assert json.loads(made.mixlist) == {"black-list": {"to-add": ["SoftmaxV2"]}}
-    assert made.left_out == ["of the op list, names of PyTorch: aten::exp"]
+    assert made.left_out == ["PyTorch's names in the op list: aten::exp"]
     assert script(PrecisionSettings(modify_mixlist="nlrn"), batch=BATCH).mixlist == ""
 
 

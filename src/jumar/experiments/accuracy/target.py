@@ -1,4 +1,4 @@
-"""What a precision setting must reach: `top1=95`, `psnr=33.6`, `loss=0.3`."""
+"""The target of a precision setting: `top1=95`, `psnr=33.6`, `loss=0.3`."""
 
 import math
 import re
@@ -33,14 +33,14 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """Values of one setting compared with a target.
+    """The values of one setting compared with a target.
 
     Attributes:
-        verdict: `keeps` or `misses` where the 95 % interval of the mean lies on one side of the
-            target, `unclear` where it contains the target, `not available` without a value.
+        verdict: `keeps` or `misses` if the whole 95 % interval of the mean is on one side of the
+            target, `unclear` if it contains the target, `not available` without a value.
         mean: The mean over seeds.
-        half_width: Half of the interval; infinite if a single value gives no spread.
-        margin: By how much the mean is better than the target; negative if worse.
+        half_width: Half the width of the interval; infinite if the spread is unknown.
+        margin: Difference between the mean and the target; negative if the mean is worse.
     """
 
     verdict: Verdict
@@ -60,7 +60,7 @@ def parse_target(text: str) -> Target:
         raise UserError(
             f"'{text}' is not a target",
             where="--target",
-            todo="Give a score and what it must reach: top1=95, psnr=33.6 or loss=0.3.",
+            todo="Give a score and the value to reach: top1=95, psnr=33.6 or loss=0.3.",
         )
     return Target(metric=match[1], value=float(match[2]))
 
@@ -75,30 +75,30 @@ def judge(
     """Compare the values of some seeds with a target.
 
     Args:
-        values: One per seed.
-        target: What they must reach.
+        values: The values, one per seed.
+        target: The value to reach.
         higher_is_better: The direction of the score.
-        eval_samples: For an accuracy in percent, the number of evaluation samples: a single value
-            then has the standard error of a proportion.
+        eval_samples: For an accuracy in percent, the number of evaluation samples, from which the
+            error of a single value is computed.
     """
     if not values:
         return Judged(verdict="not available")
     mean = fmean(values)
-    half = _half_width(values, eval_samples)
+    half_width = _half_width(values, eval_samples)
     margin = mean - target if higher_is_better else target - mean
     verdict: Verdict = "unclear"
-    if margin >= half:
+    if margin >= half_width:
         verdict = "keeps"
-    elif margin < -half:
+    elif margin < -half_width:
         verdict = "misses"
-    return Judged(verdict=verdict, mean=mean, half_width=half, margin=margin)
+    return Judged(verdict=verdict, mean=mean, half_width=half_width, margin=margin)
 
 
 def _half_width(values: Sequence[float], eval_samples: int | None) -> float:
-    """Half of the 95 % interval of a mean over seeds."""
+    """Return half the width of the 95 % interval of a mean over seeds."""
     if len(values) > 1:
         half = t_quantile(len(values) - 1) * stdev(values) / math.sqrt(len(values))
-        # Seeds that agree to the last sample are still only accurate to one sample.
+        # Even if all seeds agree, the accuracy is limited to one sample.
         return max(half, 100 / eval_samples if eval_samples else 0.0)
     if eval_samples:
         return between_accuracies(values[0], values[0], eval_samples).value / math.sqrt(2)

@@ -1,11 +1,12 @@
-"""The fastest precision setting that meets a target: modes, then an op list, then the loss scale.
+"""Find the fastest precision setting that meets a target: modes, an op list, then the loss scale.
 
-Later stages are for modes that would be faster than the best so far but do not meet the target
-on their own. The trainings of a stage form a sweep in their own folder, so that the same command
-resumes after an interruption.
+The later stages try modes that are faster than the best so far but do not meet the target. The
+trainings of a stage form a sweep in their own folder, so that the same command resumes after an
+interruption.
 """
 
 import json
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -32,13 +33,13 @@ _SCALE = "precision.loss_scale=exponential"
 
 @dataclass(frozen=True, kw_only=True)
 class TuningRequest:
-    """What to tune.
+    """The settings of a tuning.
 
     Attributes:
         target: The target to meet.
         modes: The precision modes to measure, in the order of preference.
         directory: Output folder.
-        has_loss_scale: Whether the recipe itself has one.
+        has_loss_scale: Whether the recipe itself has a loss scale.
     """
 
     target: Target
@@ -49,7 +50,7 @@ class TuningRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Tuned:
-    """The result."""
+    """The result of a tuning."""
 
     measured: tuple[Measured, ...]
     decision: Decision
@@ -59,7 +60,7 @@ class Tuned:
 
 
 Train = Callable[[Path, Sequence[str], Sequence[str]], int]
-"""Trains a sweep in a folder, with varied and common fields; returns a signal or 0."""
+"""Trains a sweep in a folder, with varied and common fields; returns the stopping signal or 0."""
 FindList = Callable[[str, str, Path], Path | None]
 """Searches for an op list for a mode and a tolerance, in a folder; None if there is none."""
 
@@ -70,7 +71,7 @@ def tune_accuracy(
     """Find the fastest precision setting that meets a target.
 
     Args:
-        request: What to tune.
+        request: The settings of the tuning.
         train: Trains runs with several seeds.
         find_list: Searches for the op types that must stay in float32.
         say: Prints a line.
@@ -79,8 +80,7 @@ def tune_accuracy(
         ExperimentStopped: A training was stopped; the same command resumes.
         UserError: The directory has other content, or there is no such score.
     """
-    tuning = _Tuning(request, train, find_list, say)
-    return tuning.run()
+    return _Tuning(request, train, find_list, say).run()
 
 
 class _Tuning:
@@ -116,51 +116,49 @@ class _Tuning:
         self._save(tuned)
         return tuned
 
-    def _measure(self, stage: str, vary: Sequence[str], common: Sequence[str]) -> list[Measured]:
+    def _measure(self, stage: str, vary: Sequence[str], common: Sequence[str]) -> None:
         folder = self._request.directory / stage
         if stop_signal := self._train(folder, vary, common):
             raise ExperimentStopped(stop_signal)
-        new_settings = [
-            _measured(each, self._request.target, common)
-            for each in combinations_of(read_plan(folder), folder)
+        self._measured += [
+            _measured(combination, self._request.target, common)
+            for combination in combinations_of(read_plan(folder), folder)
         ]
-        self._measured += new_settings
-        return new_settings
 
     def _promising(self) -> list[Measured]:
-        """Mode-only settings that are faster than the best so far and do not meet the target."""
+        """Return the modes that are faster than the best so far but do not meet the target."""
         best = decide(self._measured)
-        limit = float("inf")
+        limit = math.inf
         if best.chosen is not None and best.is_sure and best.chosen.step_ms is not None:
             limit = best.chosen.step_ms / (1 + SAME_SPEED)
-        mode_only = [each for each in self._measured if len(each.assignments) == 1]
         candidates = [
-            each
-            for each in mode_only
-            if each.judged.verdict != "keeps"
-            and each.name not in ORIGIN_MODES
-            and (each.step_ms is None or each.step_ms < limit)
+            item
+            for item in self._measured
+            if len(item.assignments) == 1
+            and item.judged.verdict != "keeps"
+            and item.name not in ORIGIN_MODES
+            and (item.step_ms is None or item.step_ms < limit)
         ]
-        return sorted(candidates, key=lambda each: each.step_ms or float("inf"))
+        return sorted(candidates, key=lambda item: item.step_ms or math.inf)
 
     def _try_op_list(self) -> None:
-        promising = [each for each in self._promising() if find_mode(each.name).uses_lists]
+        promising = [item for item in self._promising() if find_mode(item.name).uses_lists]
         if not promising:
             self._not_tried.append(
                 "op list: no mode with op lists is faster than the best and misses the target"
             )
             return
-        reference = next((e for e in self._measured if e.name in ORIGIN_MODES), None)
+        reference = next((item for item in self._measured if item.name in ORIGIN_MODES), None)
         if reference is None or reference.judged.margin <= 0:
             self._not_tried.append("op list: float32 itself was not shown to reach the target")
             return
         mode, target = promising[0].name, self._request.target
-        # The search compares a score with float32's; the target is an absolute value.
+        # The target is an absolute value, but the search compares a score with float32's.
         tolerance = f"{target.metric}={reference.judged.margin:.6g}"
-        self._say(f"{mode} does not keep {target}: searching its op list, within {tolerance}")
+        self._say(f"{mode} does not meet {target}: searching for an op list, within {tolerance}")
         op_list = self._find_list(mode, tolerance, self._request.directory)
         if op_list is None:
-            self._not_tried.append(f"op list: the search for {mode} confirmed none")
+            self._not_tried.append(f"op list: none was confirmed for {mode}")
             return
         self._measure("op-list", [], [f"{_MODE}={mode}", f"{_LIST}={op_list}"])
 
@@ -168,11 +166,11 @@ class _Tuning:
         if self._request.has_loss_scale:
             self._not_tried.append("loss scale: the recipe has one, which every mode used")
             return
-        # A loss scale is for the range of fp16; other types do not need it.
+        # Only the range of fp16 is so small that it needs a loss scale.
         promising = [
-            each
-            for each in self._promising()
-            if find_mode(each.name).fp16 and not each.is_substituted
+            item
+            for item in self._promising()
+            if find_mode(item.name).fp16 and not item.is_substituted
         ]
         if not promising:
             self._not_tried.append(
@@ -180,7 +178,7 @@ class _Tuning:
                 "target"
             )
             return
-        names = [each.name for each in promising]
+        names = [item.name for item in promising]
         vary = [f"{_MODE}={','.join(names)}"] if len(names) > 1 else []
         common = [_SCALE] if vary else [f"{_MODE}={names[0]}", _SCALE]
         self._say(f"{', '.join(names)}: trying an exponential loss scale")
@@ -199,11 +197,11 @@ class _Tuning:
 
 
 def to_json(tuned: Tuned, target: Target) -> dict[str, Any]:
-    """The result as JSON types."""
+    """Return the result as JSON types."""
     chosen = tuned.decision.chosen
     content: Mapping[str, Any] = {
         "target": asdict(target),
-        "measured": [asdict(each) for each in tuned.measured],
+        "measured": [asdict(item) for item in tuned.measured],
         "chosen": None if chosen is None else list(chosen.assignments),
         "is_sure": tuned.decision.is_sure,
         "sentence": tuned.sentence,
@@ -217,7 +215,7 @@ def _measured(combination: Combination, target: Target, common: Sequence[str]) -
     values = [value for run in runs if (value := final_value(target.metric, run)) is not None]
     times = [run.results.step_ms_median for run in combination.runs]
     known_times = [time for time in times if time is not None]
-    assignments = (*combination.assignments, *(each for each in common if "precision." in each))
+    assignments = (*combination.assignments, *(item for item in common if "precision." in item))
     reasons = [
         reason_of(run, end)
         for run, end in zip(combination.runs, combination.ends, strict=True)
@@ -252,10 +250,9 @@ def _judged(values: Sequence[float], runs: Sequence[Run], target: Target) -> Jud
 
 
 def _name(assignments: Sequence[str]) -> str:
-    mode = next(each.partition("=")[2] for each in assignments if each.startswith(f"{_MODE}="))
-    extra: list[str] = []
-    if any(each.startswith(f"{_LIST}=") for each in assignments):
-        extra.append("op list")
+    parts = [item.partition("=")[2] for item in assignments if item.startswith(f"{_MODE}=")]
+    if any(item.startswith(f"{_LIST}=") for item in assignments):
+        parts.append("op list")
     if _SCALE in assignments:
-        extra.append("loss scale")
-    return " + ".join([mode, *extra])
+        parts.append("loss scale")
+    return " + ".join(parts)

@@ -1,4 +1,4 @@
-"""A trial's score from its run, with its direction, and at intermediate evaluations."""
+"""The score of a trial from its run: its direction, its final value and intermediate ones."""
 
 from dataclasses import dataclass
 
@@ -24,12 +24,12 @@ class Score:
     unit: str = ""
 
     def text(self, value: float) -> str:
-        """A value with name and unit."""
+        """Return a value with name and unit."""
         return f"{self.name} {value:.4g}{f' {self.unit}' if self.unit else ''}"
 
 
 def check_metric(metric: str) -> None:
-    """Check the format of `NAME`, `NAME:max` or `NAME:min`.
+    """Check that a metric has the form `NAME`, `NAME:max` or `NAME:min`.
 
     Raises:
         UserError: It is not of this form.
@@ -44,7 +44,7 @@ def check_metric(metric: str) -> None:
 
 
 def score_of(metric: str, run: Run) -> Score | None:
-    """The score that a search optimises, from the first run with results.
+    """Return the score that a search optimises, which depends on the results of a run.
 
     Args:
         metric: The value of --metric; empty for the recipe's main metric.
@@ -71,24 +71,27 @@ def score_of(metric: str, run: Run) -> Score | None:
     if name.endswith(LOSS):
         return Score(name=name, sign=1)
     raise UserError(
-        f"nothing says whether a higher '{name}' is better",
+        f"it is unknown whether a higher '{name}' is better",
         where="--metric",
-        todo=f"Give the direction: --metric {name}:max or --metric {name}:min.",
+        todo=f"Name the direction: --metric {name}:max or --metric {name}:min.",
     )
 
 
 def evaluations_of(score: Score, run: Run) -> list[tuple[Evaluation, float]]:
-    """The evaluations of a run with their scores, those of averaged weights if there are any.
+    """Return the evaluations of a run with their scores; if there are averaged weights, only those.
 
-    Results use the score of the averaged weights too.
+    The results of a run also use the score of the averaged weights.
     """
-    kinds = {each.weights for each in run.evaluations}
-    kind = "ema" if "ema" in kinds else next(iter(sorted(kinds)), "")
-    scores = [(each, each.metrics.get(score.name)) for each in run.evaluations]
-    return [(each, value) for each, value in scores if each.weights == kind and value is not None]
+    kinds = {evaluation.weights for evaluation in run.evaluations}
+    kind = "ema" if "ema" in kinds else min(kinds, default="")
+    return [
+        (evaluation, value)
+        for evaluation in run.evaluations
+        if evaluation.weights == kind and (value := evaluation.metrics.get(score.name)) is not None
+    ]
 
 
 def cost_of(score: Score, run: Run) -> float | None:
-    """The final score as a cost, where lower is better; None if there is none."""
+    """Return the final score as a cost, of which less is better; None if there is none."""
     value = final_value(score.name, run)
     return None if value is None else score.sign * value

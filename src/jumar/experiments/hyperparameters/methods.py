@@ -1,7 +1,7 @@
-"""Optuna's samplers and pruners: how settings are drawn and when hopeless runs end.
+"""Optuna's samplers, which propose settings, and pruners, which stop unpromising runs.
 
-Optuna's CMA-ES keeps its state as a pickle in the study and is therefore not offered: nothing that
-is read from a file may run code.
+Optuna's CMA-ES stores its state as a pickle in the study and is therefore not offered: content
+read from a file must not be able to run code.
 """
 
 from collections.abc import Callable
@@ -15,8 +15,8 @@ from optuna.samplers import BaseSampler, GPSampler, QMCSampler, RandomSampler, T
 from jumar.ground.errors import unknown_name
 
 NO_PRUNER = "none"
-BEFORE_PRUNING = 4
-"""Number of trials that must finish before others are compared with them."""
+NUM_STARTUP_TRIALS = 4
+"""Number of trials that must finish before others are pruned."""
 
 _SAMPLERS: dict[str, Callable[[int], BaseSampler]] = {
     "tpe": lambda seed: TPESampler(seed=seed),
@@ -25,13 +25,13 @@ _SAMPLERS: dict[str, Callable[[int], BaseSampler]] = {
     "qmc": lambda seed: QMCSampler(scramble=True, seed=seed),
 }
 _PRUNERS: dict[str, Callable[[], BasePruner]] = {
-    "median": lambda: MedianPruner(n_startup_trials=BEFORE_PRUNING),
+    "median": lambda: MedianPruner(n_startup_trials=NUM_STARTUP_TRIALS),
     "halving": HalvingPruner,
     "hyperband": HyperbandPruner,
     NO_PRUNER: NopPruner,
 }
-_ONE_SEED = "qmc"
-"""Its draws are points of one sequence, which must not change between trials."""
+_SEQUENCE_SAMPLER = "qmc"
+"""The sampler whose points form one sequence, so that all trials need the same seed."""
 
 
 def check_method(sampler: str, pruner: str) -> None:
@@ -47,22 +47,22 @@ def check_method(sampler: str, pruner: str) -> None:
 
 
 def create_sampler(name: str, seed: int, number: int) -> BaseSampler:
-    """The sampler of one trial.
+    """Create the sampler of one trial.
 
-    A sampler keeps the state of its random numbers in memory. With one per trial, seeded by its
-    number, an interrupted search makes the same draws.
+    A sampler keeps its random state in memory. With one per trial, seeded by the trial's number, a
+    resumed search proposes the same settings.
 
     Args:
         name: A known sampler.
         seed: The seed of the search.
         number: The number of the trial.
     """
-    key = f"{seed}" if name == _ONE_SEED else f"{seed} {number}"
+    key = f"{seed}" if name == _SEQUENCE_SAMPLER else f"{seed} {number}"
     return _SAMPLERS[name](int.from_bytes(sha256(key.encode()).digest()[:4], "big"))
 
 
 def create_pruner(name: str) -> BasePruner:
-    """A known pruner."""
+    """Create a known pruner."""
     return _PRUNERS[name]()
 
 

@@ -12,15 +12,15 @@ from jumar.ground.errors import UserError
 OPTION = "--range"
 _LOG = "log"
 _DIGITS = 4
-"""Significant digits of drawn numbers: more would only lengthen the commands."""
+"""Significant digits of sampled numbers; more would only lengthen the commands."""
 
 Resolve = Callable[[Sequence[str]], Mapping[str, Any]]
-"""The settings of the recipe with assignments, as JSON types; raises `UserError`."""
+"""Returns the recipe's settings after assignments, as JSON types; raises `UserError`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """A field that takes one of several values.
+    """A field with a list of possible values.
 
     Attributes:
         field: The field.
@@ -33,14 +33,14 @@ class Choices:
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """A field that takes a number between two others.
+    """A field with an interval of possible numbers.
 
     Attributes:
         field: The field.
         low: The smallest number.
         high: The largest number.
-        is_log: Whether to draw on a logarithmic scale.
-        is_whole: Whether the field takes whole numbers.
+        is_log: Whether to sample on a logarithmic scale.
+        is_whole: Whether the field is an integer.
     """
 
     field: str
@@ -49,11 +49,11 @@ class Interval:
     is_log: bool
     is_whole: bool
 
-    def text_of(self, drawn: float) -> str:
-        """A drawn number as assigned to the field, within the interval."""
+    def text_of(self, number: float) -> str:
+        """Return a sampled number as it is assigned to the field, within the interval."""
         if self.is_whole:
-            return str(int(drawn))
-        rounded = float(f"{drawn:.{_DIGITS}g}")
+            return str(int(number))
+        rounded = float(f"{number:.{_DIGITS}g}")
         return repr(min(max(rounded, self.low), self.high))
 
 
@@ -61,51 +61,49 @@ Range = Choices | Interval
 
 
 def parse_ranges(texts: Sequence[str], resolve: Resolve) -> list[Range]:
-    """Parse the ranges and check both ends, or every value, against the recipe.
+    """Parse the ranges and check their bounds, or every value, against the recipe.
 
     Args:
         texts: `section.field=low:high`, `section.field=low:high:log` or
             `section.field=value,value,...`, one per field.
-        resolve: The settings of the recipe with assignments.
+        resolve: Returns the recipe's settings after assignments.
 
     Raises:
-        UserError: A field is unknown or given twice, a range is empty or has a 0 with `log`, or
-            the field does not take the values.
+        UserError: A field is unknown or repeated, does not accept the values, or has a range that
+            is empty or, with `log`, not positive.
     """
     if not texts:
         raise UserError(
-            "a search needs a field to vary",
+            "the fields to search are missing",
             where=OPTION,
             todo=f"For instance: {OPTION} optimizer.learning_rate=1e-4:1e-1:log",
         )
     ranges = [_parsed(text, resolve) for text in texts]
-    names = [each.field for each in ranges]
+    names = [item.field for item in ranges]
     repeated_name = next((name for name in names if names.count(name) > 1), None)
     if repeated_name is not None:
         raise UserError(f"'{repeated_name}' has two ranges", where=OPTION, todo="Give one.")
-    for each in ranges:
-        ends = each.values if isinstance(each, Choices) else _ends(each)
-        for value in ends:
-            resolve([f"{each.field}={value}"])
+    for item in ranges:
+        values = item.values if isinstance(item, Choices) else _bounds(item)
+        for value in values:
+            resolve([f"{item.field}={value}"])
     return ranges
 
 
 def own_values(ranges: Sequence[Range], settings: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The recipe's own values of the fields, as if drawn; None if one is out of range."""
+    """Return the recipe's own values of the fields; None if one is out of range."""
     flat = flattened(settings)
     values: dict[str, Any] = {}
-    for each in ranges:
-        own_value = flat[each.field]
-        if isinstance(each, Interval):
-            if own_value is None or not each.low <= own_value <= each.high:
-                return None
-            values[each.field] = own_value
+    for item in ranges:
+        own_value = flat[item.field]
+        if isinstance(item, Interval):
+            is_within = own_value is not None and item.low <= own_value <= item.high
+            values[item.field] = own_value if is_within else None
         else:
-            matching_text = next((text for text in each.values if _is_same(text, own_value)), None)
-            if matching_text is None:
-                return None
-            values[each.field] = matching_text
-    return values
+            values[item.field] = next(
+                (text for text in item.values if _is_same(text, own_value)), None
+            )
+    return None if None in values.values() else values
 
 
 def _parsed(text: str, resolve: Resolve) -> Range:
@@ -113,7 +111,7 @@ def _parsed(text: str, resolve: Resolve) -> Range:
     field = field.strip()
     rows = parse_vary([text], where=OPTION)
     values = tuple(row[0].partition("=")[2] for row in rows)
-    if any(":" in each for each in values):
+    if any(":" in item for item in values):
         if len(values) > 1:
             raise UserError(
                 f"'{text}' mixes an interval and single values",
@@ -138,7 +136,7 @@ def _interval(field: str, text: str, resolved_value: Any) -> Interval:
     is_log = len(parts) == 3 and parts[2] == _LOG
     if isinstance(resolved_value, bool) or not isinstance(resolved_value, (int, float)):
         raise UserError(
-            f"'{field}' takes no interval: it is not a number",
+            f"'{field}' cannot have an interval, since it is not a number",
             where=OPTION,
             todo=f"List its values: {OPTION} {field}=value,value,...",
         )
@@ -146,16 +144,16 @@ def _interval(field: str, text: str, resolved_value: Any) -> Interval:
     try:
         low, high = (int(part) if is_whole else float(part) for part in parts[:2])
     except ValueError:
-        kind = "whole numbers" if is_whole else "numbers"
+        kind = "integers" if is_whole else "numbers"
         raise UserError(
             f"'{field}={text}' is not an interval of {kind}",
             where=OPTION,
-            todo=f"For instance: {field}={'8:64' if is_whole else '0.1:0.9'}, or with :log at "
-            "the end.",
+            todo=f"For instance: {field}={'8:64' if is_whole else '0.1:0.9'}, optionally with :log "
+            "at the end.",
         ) from None
     if len(parts) > 2 and not is_log:
         raise UserError(
-            f"'{parts[2]}' is unknown in '{field}={text}'",
+            f"unknown scale '{parts[2]}' in '{field}={text}'",
             where=OPTION,
             todo=f"Write {field}=low:high or {field}=low:high:log.",
         )
@@ -167,14 +165,14 @@ def _interval(field: str, text: str, resolved_value: Any) -> Interval:
         )
     if is_log and low <= 0:
         raise UserError(
-            f"'{field}={text}' has no logarithm at {parts[0]}",
+            f"'{field}={text}' cannot be logarithmic from {parts[0]}",
             where=OPTION,
-            todo=f"Begin above 0, or leave out ':{_LOG}'.",
+            todo=f"Begin above 0, or omit ':{_LOG}'.",
         )
     return Interval(field=field, low=low, high=high, is_log=is_log, is_whole=is_whole)
 
 
-def _ends(interval: Interval) -> tuple[str, str]:
+def _bounds(interval: Interval) -> tuple[str, str]:
     return interval.text_of(interval.low), interval.text_of(interval.high)
 
 

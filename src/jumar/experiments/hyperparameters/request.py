@@ -1,4 +1,4 @@
-"""The request of a search, and the directories and fields that it refuses."""
+"""The request of a search, and checks of its directory and fields."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ from jumar.settings import field_of
 
 @dataclass(frozen=True, kw_only=True)
 class SearchRequest:
-    """What to search.
+    """The options of a search.
 
     Attributes:
         recipe: The recipe of all runs.
         ranges: `section.field=low:high`, `...:log` or `section.field=value,value`, one per field.
         common: `section.field=value` for all runs.
-        sampler: How settings are drawn.
-        pruner: When a hopeless run ends; `none` for never.
+        sampler: Name of the sampler that proposes settings.
+        pruner: Name of the rule that stops unpromising runs, or `none`.
         metric: `NAME`, `NAME:max` or `NAME:min`; empty for the recipe's main metric.
-        trials: How many trials the search has, those of earlier calls included.
-        directory: Where runs, journal and tables go.
+        trials: Number of trials, including those of earlier calls.
+        directory: Directory for runs, journal and tables.
         imports: Modules that the recipe needs.
     """
 
@@ -41,7 +41,7 @@ class SearchRequest:
 
 
 def plan_of(request: SearchRequest) -> SweepPlan:
-    """The plan of a search without trials."""
+    """Return the plan of a search, without trials."""
     return SweepPlan(
         recipe=request.recipe,
         vary=tuple(request.ranges),
@@ -59,7 +59,7 @@ def plan_of(request: SearchRequest) -> SweepPlan:
 def refuse_set_and_searched(request: SearchRequest, ranges: Sequence[Range]) -> None:
     """Reject a field that is both searched and set for all runs."""
     fixed = set(map(field_of, request.common))
-    field = next((each.field for each in ranges if each.field in fixed), None)
+    field = next((item.field for item in ranges if item.field in fixed), None)
     if field is not None:
         raise UserError(
             f"'{field}' is both searched and set",
@@ -69,7 +69,7 @@ def refuse_set_and_searched(request: SearchRequest, ranges: Sequence[Range]) -> 
 
 
 def refuse_foreign(directory: Path, plan: SweepPlan) -> None:
-    """Reject a directory with anything other than this search."""
+    """Reject a directory that contains anything other than this search."""
     if exists(directory) and not is_folder(directory):
         raise UserError("is not a folder", where=str(directory), todo="Choose another with --to.")
     if not is_folder(directory):
@@ -78,7 +78,7 @@ def refuse_foreign(directory: Path, plan: SweepPlan) -> None:
         foreign = [name for name in ("recipe.json", *SWEEP_FILES) if exists(directory / name)]
         if foreign:
             raise UserError(
-                f"it contains '{foreign[0]}', which was not written by a search here",
+                f"it contains '{foreign[0]}', which was not written by a search",
                 where=str(directory),
                 todo="Choose another directory with --to.",
             )
@@ -92,18 +92,19 @@ def refuse_foreign(directory: Path, plan: SweepPlan) -> None:
     ]
     if not earlier_plan.search or changes:
         raise UserError(
-            f"it holds another search: {'; '.join(changes)}"
+            f"it contains another search: {'; '.join(changes)}"
             if earlier_plan.search
-            else "it holds a sweep of a grid, not a search",
+            else "it contains a sweep of a grid, not a search",
             where=str(directory),
-            todo="Repeat its own command, with any number of --trials, or choose another directory "
-            "with --to.",
+            todo="Repeat the command of that search, with any --trials, or choose another "
+            "directory with --to.",
         )
 
 
 def _identity(plan: SweepPlan) -> dict[str, str]:
-    words = {"recipe": plan.recipe, "--range": " ".join(plan.vary), "--set": " ".join(plan.common)}
     return {
-        **words,
+        "recipe": plan.recipe,
+        "--range": " ".join(plan.vary),
+        "--set": " ".join(plan.common),
         **{name: plan.search.get(name, "") for name in ("sampler", "pruner", "metric")},
     }

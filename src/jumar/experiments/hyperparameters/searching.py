@@ -1,8 +1,8 @@
-"""A search of hyperparameters: runs whose settings are drawn one at a time.
+"""A search for hyperparameters: runs with settings from a sampler.
 
-With one run at a time the same search draws the same trials again, also after an interruption: the
-settings of a trial depend on the seed, its number and the results of the trials before it. With
-several at once they also depend on the order in which runs end.
+The settings of a trial depend on the seed, its number and the results of earlier trials, so a
+search with one run at a time is reproducible, even after an interruption. With parallel runs the
+settings also depend on the order in which they end.
 """
 
 import shlex
@@ -44,12 +44,12 @@ from jumar.ground.paths import is_file
 from jumar.ground.text import counted
 from jumar.training.run_directory import RunDirectory
 
-_LOOKS_EVERY_S = 0.5
+_POLL_INTERVAL_S = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Searched:
-    """How a search ended.
+    """The result of a search.
 
     Attributes:
         best: The assignments of the best trial; None if none has finished.
@@ -71,18 +71,18 @@ def search(
     """Search for the best settings, resuming from the directory.
 
     Args:
-        request: What to search.
+        request: The options of the search.
         open_place: Opens the place that computes the runs.
-        command: The command of a run for a device.
-        resolve: The settings of the recipe with assignments.
+        command: Returns the command of a run for a device.
+        resolve: Returns the recipe's settings after assignments.
         say: Prints progress lines, and at the end the table, the best settings and the paths.
 
     Raises:
-        UserError: There is a mistake in the request, found before any run starts, or the directory
+        UserError: The request is not valid, which is found before any run starts, or the directory
             has other content.
     """
     if request.trials < 1:
-        raise UserError(f"cannot be {request.trials}", where="--trials", todo="1 or more.")
+        raise UserError(f"cannot be {request.trials}", where="--trials", todo="Allowed: 1 or more.")
     check_method(request.sampler, request.pruner)
     check_metric(request.metric)
     base = resolve(request.common)
@@ -108,13 +108,13 @@ def search(
             study.offer(recipe_values)
         if request.pruner != NO_PRUNER and flattened(base).get("training.evaluate_every") == "":
             say(
-                "the recipe evaluates at the end only, so no run is ended early; for instance: "
-                "--set training.evaluate_every=1ep"
+                "the recipe only evaluates at the end, so no run is stopped early; to evaluate "
+                "more often: --set training.evaluate_every=1ep"
             )
         session = _Session(request, plan, study, place, command, resolve, say)
         with place:
-            session.go()
-        return session.end()
+            session.run_trials()
+        return session.summarize()
 
 
 class _Session:
@@ -137,10 +137,10 @@ class _Session:
         self._metrics_sizes: dict[int, int] = {}
         for planned in plan.runs:
             self._learn_score(read_run(request.directory / planned.name))
-        self._begun = study.unfinished()
+        self._unfinished = study.unfinished()
 
-    def go(self) -> None:
-        """Draw and run trials until there are enough, or a signal stops the search."""
+    def run_trials(self) -> None:
+        """Run trials until there are enough, or a signal stops the search."""
         save_plan(self._plan, self._request.directory)
         while True:
             while self._place.has_room and not self._place.stopped_by:
@@ -150,13 +150,13 @@ class _Session:
                 self._start(number)
             if not self._place.running:
                 return
-            for ended in self._place.wait(_LOOKS_EVERY_S):
+            for ended in self._place.wait(_POLL_INTERVAL_S):
                 self._ended(ended)
             for job in self._place.running:
-                self._look_at(job)
+                self._check_progress(job)
 
-    def end(self) -> Searched:
-        """Print the table, the outcome of the trials, and how to repeat the best one."""
+    def summarize(self) -> Searched:
+        """Print the table, the outcome of the trials, and the command that repeats the best one."""
         request, study = self._request, self._study
         if self._plan.runs:
             table, files = save_sweep_report(request.directory)
@@ -167,11 +167,11 @@ class _Session:
             num_left = max(0, request.trials - study.num_drawn) + len(study.unfinished())
             self._say(
                 f"Stopped with {counted(num_left, 'trial')} left. The same command continues: the "
-                "interrupted run is resumed, finished ones are not run again."
+                "interrupted run is resumed, finished ones are not repeated."
             )
         self._say(
             f"{counted(study.num_drawn, 'trial')}: {study.count('complete')} finished, "
-            f"{study.count('pruned')} ended early, {study.count('fail')} failed"
+            f"{study.count('pruned')} stopped early, {study.count('fail')} failed"
         )
         best = self._say_best()
         return Searched(best=best, stopped_by=self._place.stopped_by)
@@ -183,26 +183,26 @@ class _Session:
             return None
         number, cost = best
         varied = self._study.assignments(number)
-        settings = [*self._request.common, *varied]
-        command_words = ["jumar", "train", self._request.recipe]
-        command_words += [word for each in self._request.imports for word in ("--import", each)]
-        command_words += [word for each in settings for word in ("--set", each)]
-        num_finished = self._study.count("complete")
+        command = ["jumar", "train", self._request.recipe]
+        for module in self._request.imports:
+            command += ["--import", module]
+        for assignment in (*self._request.common, *varied):
+            command += ["--set", assignment]
         self._say(f"best: {_name(number)}, {score.text(score.sign * cost)}")
-        self._say(shlex.join(command_words))
+        self._say(shlex.join(command))
         self._say(
-            f"It is the best of {num_finished} by one seed each, so partly luck; more seeds: "
-            "replace `train` by `sweep`, with --repeats 3."
+            f"It is the best of {self._study.count('complete')} with one seed each, so partly "
+            "luck; for more seeds, replace `train` by `sweep` and add --repeats 3."
         )
         return varied
 
     def _next(self) -> int | None:
-        if self._begun:
-            return self._begun.pop(0)
+        if self._unfinished:
+            return self._unfinished.pop(0)
         return self._study.draw() if self._study.num_drawn < self._request.trials else None
 
     def _start(self, number: int) -> None:
-        """Start a trial, unless its settings are refused or have been tried."""
+        """Start a trial, unless its settings are not valid or have already been tried."""
         name, varied = _name(number), self._study.assignments(number)
         assignments = (*self._request.common, *varied)
         folder = self._request.directory / name
@@ -211,9 +211,7 @@ class _Session:
             self._resolve(assignments)
         except UserError as error:
             self._study.fail(number)
-            self._say(
-                f"{name}: {settings_text}: failed, the recipe refuses these settings: {error}"
-            )
+            self._say(f"{name}: {settings_text}: failed, these settings are not valid: {error}")
             return
         if self._is_repeated(number, varied):
             return
@@ -238,17 +236,17 @@ class _Session:
             self._place.start(job)
 
     def _is_repeated(self, number: int, varied: tuple[str, ...]) -> bool:
-        """Whether an earlier trial with the same settings has finished; its score is then used."""
+        """Use an earlier trial's score if it had the same settings, and return whether it did."""
         for earlier in self._study.trials()[:number]:
             if earlier.value is None or self._study.assignments(earlier.number) != varied:
                 continue
             self._study.finish(number, earlier.value)
-            self._say(f"{_name(number)}: the settings of {_name(earlier.number)} again, not run")
+            self._say(f"{_name(number)}: same settings as {_name(earlier.number)}, not repeated")
             return True
         return False
 
     def _ended(self, ended: Ended) -> None:
-        """Tell the study how a trial ended."""
+        """Report the outcome of a trial to the study."""
         number, run = _number(ended.job.name), read_run(ended.job.directory)
         is_cut_short = run.state in ("interrupted", "unfinished", "not run")
         if self._place.stopped_by and is_cut_short and number not in self._pruned:
@@ -261,7 +259,7 @@ class _Session:
         save_sweep_report(self._request.directory)
 
     def _record_outcome(self, number: int, run: Run, ended: Ended) -> str:
-        """Record and print the outcome, and return a note on why there are no results."""
+        """Record and print the outcome, and return the reason if there are no results."""
         name = _name(number)
         if number in self._pruned:
             self._study.prune(number)
@@ -273,17 +271,17 @@ class _Session:
             self._say(f"{name}: {self._score.text(self._score.sign * cost)}")
             return ""
         if run.state == "failed" and run.results.failure_step is not None:
-            # The sampler must learn that these settings are bad.
+            # Pruned, so that the sampler learns to avoid these settings.
             self._study.prune(number)
-            self._say(f"{name}: {run.reason}, counted as worse than all others")
+            self._say(f"{name}: {run.reason}, ranked below all others")
             return ""
-        reason = ended.note or exit_text(ended.code) or run.reason or "it left no score"
+        reason = ended.note or exit_text(ended.code) or run.reason or "it has no score"
         self._study.fail(number)
-        self._say(f"{name}: failed and not tried again: {reason}")
+        self._say(f"{name}: failed and is not repeated: {reason}")
         return reason
 
-    def _look_at(self, job: Job) -> None:
-        """Report the evaluations of a running trial, and stop it if it is hopeless."""
+    def _check_progress(self, job: Job) -> None:
+        """Report the evaluations of a running trial, and stop it if it is unpromising."""
         number = _number(job.name)
         metrics = job.directory / "metrics.jsonl"
         size = metrics.stat().st_size if is_file(metrics) else 0
@@ -295,9 +293,9 @@ class _Session:
             self._place.stop(job)
 
     def _report(self, number: int, run: Run) -> None:
-        """Report the evaluations in order up to the first at which the trial is hopeless.
+        """Report the evaluations in order, up to the first at which the trial is unpromising.
 
-        A trial that is hopeless at its last evaluation has finished; ending it would save nothing.
+        The last evaluation of a finished trial is not reported, since nothing is saved by pruning.
         """
         score = self._score
         if score is None or self._request.pruner == NO_PRUNER or number in self._pruned:
@@ -308,10 +306,10 @@ class _Session:
         for position in range(self._study.num_reported(number) + 1, len(evaluations) + 1):
             evaluation, value = evaluations[position - 1]
             if self._study.report(number, position, score.sign * value):
-                typical = self._study.typical(number, position)
+                median = self._study.median_of_others(number, position)
                 comparison = ""
-                if typical is not None:
-                    comparison = f", median of the others {score.sign * typical:.4g}"
+                if median is not None:
+                    comparison = f", median of the others {score.sign * median:.4g}"
                 self._pruned[number] = (
                     f"pruned at step {evaluation.step}: {score.text(value)}{comparison}"
                 )

@@ -1,4 +1,4 @@
-"""The trials of a search, kept in the search's directory by Optuna's journal."""
+"""The trials of a search, stored in Optuna's journal in the search's directory."""
 
 import statistics
 import warnings
@@ -31,17 +31,17 @@ _NAME = "jumar"
 
 
 class Study:
-    """Draws trials, judges them while they run, and records how they ended.
+    """Proposes trials, compares them while they run, and records their outcomes.
 
     A trial's value is a cost: a score to be maximised is stored negated, since the direction is
-    known only when the first run has ended.
+    only known after the first run.
 
     Args:
         directory: The search's directory, locked by the caller.
         ranges: The search space.
         sampler: Name of the sampler.
         pruner: Name of the pruner.
-        seed: Seed of all draws.
+        seed: Seed of the sampler.
 
     Raises:
         UserError: The journal is damaged.
@@ -59,9 +59,9 @@ class Study:
         quiet_optuna()
         self._sampler, self._seed = sampler, seed
         self._ranges = ranges
-        self._distributions = {each.field: _distribution(each) for each in ranges}
+        self._distributions = {item.field: _distribution(item) for item in ranges}
         path = directory / FILE
-        # The directory is locked by us, so an existing lock is that of a killed search.
+        # The directory is locked by us, so an existing lock of the journal is from a killed search.
         for lock in directory.glob(f"{FILE}.lock*"):
             lock.unlink(missing_ok=True)
         warnings.simplefilter("ignore", ExperimentalWarning)
@@ -78,7 +78,7 @@ class Study:
             raise UserError(
                 f"is damaged: {type(error).__name__} {error}",
                 where=str(path),
-                todo="Give another directory with --to; the runs in this one stay readable.",
+                todo="Choose another directory with --to; the runs in this one remain readable.",
             ) from None
 
     def offer(self, values: Mapping[str, Any]) -> None:
@@ -88,60 +88,61 @@ class Study:
 
     @property
     def num_drawn(self) -> int:
-        """Number of trials drawn so far."""
-        return sum(each.state != TrialState.WAITING for each in self.trials())
+        """Number of trials proposed so far."""
+        return sum(trial.state != TrialState.WAITING for trial in self.trials())
 
     def trials(self) -> Sequence[FrozenTrial]:
-        """All trials in order."""
+        """Return all trials in order."""
         return self._study.get_trials(deepcopy=False)
 
     def unfinished(self) -> list[int]:
-        """Numbers of the trials that an earlier call did not finish."""
-        return [each.number for each in self.trials() if each.state == TrialState.RUNNING]
+        """Return the numbers of the trials that an earlier call did not finish."""
+        return [trial.number for trial in self.trials() if trial.state == TrialState.RUNNING]
 
     def draw(self) -> int:
-        """Draw the next trial and return its number."""
+        """Propose the next trial and return its number."""
         self._study.sampler = create_sampler(self._sampler, self._seed, self.num_drawn)
         return self._study.ask(self._distributions).number
 
     def assignments(self, number: int) -> tuple[str, ...]:
-        """A trial's values as `section.field=value`, in the order of the ranges."""
+        """Return a trial's values as `section.field=value`, in the order of the ranges."""
         values = self.trials()[number].params
         return tuple(
-            f"{each.field}="
+            f"{item.field}="
             + (
-                values[each.field]
-                if isinstance(each, Choices)
-                else each.text_of(values[each.field])
+                values[item.field]
+                if isinstance(item, Choices)
+                else item.text_of(values[item.field])
             )
-            for each in self._ranges
+            for item in self._ranges
         )
 
     def num_reported(self, number: int) -> int:
-        """How many evaluations of a trial have been reported."""
+        """Return how many evaluations of a trial have been reported."""
         return len(self.trials()[number].intermediate_values)
 
-    def report(self, number: int, place: int, cost: float) -> bool:
+    def report(self, number: int, position: int, cost: float) -> bool:
         """Report an evaluation of a running trial.
 
         Args:
             number: The trial.
-            place: 1 for its first evaluation, 2 for the second.
+            position: 1 for its first evaluation, 2 for the second.
             cost: The score; lower is better.
 
         Returns:
-            Whether the trial is hopeless.
+            Whether the trial is unpromising.
         """
         trial = Trial(self._study, self.trials()[number]._trial_id)
-        trial.report(cost, place)
+        trial.report(cost, position)
         return trial.should_prune()
 
-    def typical(self, number: int, place: int) -> float | None:
-        """The median of the other trials at the same evaluation."""
+    def median_of_others(self, number: int, position: int) -> float | None:
+        """Return the median of the other trials at the same evaluation; None if there are none."""
         others = [
             cost
-            for each in self.trials()
-            if each.number != number and (cost := each.intermediate_values.get(place)) is not None
+            for trial in self.trials()
+            if trial.number != number
+            and (cost := trial.intermediate_values.get(position)) is not None
         ]
         return statistics.median(others) if others else None
 
@@ -150,33 +151,30 @@ class Study:
         self._study.tell(number, cost)
 
     def prune(self, number: int) -> None:
-        """End a trial as worse than its last evaluation, or than any other if it has none."""
+        """End a trial early; without an evaluation, it ranks below all others."""
         self._study.tell(number, state=TrialState.PRUNED)
 
     def fail(self, number: int) -> None:
-        """End a trial that gives no information about its settings."""
+        """End a trial whose outcome is no information about its settings."""
         self._study.tell(number, state=TrialState.FAIL)
 
     def best(self) -> tuple[int, float] | None:
-        """Number and cost of the best finished trial; the earliest of several."""
+        """Return the number and cost of the best finished trial; the first of equal ones."""
         finished = [
-            (each.value, each.number)
-            for each in self.trials()
-            if each.state == TrialState.COMPLETE and each.value is not None
+            (trial.number, trial.value)
+            for trial in self.trials()
+            if trial.state == TrialState.COMPLETE and trial.value is not None
         ]
-        if not finished:
-            return None
-        cost, number = min(finished)
-        return number, cost
+        return min(finished, key=lambda trial: trial[1], default=None)
 
     def count(self, state: str) -> int:
-        """How many trials are `complete`, `pruned` or `fail`."""
-        return sum(each.state == TrialState[state.upper()] for each in self.trials())
+        """Return the number of trials that are `complete`, `pruned` or `fail`."""
+        return sum(trial.state == TrialState[state.upper()] for trial in self.trials())
 
 
-def _distribution(each: Range) -> BaseDistribution:
-    if isinstance(each, Choices):
-        return CategoricalDistribution(each.values)
-    if each.is_whole:
-        return IntDistribution(int(each.low), int(each.high), log=each.is_log)
-    return FloatDistribution(each.low, each.high, log=each.is_log)
+def _distribution(item: Range) -> BaseDistribution:
+    if isinstance(item, Choices):
+        return CategoricalDistribution(item.values)
+    if item.is_whole:
+        return IntDistribution(int(item.low), int(item.high), log=item.is_log)
+    return FloatDistribution(item.low, item.high, log=item.is_log)

@@ -14,7 +14,7 @@ _RAY = "ray"
 def open_place(
     on: str, *, jobs: int | None, device: str, say: Callable[[str], None] = print
 ) -> Place:
-    """The place selected by a command's options.
+    """Open the place selected by a command's options.
 
     Args:
         on: `this`, `ray` or `ray://HOST:PORT`.
@@ -24,10 +24,10 @@ def open_place(
         say: Prints a line.
 
     Raises:
-        UserError: There is no such place, it cannot be reached, or the number is not possible.
+        UserError: There is no such place, it cannot be reached, or the number is not valid.
     """
     if jobs is not None and jobs < 1:
-        raise UserError(f"cannot be {jobs}", where="--jobs", todo="1 or more.")
+        raise UserError(f"cannot be {jobs}", where="--jobs", todo="Allowed: 1 or more.")
     if on == HERE:
         at_once = checked_count(jobs or 1, "processes", "--jobs")
         devices = (device,) if at_once == 1 else _devices(device)
@@ -44,7 +44,7 @@ def open_place(
 
 
 def _devices(device: str) -> Sequence[str]:
-    """A device for each of the parallel runs: every card that the request allows."""
+    """Return the devices for parallel runs: every card that the request allows."""
     from jumar.devices.registry import list_devices
 
     if ":" in device:

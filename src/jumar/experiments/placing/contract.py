@@ -1,4 +1,4 @@
-"""The interface of places that compute an experiment's runs."""
+"""The interface of the places where an experiment's runs are computed."""
 
 import signal
 from abc import ABC, abstractmethod
@@ -10,8 +10,8 @@ from types import FrameType, TracebackType
 from typing import Any
 
 OUTPUT = "output.txt"
-"""Output file in a run directory, if the run did not print to a terminal."""
-_LOOKS_EVERY_S = 600.0
+"""Name of the output file in a run directory if the run did not print to a terminal."""
+_WAIT_S = 600.0
 
 
 class ExperimentStopped(Exception):
@@ -34,8 +34,8 @@ class Job:
 
     Attributes:
         directory: The run directory.
-        command: The command for a device, as `--device` takes it.
-        output: File for its output; None to print it here if the place can.
+        command: Returns the command for a device, a value of `--device`.
+        output: File for its output; None for the terminal, if the place supports that.
     """
 
     directory: Path
@@ -55,7 +55,7 @@ class Ended:
     Attributes:
         job: The job.
         code: Exit code of its process, negative for a signal.
-        note: Why it ended, if the exit code does not show it.
+        note: The reason why it ended, if the exit code does not show it.
     """
 
     job: Job
@@ -64,9 +64,9 @@ class Ended:
 
 
 class Place(ABC):
-    """Computes jobs, in parallel if it can.
+    """Computes jobs, in parallel if possible.
 
-    Used as a context manager: within it, Ctrl-C and SIGTERM stop the running jobs, each at a
+    Used as a context manager, within which Ctrl-C and SIGTERM stop the running jobs, each at a
     checkpoint, and no more are started. Must be entered in the main thread, where Python handles
     signals.
 
@@ -91,7 +91,7 @@ class Place(ABC):
     @property
     @abstractmethod
     def shares_terminal(self) -> bool:
-        """Whether jobs run one at a time, so that their output may go to the terminal."""
+        """Whether jobs run one at a time, so that they may print to the terminal."""
 
     @abstractmethod
     def start(self, job: Job) -> None:
@@ -117,14 +117,14 @@ class Place(ABC):
         """Stop the running jobs after a signal."""
 
     def __enter__(self) -> "Place":
-        def received(number: int, frame: FrameType | None) -> None:
+        def handle(number: int, frame: FrameType | None) -> None:
             del frame
             if not self.stopped_by:
                 self.stopped_by = number
                 self.on_signal(number)
 
         for number in (signal.SIGINT, signal.SIGTERM):
-            self._handlers[number] = signal.signal(number, received)
+            self._handlers[number] = signal.signal(number, handle)
         return self
 
     def __exit__(
@@ -144,7 +144,7 @@ def run_jobs(
     begin: Callable[[Job], None] = lambda _: None,
     end: Callable[[Ended], None] = lambda _: None,
 ) -> int:
-    """Compute jobs in order, as many in parallel as the place has room for.
+    """Compute jobs in order, in parallel as far as the place has room.
 
     Args:
         place: An entered place.
@@ -153,13 +153,13 @@ def run_jobs(
         end: Called when a job has ended.
 
     Returns:
-        The signal that stopped it, or 0.
+        The signal that stopped the jobs, or 0.
     """
     waiting = deque(jobs)
     while place.running or (waiting and not place.stopped_by):
         while waiting and place.has_room and not place.stopped_by:
             begin(waiting[0])
             place.start(waiting.popleft())
-        for ended in place.wait(_LOOKS_EVERY_S if not waiting else 1.0):
+        for ended in place.wait(_WAIT_S if not waiting else 1.0):
             end(ended)
     return place.stopped_by

@@ -1,7 +1,7 @@
 """Runs on a Ray cluster, with NPUs and GPUs as resources.
 
-Ray's own retries are off: a run lost with its worker or node is restarted here, after checking its
-directory, since it may have finished before its worker was lost.
+Ray's own retries are disabled: a run lost with its worker or node is restarted by this module after
+checking its directory, since it may have finished before its worker was lost.
 """
 
 import logging
@@ -24,15 +24,15 @@ from jumar.ground.errors import UserError
 from jumar.ground.text import counted
 
 MAX_LOSSES = 5
-"""How often a run may be lost before it counts as failed: it may be the run that kills nodes."""
+"""Number of losses after which a run counts as failed, since it may be the cause of the losses."""
 ray: Any = import_module("ray")
 _errors: Any = import_module("ray.exceptions")
 
 _AUTO = "auto"
 _RESOURCES = {"npu": "NPU", "cuda": "GPU", "cpu": "CPU"}
-"""Ray's name of each device; it finds Ascend cards itself, or through --resources."""
-_PASSED_ON = ("PYTHONPATH", "JUMAR_", "ONEDNN_", "ATEN_")
-_LOOKS_EVERY_S = 1.0
+"""Ray's name of each device; it detects Ascend cards itself, or is told by --resources."""
+_FORWARDED_PREFIXES = ("PYTHONPATH", "JUMAR_", "ONEDNN_", "ATEN_")
+_POLL_INTERVAL_S = 1.0
 
 
 @dataclass(kw_only=True)
@@ -51,9 +51,9 @@ class RayCluster(Place):
     jumar installed.
 
     Args:
-        address: `ray` for the cluster that this machine belongs to, or else a new one of this
-            machine alone; `ray://HOST:PORT` for another one.
-        device: The value of --device: `auto` takes NPUs, otherwise GPUs, otherwise cores.
+        address: `ray` for the cluster that this machine belongs to, or a new one on this machine
+            if there is none; `ray://HOST:PORT` for another cluster.
+        device: The value of --device: `auto` selects NPUs, otherwise GPUs, otherwise cores.
         at_once: Maximum number of parallel runs; 0 for as many as the cluster has devices.
         say: Prints a line.
 
@@ -103,18 +103,18 @@ class RayCluster(Place):
                 placed.actor.stop.remote()
 
     def wait(self, seconds: float) -> list[Ended]:
-        """See `Place`; runs that are lost meanwhile are started again."""
+        """See `Place`; lost runs are restarted."""
         deadline = time.monotonic() + seconds
         # Idle actors occupy devices that a lost run may need.
         self._idle.clear()
         while self._placed:
-            # In short intervals, since signals are handled only between them.
-            timeout = min(_LOOKS_EVERY_S, max(0.0, deadline - time.monotonic()))
+            # In short intervals, since signals are only handled between them.
+            timeout = min(_POLL_INTERVAL_S, max(0.0, deadline - time.monotonic()))
             replies = [placed.reply for placed in self._placed]
             ready, _ = ray.wait(replies, num_returns=len(replies), timeout=timeout)
             ended = [
                 ended
-                for placed in [each for each in self._placed if each.reply in ready]
+                for placed in [item for item in self._placed if item.reply in ready]
                 if (ended := self._ended(placed)) is not None
             ]
             if ended or time.monotonic() >= deadline:
@@ -133,13 +133,13 @@ class RayCluster(Place):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """See `Place`; runs that remain after an error end with their workers."""
+        """See `Place`; runs that are still running after an error end with their workers."""
         super().__exit__(kind, error, traceback)
         self._placed.clear()
         self._idle.clear()
 
     def _ended(self, placed: _Placed) -> Ended | None:
-        """The outcome of a run; None if it was lost and continues elsewhere."""
+        """Return the outcome of a run; None if it was lost and has been restarted."""
         self._placed.remove(placed)
         try:
             returned: Returned = ray.get(placed.reply)
@@ -157,9 +157,9 @@ class RayCluster(Place):
         if self.stopped_by:
             return Ended(job=placed.job, code=128 + self.stopped_by)
         is_interrupted = stopping_signal(returned.code) and not placed.is_stopped
-        # The lock of a run directory may outlive a lost worker for a moment, which is exit code 2.
+        # The lock of a run directory may briefly outlive a lost worker; the exit code is then 2.
         if is_interrupted or (placed.losses and returned.code == 2):
-            return self._after_loss(placed, f"{returned.node} ended it")
+            return self._after_loss(placed, f"ended by {returned.node}")
         return Ended(job=placed.job, code=returned.code)
 
     def _after_loss(self, placed: _Placed, reason: str) -> Ended | None:
@@ -171,7 +171,7 @@ class RayCluster(Place):
         if placed.losses >= MAX_LOSSES:
             note = f"lost {placed.losses + 1} times with its worker ({reason})"
             return Ended(job=job, code=-signal.SIGKILL, note=note)
-        self._say(f"{job.name} was lost with its worker ({reason}), starting it again")
+        self._say(f"{job.name} was lost with its worker ({reason}); restarting it")
         restarted = self._started(job)
         restarted.losses = placed.losses + 1
         self._placed.append(restarted)
@@ -185,20 +185,22 @@ class RayCluster(Place):
             folder=str(Path.cwd()),
             output=str(output.absolute()),
             environment={
-                name: value for name, value in os.environ.items() if name.startswith(_PASSED_ON)
+                name: value
+                for name, value in os.environ.items()
+                if name.startswith(_FORWARDED_PREFIXES)
             },
         )
         actor = self._idle.pop() if self._idle else self._new_actor()
         return _Placed(job=job, actor=actor, reply=actor.run.remote(errand))
 
     def _new_actor(self) -> Any:
-        needs: dict[str, Any] = {
+        resources: dict[str, Any] = {
             "npu": {"num_cpus": 0, "resources": {"NPU": 1}},
             "cuda": {"num_cpus": 0, "num_gpus": 1},
             "cpu": {"num_cpus": 1},
         }[self._device]
         remote: Any = ray.remote(RayWorker)
-        return remote.options(max_concurrency=2, max_restarts=0, **needs).remote()
+        return remote.options(max_concurrency=2, max_restarts=0, **resources).remote()
 
     def _capacity(self) -> int:
         devices = int(ray.cluster_resources().get(_RESOURCES[self._device], 0))
@@ -206,10 +208,10 @@ class RayCluster(Place):
 
 
 def _connect(address: str, say: Callable[[str], None]) -> None:
-    """Join a cluster.
+    """Connect to a cluster.
 
     Raises:
-        UserError: It cannot be reached.
+        UserError: The cluster cannot be reached.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
@@ -223,18 +225,18 @@ def _connect(address: str, say: Callable[[str], None]) -> None:
             raise UserError(
                 f"no Ray cluster answers: {message}",
                 where=os.environ.get("RAY_ADDRESS", address) if address == "ray" else address,
-                todo="Start one with `ray start --head`, whose client port is 10001: "
+                todo="Start one with `ray start --head` and use its client port, 10001: "
                 "--on ray://HOST:10001.",
             ) from None
-        say("no Ray cluster is running here: starting one of this machine alone")
+        say("no Ray cluster is running here: starting one on this machine")
         ray.init(include_dashboard=False, **quiet)
 
 
 def _device_of(device: str) -> str:
-    """The kind of device that the runs use.
+    """Return the kind of device that the runs use.
 
     Raises:
-        UserError: The cluster has none, or a number was given.
+        UserError: The cluster has no such device, or the request names a particular one.
     """
     resources = ray.cluster_resources()
     if device == _AUTO:
@@ -252,7 +254,7 @@ def _device_of(device: str) -> str:
         raise UserError(
             f"the Ray cluster has no {_RESOURCES[device]}, only {available}",
             where="--device",
-            todo="Nodes announce cards that Ray does not find by themselves: "
+            todo="If Ray does not detect the cards of a node, announce them: "
             f"ray start --resources '{{\"{_RESOURCES[device]}\": 8}}'.",
         )
     return device

@@ -1,4 +1,4 @@
-"""A run on a node of a Ray cluster: what the node's worker process does."""
+"""The worker process that computes runs on a node of a Ray cluster."""
 
 import os
 import socket
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-_TETHERED = """
+_LAUNCHER = """
 import ctypes, os, signal, sys
 parent = int(sys.argv[1])
 ctypes.CDLL(None).prctl(1, signal.SIGKILL)
@@ -17,10 +17,10 @@ if os.getppid() != parent:
     sys.exit(1)
 os.execvp(sys.argv[2], sys.argv[2:])
 """
-"""Makes a run end with the worker that started it (PR_SET_PDEATHSIG). A run that outlived a lost
-worker would keep its directory locked, in which another node is about to resume it."""
+"""Makes a run end with the worker that started it (PR_SET_PDEATHSIG). Otherwise a run that outlives
+a lost worker would keep its directory locked, and no other node could resume it."""
 
-_STARTS_WITHIN_S = 5.0
+_START_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,11 +28,11 @@ class Errand:
     """A command for a node.
 
     Attributes:
-        command: The command; its first word is the caller's Python.
-        caller_python: The caller's Python, which has another path on some nodes.
+        command: The command, which begins with the caller's Python.
+        caller_python: The caller's Python, which may have another path on the node.
         folder: The working folder.
         output: File for its output.
-        environment: Variables that the caller passes on.
+        environment: Environment variables of the caller to set.
     """
 
     command: Sequence[str]
@@ -49,7 +49,7 @@ class Returned:
     Attributes:
         code: Exit code, negative for a signal; None if the command was not started.
         node: The node's name.
-        missing: The folder that the node does not see, or an empty text.
+        missing: A folder that does not exist on the node; empty if there is none.
     """
 
     code: int | None
@@ -58,13 +58,13 @@ class Returned:
 
 
 class RayWorker:
-    """An actor that computes one run at a time and can be asked to stop meanwhile."""
+    """An actor that computes one run at a time and can be asked to stop it."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self, errand: Errand) -> Returned:
-        """Run a command and wait for its end."""
+        """Run a command and wait until it ends."""
         node = socket.gethostname()
         output = Path(errand.output)
         for folder in (Path(errand.folder), output.parent.parent):
@@ -76,7 +76,7 @@ class RayWorker:
             command[0] = sys.executable
         with output.open("ab") as file:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _TETHERED, str(os.getpid()), *command],
+                [sys.executable, "-c", _LAUNCHER, str(os.getpid()), *command],
                 cwd=errand.folder,
                 env={**os.environ, **errand.environment},
                 stdin=subprocess.DEVNULL,
@@ -89,8 +89,8 @@ class RayWorker:
             self._process = None
 
     def stop(self) -> None:
-        """Ask the run to save a checkpoint and exit; waits a moment for one that is starting."""
-        deadline = time.monotonic() + _STARTS_WITHIN_S
+        """Ask the run to save a checkpoint and exit; waits a moment if it is just starting."""
+        deadline = time.monotonic() + _START_TIMEOUT_S
         while (process := self._process) is None and time.monotonic() < deadline:
             time.sleep(0.05)
         if process is not None and process.poll() is None:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from jumar.experiments.placing.contract import Ended, Job, Place
 from jumar.experiments.sweep_plan import stopping_signal
 from jumar.ground.machine import memory_bytes, process_memory, usable_cores
-from jumar.ground.text import size_text
+from jumar.ground.text import counted, size_text
 
-_LOOKS_EVERY_S = 0.05
+_POLL_INTERVAL_S = 0.05
 _MIN_BYTES = 512 * 2**20
-"""Minimum memory of a run: torch and a small network."""
+"""Minimum memory of a run, for torch and a small network."""
 
 
 @dataclass(kw_only=True)
@@ -27,12 +27,12 @@ class _Child:
 
 
 class ThisMachine(Place):
-    """Runs as children of this process.
+    """Runs as child processes of this process.
 
-    `subprocess.run` kills its child a quarter of a second after Ctrl-C, in the middle of writing
-    its checkpoint. Here the children are waited for; they also get Ctrl-C from the terminal, and
-    a SIGTERM, which reaches only this process, is passed on. A signal is meant for the whole
-    experiment, so 128 plus the signal is the exit code of all that were running.
+    After Ctrl-C, which the children receive from the terminal too, this process waits for them to
+    write their checkpoints; `subprocess.run` would kill them after a quarter of a second. SIGTERM,
+    which only this process receives, is passed on. A signal applies to the whole experiment, so the
+    exit code of all running children is 128 plus the signal.
 
     Args:
         at_once: Maximum number of parallel runs.
@@ -65,10 +65,10 @@ class ThisMachine(Place):
 
     @property
     def has_room(self) -> bool:
-        """Whether fewer than `at_once` run, and the memory left is enough for another.
+        """Whether fewer than `at_once` runs are running, and there is memory for another.
 
-        Another run is expected to take as much memory as the largest so far, and recently started
-        ones to grow to that size.
+        Every run, including recently started ones, is expected to need as much memory as the
+        largest so far.
         """
         if not self._children:
             return True
@@ -79,8 +79,8 @@ class ThisMachine(Place):
         is_short = memory_bytes()[0] < expected_growth + self._largest
         if is_short and not self._was_short:
             self._say(
-                f"{len(sizes)} at once for now: another run of {size_text(self._largest)} does "
-                "not fit into the free memory"
+                f"only {counted(len(sizes), 'run')} in parallel for now: another one of "
+                f"{size_text(self._largest)} does not fit into the free memory"
             )
         self._was_short = is_short
         return not is_short
@@ -91,7 +91,7 @@ class ThisMachine(Place):
         slot = next(number for number in range(len(used_slots) + 1) if number not in used_slots)
         command = list(job.command(self._devices[slot % len(self._devices)]))
         if job.output is None:
-            sys.stdout.flush()  # its lines come after ours
+            sys.stdout.flush()  # so that its lines follow ours
             process = subprocess.Popen(command, env=self._environment())
         else:
             job.output.parent.mkdir(parents=True, exist_ok=True)
@@ -102,14 +102,14 @@ class ThisMachine(Place):
         child = _Child(job=job, process=process, slot=slot)
         self._children.append(child)
         if self.stopped_by == signal.SIGTERM:
-            # The signal came before there was a child to pass it on to.
-            self._ask(child)
+            # The signal arrived before the child was started.
+            self._ask_to_stop(child)
 
     def stop(self, job: Job) -> None:
         """See `Place`."""
         for child in self._children:
             if child.job is job:
-                self._ask(child)
+                self._ask_to_stop(child)
 
     def wait(self, seconds: float) -> list[Ended]:
         """See `Place`."""
@@ -120,7 +120,7 @@ class ThisMachine(Place):
                 break
             for child in self._children:
                 self._largest = max(self._largest, self._measured(child))
-            time.sleep(_LOOKS_EVERY_S)
+            time.sleep(_POLL_INTERVAL_S)
         self._children = [child for child in self._children if child not in ended_children]
         return [Ended(job=child.job, code=self._code_of(child)) for child in ended_children]
 
@@ -128,7 +128,7 @@ class ThisMachine(Place):
         """See `Place`."""
         if number == signal.SIGTERM:
             for child in self._children:
-                self._ask(child)
+                self._ask_to_stop(child)
 
     def _code_of(self, child: _Child) -> int:
         code = child.process.returncode
@@ -139,17 +139,17 @@ class ThisMachine(Place):
             # Interrupting one run interrupts the experiment.
             self.stopped_by = number
             for sibling in self._children:
-                self._ask(sibling)
+                self._ask_to_stop(sibling)
         return code
 
-    def _ask(self, child: _Child) -> None:
-        """Ask for a checkpoint, once: a second signal makes a run exit without it."""
+    def _ask_to_stop(self, child: _Child) -> None:
+        """Ask a run to save a checkpoint and exit, once: a second signal would prevent that."""
         if not child.is_stopped and child.process.poll() is None:
             child.is_stopped = True
             child.process.send_signal(signal.SIGTERM)
 
     def _environment(self) -> dict[str, str]:
-        """The environment of a child; parallel runs share the cores."""
+        """Return the environment of a child process; parallel runs share the cores."""
         environment = dict(os.environ)
         if self._at_once > 1:
             threads = max(1, usable_cores() // self._at_once)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 
 class Clock:
-    """Counts down.
+    """Measures elapsed and remaining time.
 
     Args:
         seconds: Time limit.
@@ -17,10 +17,10 @@ class Clock:
         self._begun = now()
         self._seconds = seconds
 
-    def left(self) -> float:
-        """Seconds left; negative when the time is over."""
+    def remaining(self) -> float:
+        """Return the remaining seconds; negative after the time limit."""
         return self._seconds - self.elapsed()
 
     def elapsed(self) -> float:
-        """Elapsed seconds."""
+        """Return the elapsed seconds."""
         return self._now() - self._begun

@@ -1,4 +1,4 @@
-"""Comparisons made so far, so that an interrupted tuning can resume."""
+"""The stored comparisons of a tuning, to resume it after an interruption."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,9 +21,9 @@ class Comparison:
     Attributes:
         against: Labels of the choices that it was compared with.
         candidate: Labels of the candidate's choices.
-        outcome: How it ended.
-        pairs: Seconds per step of both, alternating.
-        reason: Why it failed.
+        outcome: The outcome.
+        pairs: Seconds per step of both, timed alternately.
+        reason: The reason if it failed.
         hashes: Hashes of the candidate's weights.
         memory_bytes: The candidate's peak memory.
     """
@@ -42,11 +42,11 @@ class Journal:
 
     Args:
         folder: Folder of the file.
-        key: What the measurements are valid for; those with another key are not reused.
+        key: The conditions of the measurements; those with another key are not reused.
 
     Attributes:
         discarded: Number of comparisons with another key.
-        facts: The measurement of the start; None if there is none yet.
+        facts: The measurement of the initial settings; None if there is none yet.
     """
 
     def __init__(self, folder: Path, key: Mapping[str, Any]) -> None:
@@ -69,7 +69,7 @@ class Journal:
         return len(self._comparisons)
 
     def found(self, against: Sequence[str], candidate: Sequence[str]) -> Comparison | None:
-        """An earlier comparison of the same two settings."""
+        """Return an earlier comparison of the same two settings, if there is one."""
         return self._comparisons.get((tuple(against), tuple(candidate)))
 
     def add(self, comparison: Comparison) -> None:
@@ -82,7 +82,7 @@ class Journal:
         self._write("a", asdict(comparison))
 
     def keep_facts(self, facts: Mapping[str, Any]) -> None:
-        """Record the measurement of the baseline.
+        """Record the measurement of the initial settings.
 
         Raises:
             UserError: The file cannot be written.
@@ -103,7 +103,7 @@ class Journal:
 
 
 def _lines(path: Path) -> list[Any]:
-    """The lines that are JSON; the last may have been cut by a crash."""
+    """Return the lines that are valid JSON; a crash may have truncated the last one."""
     if not is_file(path):
         return []
     records: list[Any] = []

@@ -1,9 +1,8 @@
 """Settings that can make a step faster, and their declared effect on the weights.
 
-Three classes. `identical`: the weights stay bit-identical. `rounding`: sums are added in another
+There are three classes. `identical`: the weights stay bit-identical. `rounding`: sums have another
 order, or other kernels round differently. `mathematics` (precision, batch size): a different
-training, which is never tried here. A choice's declaration is checked against the hash of the
-weights.
+training, which is never tried. The declared class is verified by a hash of the weights.
 """
 
 import ctypes.util
@@ -18,21 +17,23 @@ Claim = Literal["identical", "rounding"]
 Kinds = set[Bottleneck]
 
 MATHEMATICS: Final = ("precision", "batch size", "accumulation")
-"""Settings that change the training itself, left to its author."""
+"""Settings that change the training itself, which are left to its author."""
 COMPILE: Final = "training.compile"
-OWN: Final = {"THP_MEM_ALLOC_ENABLE": "1"}
-"""Variables that jumar sets by default (`jumar/__init__.py`)."""
-_KEEPS_FREED: Final = "glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=1073741824"
+DEFAULT_VARIABLES: Final = {"THP_MEM_ALLOC_ENABLE": "1"}
+"""Environment variables that jumar sets by default (`jumar/__init__.py`)."""
+_MALLOC_TUNABLES: Final = (
+    "glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=1073741824"
+)
 """Set by `training/memory.py` if glibc's tunables are not set."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """One value of a knob.
+    """A value of a knob.
 
     Attributes:
-        knob: The knob; a combination has at most one choice for each.
-        label: The choice as printed.
+        knob: The knob; a combination has at most one choice per knob.
+        label: The choice as it is printed.
         claim: Its declared effect on the weights.
         settings: Fields of the recipe.
         environment: Environment variables.
@@ -47,38 +48,40 @@ class Choice:
 
 @dataclass(frozen=True)
 class Combination:
-    """The choices made so far; without any, the settings of the start."""
+    """A set of choices; without any, the initial settings."""
 
     choices: tuple[Choice, ...] = ()
 
     @property
     def settings(self) -> dict[str, str]:
         """Fields of the recipe, by name."""
-        return {name: value for each in self.choices for name, value in each.settings.items()}
+        return {name: value for choice in self.choices for name, value in choice.settings.items()}
 
     @property
     def environment(self) -> dict[str, str]:
-        """Environment variables."""
-        return {name: value for each in self.choices for name, value in each.environment.items()}
+        """Environment variables, by name."""
+        return {
+            name: value for choice in self.choices for name, value in choice.environment.items()
+        }
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Identity of the combination, independent of the order of choices."""
-        return tuple(sorted(each.label for each in self.choices))
+        """The sorted labels of the choices, which identify the combination."""
+        return tuple(sorted(choice.label for choice in self.choices))
 
     def with_choice(self, choice: Choice) -> "Combination":
-        """The combination with another choice of one knob."""
-        others = tuple(each for each in self.choices if each.knob != choice.knob)
+        """Return the combination with another choice for a knob."""
+        others = tuple(other for other in self.choices if other.knob != choice.knob)
         return Combination((*others, choice))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """What the choices depend on in addition to the measurement.
+    """The initial settings.
 
     Attributes:
         fields: The recipe's settings, by `section.field`.
-        environment: The variables of this process; those that a user set are left alone.
+        environment: The variables of this process; those set by the user are not changed.
     """
 
     fields: Mapping[str, Any]
@@ -88,11 +91,11 @@ class Start:
 def choices_for(
     start: Start, facts: Facts, limits: Sequence[Limit], *, allow_rounding: bool
 ) -> list[Choice]:
-    """The choices worth trying, most promising first.
+    """Return the choices worth trying, most promising first.
 
     Args:
-        start: What is tuned.
-        facts: The measurement of the start.
+        start: The initial settings.
+        facts: Their measurement.
         limits: The bottlenecks; only knobs for these are tried.
         allow_rounding: Whether the weights may round differently.
     """
@@ -110,21 +113,23 @@ def choices_for(
     if allow_rounding and {"compute", "host"} & kinds:
         choices += _fused(start)
         choices += _compiled(start)
-    return [each for each in choices if not set(each.environment) & set(start.environment)]
+    return [choice for choice in choices if not set(choice.environment) & set(start.environment)]
 
 
-def left_to_the_user(start: Start) -> list[str]:
-    """The variables already set in this process, which are therefore not tried."""
-    user_set = {name for name, value in start.environment.items() if OWN.get(name) != value}
+def variables_set_by_user(start: Start) -> list[str]:
+    """Return the tunable environment variables that the user has set, which are not tried."""
+    user_set = {
+        name for name, value in start.environment.items() if DEFAULT_VARIABLES.get(name) != value
+    }
     return sorted(VARIABLES & user_set)
 
 
-def _set(name: str, value: object, claim: Claim) -> Choice:
+def _setting_choice(name: str, value: object, claim: Claim) -> Choice:
     text = str(value).lower() if isinstance(value, bool) else str(value)
     return Choice(knob=name, label=f"{name}={text}", claim=claim, settings={name: text})
 
 
-def _exported(knob: str, claim: Claim, **variables: str) -> Choice:
+def _variable_choice(knob: str, claim: Claim, **variables: str) -> Choice:
     label = " ".join(f"{name}={value}" for name, value in variables.items())
     return Choice(knob=knob, label=label, claim=claim, environment=variables)
 
@@ -132,18 +137,18 @@ def _exported(knob: str, claim: Claim, **variables: str) -> Choice:
 def _arithmetic(start: Start, facts: Facts) -> Iterator[Choice]:
     name = "threads.intra_op"
     if facts.on_host and name in start.fields:
-        for threads in _numbers_up_to(facts.cores, besides=facts.threads):
-            yield _set(name, threads, "rounding")
+        for threads in _counts_up_to(facts.cores, current=facts.threads):
+            yield _setting_choice(name, threads, "rounding")
     name = "training.channels_last"
     if name in start.fields:
-        yield _set(name, not start.fields[name], "rounding")
+        yield _setting_choice(name, not start.fields[name], "rounding")
 
 
 def _fused(start: Start) -> Iterator[Choice]:
     names = [name for name in start.fields if name.endswith(".fused")]
     if not names:
         return
-    # `auto` uses the kernel wherever there is one, so `true` adds no choice.
+    # `auto` already uses the kernel if there is one, so `true` is not another choice.
     value = "auto" if all(start.fields[name] == "false" for name in names) else "false"
     settings = {name: value for name in names if start.fields[name] != value}
     label = " ".join(f"{name}={value}" for name in settings)
@@ -152,60 +157,61 @@ def _fused(start: Start) -> Iterator[Choice]:
 
 def _compiled(start: Start) -> Iterator[Choice]:
     if start.fields.get(COMPILE) is False:
-        yield _set(COMPILE, True, "rounding")
+        yield _setting_choice(COMPILE, True, "rounding")
 
 
 def _loading(start: Start, facts: Facts) -> Iterator[Choice]:
     name = "data.workers"
     if name in start.fields:
-        for workers in (*_numbers_up_to(facts.cores, besides=facts.workers), 0):
+        for workers in (*_counts_up_to(facts.cores, current=facts.workers), 0):
             if workers != facts.workers:
-                yield _set(name, workers, "identical")
+                yield _setting_choice(name, workers, "identical")
     name = "data.prefetch"
     if name in start.fields:
         for batches in (4, 8):
             if batches != start.fields[name]:
-                yield _set(name, batches, "identical")
+                yield _setting_choice(name, batches, "identical")
 
 
 def _memory() -> Iterator[Choice]:
-    """Larger pages for the C library's memory (jumar always uses them for tensors), and other
-    allocators.
+    """Yield larger pages for the C library's memory, and other allocators.
+
+    For tensors, jumar always uses larger pages.
     """
-    tunables = f"glibc.malloc.hugetlb=1:{_KEEPS_FREED}"
-    yield _exported("allocator", "identical", GLIBC_TUNABLES=tunables)
+    tunables = f"glibc.malloc.hugetlb=1:{_MALLOC_TUNABLES}"
+    yield _variable_choice("allocator", "identical", GLIBC_TUNABLES=tunables)
     for library in ALLOCATORS:
         file = ctypes.util.find_library(library)
         if file is not None:
-            yield _exported("allocator", "identical", LD_PRELOAD=file)
+            yield _variable_choice("allocator", "identical", LD_PRELOAD=file)
 
 
 def _binding(facts: Facts) -> Iterator[Choice]:
     if facts.cores > 1:
-        yield _exported("binding", "identical", OMP_PROC_BIND="close", OMP_PLACES="cores")
+        yield _variable_choice("binding", "identical", OMP_PROC_BIND="close", OMP_PLACES="cores")
 
 
 def _device(facts: Facts, kinds: Kinds) -> Iterator[Choice]:
     if facts.device == "cuda":
-        yield _exported(
+        yield _variable_choice(
             "allocator", "identical", PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True"
         )
     if facts.device != "npu":
         return
     if "host" in kinds:
-        # 1, the default, queues launches; 2 also moves their preparation to a second thread.
-        yield _exported("TASK_QUEUE_ENABLE", "identical", TASK_QUEUE_ENABLE="2")
-        # 1 keeps all threads of a process on the cores near its NPU, 2 also those that launch
-        # on cores of their own.
-        yield _exported("CPU_AFFINITY_CONF", "identical", CPU_AFFINITY_CONF="1")
-        yield _exported("CPU_AFFINITY_CONF", "identical", CPU_AFFINITY_CONF="2")
-    yield _exported("allocator", "identical", PYTORCH_NPU_ALLOC_CONF="expandable_segments:True")
-    yield _exported("streams", "identical", MULTI_STREAM_MEMORY_REUSE="2")
+        # 1, the default, queues launches; 2 also prepares them in a second thread.
+        yield _variable_choice("TASK_QUEUE_ENABLE", "identical", TASK_QUEUE_ENABLE="2")
+        # 1 binds all threads of a process to the cores near its NPU; 2 also binds launching threads
+        # to separate cores.
+        yield _variable_choice("CPU_AFFINITY_CONF", "identical", CPU_AFFINITY_CONF="1")
+        yield _variable_choice("CPU_AFFINITY_CONF", "identical", CPU_AFFINITY_CONF="2")
+    yield _variable_choice(
+        "allocator", "identical", PYTORCH_NPU_ALLOC_CONF="expandable_segments:True"
+    )
+    yield _variable_choice("streams", "identical", MULTI_STREAM_MEMORY_REUSE="2")
 
 
-def _numbers_up_to(largest: int, *, besides: int) -> Iterable[int]:
-    """The largest number and the powers of two below it, without the current one."""
-    numbers = {1 << power for power in range(largest.bit_length()) if 1 << power <= largest} | {
-        largest
-    }
-    return [each for each in sorted(numbers, reverse=True) if each != besides]
+def _counts_up_to(largest: int, *, current: int) -> Iterable[int]:
+    """Return the largest count and the powers of two below it, without the current one."""
+    counts = {largest, *(1 << power for power in range(largest.bit_length()))} - {current}
+    return sorted(counts, reverse=True)

@@ -1,7 +1,7 @@
 """A process that trains one setting and is timed in blocks of steps.
 
-Between its blocks the whole process group is stopped, loader processes too: otherwise they would
-fill their queues and take CPU time while another setting is timed.
+Between its blocks the whole process group is stopped, including loader processes, which otherwise
+would fill their queues and use CPU time while another setting is timed.
 """
 
 import json
@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-_LOOKS_EVERY_S: Final = 0.5
-_LINES_SHOWN: Final = 3
+_POLL_INTERVAL_S: Final = 0.5
+_MAX_LINES: Final = 3
 
 
 class NotMeasured(Exception):
-    """A setting cannot be trained here; the text says why."""
+    """Raised with the reason if a setting cannot be measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,8 @@ class Block:
         step_s: Seconds per step.
         data_share: Fraction of the time spent waiting for data.
         loader_share: Fraction of all CPU time used by loader processes.
-        queued_share: Fraction of the time in which the device works after the last step was issued.
+        queued_share: Fraction of the time during which the device works after the last step was
+            issued.
         memory_bytes: Peak memory so far.
     """
 
@@ -43,12 +44,15 @@ class Block:
 
 
 class MeasuredProcess:
-    """Starts a command that answers requests; see `jumar.runs.speed`.
+    """A process that times blocks of steps on request; see `jumar.runs.speed`.
 
     Args:
-        command: The command.
-        environment: Variables besides those of this process.
-        log: Receives the process's output.
+        command: The command to start.
+        environment: Environment variables in addition to those of this process.
+        log: File for the error output of the process.
+
+    Attributes:
+        start_s: Seconds until blocks could be timed.
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
@@ -56,15 +60,15 @@ class MeasuredProcess:
         self._started = time.monotonic()
         self._rest = b""
         with log.open("wb") as output:
-            # A group of its own, so that it can be stopped with its loader processes, but in this
-            # session: if this process is killed, Linux ends the stopped members of such a group.
+            # In its own group, so that it can be stopped together with its loader processes, but in
+            # this session: if this process is killed, Linux ends stopped members of such groups.
             self._process = subprocess.Popen(
                 list(command),
                 env={**os.environ, **environment},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=output,
-                preexec_fn=os.setpgrp,  # noqa: PLW1509 (no lock of another thread is taken in it)
+                preexec_fn=os.setpgrp,  # noqa: PLW1509 (it acquires no lock)
             )
         self._description: dict[str, Any] | None = None
         self.start_s = 0.0
@@ -76,7 +80,7 @@ class MeasuredProcess:
             timeout_s: Time limit, from the start of the process.
 
         Raises:
-            NotMeasured: It ended, or takes too long.
+            NotMeasured: The process ended, or takes too long.
         """
         if self._description is None:
             self._description = self._reply(timeout_s - (time.monotonic() - self._started))
@@ -96,7 +100,7 @@ class MeasuredProcess:
             self._process.stdin.write(f"measure {steps}\n".encode())
             self._process.stdin.flush()
         except BrokenPipeError:
-            raise NotMeasured(self._last_words()) from None
+            raise NotMeasured(self._end_reason()) from None
         block = self._reply(timeout_s)
         self._signal(signal.SIGSTOP)
         seconds = max(block["seconds"], 1e-9)
@@ -134,23 +138,23 @@ class MeasuredProcess:
             remaining_s = deadline - time.monotonic()
             if remaining_s <= 0:
                 raise NotMeasured(f"takes longer than {timeout_s:.0f} s")
-            if select.select([descriptor], [], [], min(remaining_s, _LOOKS_EVERY_S))[0]:
+            if select.select([descriptor], [], [], min(remaining_s, _POLL_INTERVAL_S))[0]:
                 data = os.read(descriptor, 1 << 16)
                 if not data:
-                    raise NotMeasured(self._last_words())
+                    raise NotMeasured(self._end_reason())
                 self._rest += data
             elif self._process.poll() is not None:
                 # Its loader processes may still keep the pipe open.
-                raise NotMeasured(self._last_words())
+                raise NotMeasured(self._end_reason())
         line, _, self._rest = self._rest.partition(b"\n")
         return json.loads(line)
 
-    def _last_words(self) -> str:
-        """Why the process ended: its exit status and its last output."""
+    def _end_reason(self) -> str:
+        """Return the reason why the process ended: a signal, its last output, or its exit code."""
         self._signal(signal.SIGCONT)
         code = self._process.wait()
         text = self._log.read_text(encoding="utf-8", errors="replace").strip()
-        lines = " ".join(line.strip() for line in text.splitlines()[-_LINES_SHOWN:])
+        lines = " ".join(line.strip() for line in text.splitlines()[-_MAX_LINES:])
         if code < 0:
             name = signal.Signals(-code).name
             cause = ", most likely for lack of memory" if name == "SIGKILL" else ""

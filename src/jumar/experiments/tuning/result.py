@@ -10,7 +10,7 @@ from jumar.experiments.tuning.knobs import Choice, Combination
 from jumar.experiments.tuning.pairs import Speedup, is_faster
 
 START: Final = Combination()
-"""The start, unchanged."""
+"""The initial settings, without any choice."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,12 +19,12 @@ class Tried:
 
     Attributes:
         choice: The choice.
-        outcome: How the race ended.
+        outcome: The outcome of the race.
         measured: The speed-up over the best settings before; None without enough pairs.
         weights: Its effect on the weights; None if they were not compared.
-        reason: Why it failed.
+        reason: The reason if it failed.
         memory_bytes: Peak memory.
-        reused: Whether an earlier tuning measured it.
+        reused: Whether the measurement is from an earlier tuning.
     """
 
     choice: Choice
@@ -41,19 +41,19 @@ class Found:
     """The outcome of a tuning.
 
     Attributes:
-        facts: The measurement of the start.
+        facts: The measurement of the initial settings.
         limits: The bottlenecks.
-        noise: Two processes of the start compared with each other.
+        noise: Speed-up of a second process with the initial settings over the first.
         reproducible: Whether both had the same weights, so that others can be compared.
         best: The fastest combination.
         tried: Every race, in order.
-        confirmed: The best compared with the start in fresh processes; None if nothing was better
-            or there was no time.
-        weights: Effect of the best on the weights.
+        confirmed: Speed-up of the best combination over the initial settings in new processes; None
+            if nothing was better or there was no time.
+        weights: Effect of the best combination on the weights.
         left_out: Choices for which there was no time.
-        least_s: If this tuning decided on no choice for lack of time, the seconds that suffice for
-            one of those left out: the same time again would get no further. 0 otherwise.
-        interrupted: Whether it was stopped.
+        min_time_s: If there was not enough time for any choice, the seconds needed for one of them,
+            since the same time limit would not suffice again; otherwise 0.
+        interrupted: Whether the tuning was stopped.
     """
 
     facts: Facts | None = None
@@ -65,28 +65,28 @@ class Found:
     confirmed: Speedup | None = None
     weights: Literal["identical", "rounding"] = "identical"
     left_out: list[Choice] = field(default_factory=list[Choice])
-    least_s: float = 0.0
+    min_time_s: float = 0.0
     interrupted: bool = False
 
     @property
     def is_faster(self) -> bool:
-        """Whether the best was confirmed."""
+        """Whether the best combination was confirmed to be faster."""
         return self.confirmed is not None and is_faster(self.confirmed)
 
     @property
     def kept(self) -> list[Tried]:
-        """The gain of each choice in the best combination."""
+        """The races won by the choices in the best combination."""
         return [
-            each
-            for each in self.tried
-            if each.outcome == "faster" and each.choice in self.best.choices
+            tried
+            for tried in self.tried
+            if tried.outcome == "faster" and tried.choice in self.best.choices
         ]
 
 
 def tried_line(tried: Tried) -> str:
-    """The result of a choice, in one line."""
+    """Return the result of a choice in one line."""
     choice = tried.choice
-    remarks = [tried.outcome]
+    remarks: list[str] = [tried.outcome]
     if tried.measured is not None:
         remarks.append(f"{tried.measured.text()} in {tried.measured.pairs} pairs")
     if tried.reason:
@@ -94,10 +94,9 @@ def tried_line(tried: Tried) -> str:
     if tried.weights == "identical":
         remarks.append("weights identical")
     elif tried.weights == "rounding":
-        claims_identical = choice.claim == "identical"
         remarks.append(
-            "weights differ, although it claims otherwise"
-            if claims_identical
+            "weights differ, although declared identical"
+            if choice.claim == "identical"
             else "weights round differently"
         )
     if tried.reused:

@@ -1,7 +1,8 @@
-"""Finds the fastest combination of knobs, racing one at a time against the best so far."""
+"""Find the fastest combination of knobs, racing one at a time against the best so far."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import Any, Final
 
 from jumar.experiments.tuning.bench import BLOCK_S, Bench
@@ -27,27 +28,28 @@ from jumar.ground.text import counted
 MAX_PAIRS: Final = 12
 MAX_PAIRS_IF_PROMISING: Final = 36
 NOISE_PAIRS: Final = 5
-SITTINGS: Final = 4
-"""How often both settings are restarted for the confirmation: two processes with equal settings may
-differ permanently, because of the memory pages they got."""
-MAX_SITTINGS: Final = 8
-"""The same if the gain is large and its interval still contains 1."""
-PAIRS_A_SITTING: Final = 4
+CONFIRMATION_ROUNDS: Final = 4
+"""Number of restarts of both settings for the confirmation, since two processes with equal settings
+may differ permanently due to the memory pages they were assigned."""
+MAX_CONFIRMATION_ROUNDS: Final = 8
+"""Maximum number of restarts if the gain is large and its interval still contains 1."""
+PAIRS_PER_ROUND: Final = 4
 _COMPILE_S: Final = 120.0
-_HOPELESS: Final = 0.9
-"""A choice certainly slower than this is not tried again with others."""
+_MIN_PROSPECT: Final = 0.9
+"""Upper bound of the speed-up below which a choice is not tried again with others."""
 _BEST, _CANDIDATE, _TWIN = "best", "candidate", "twin"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchPlan:
-    """What a search needs.
+    """The parts and settings of a search.
 
     Attributes:
-        bench: Where settings are measured.
-        journal: What was measured before.
-        clock: The time left.
-        choices: The choices worth trying, from the measurement of the start and its bottlenecks.
+        bench: Measures settings.
+        journal: The earlier measurements.
+        clock: The remaining time.
+        choices: Returns the choices worth trying, from the measurement of the initial settings and
+            their bottlenecks.
         allow_rounding: Whether the weights may round differently.
         say: Prints a line.
     """
@@ -61,10 +63,13 @@ class SearchPlan:
 
 
 class SpeedSearch:
-    """Searches; `found` is usable however the search ends.
+    """A search for the fastest settings.
 
     Args:
-        plan: What it needs.
+        plan: Its parts and settings.
+
+    Attributes:
+        found: The result, which is valid even after an interruption.
     """
 
     def __init__(self, plan: SearchPlan) -> None:
@@ -75,10 +80,10 @@ class SpeedSearch:
         self.found = Found()
 
     def run(self) -> Found:
-        """Measure the baseline, race the choices, confirm the best.
+        """Measure the initial settings, race the choices, and confirm the best combination.
 
         Raises:
-            UserError: The start cannot be trained.
+            UserError: The initial settings cannot be trained.
         """
         try:
             self._measure_start()
@@ -101,8 +106,8 @@ class SpeedSearch:
             facts, comparison = Facts(**journal.facts), recorded
         self._bench.step_s = facts.step_s
         self._bench.steps = max(1, round(BLOCK_S / facts.step_s))
-        # Free memory is measured next to one process of the start.
-        self._bench.apart |= facts.memory_bytes > 0.9 * facts.memory_free_bytes
+        # Free memory was measured while one process of the initial settings was running.
+        self._bench.one_at_a_time |= facts.memory_bytes > 0.9 * facts.memory_free_bytes
         result.facts, result.limits = facts, limits(facts)
         result.noise = speedup(comparison.pairs)
         result.reproducible = comparison.outcome != "changes the weights"
@@ -110,7 +115,7 @@ class SpeedSearch:
         self._say_start()
 
     def _start_measured(self) -> tuple[Facts, Comparison]:
-        """Two processes of the baseline: its bottleneck, and how much equal settings differ."""
+        """Measure two processes with the initial settings, and their difference."""
         bench = self._bench
         try:
             first, second = bench.ready((_BEST, START), (_TWIN, START))
@@ -120,17 +125,17 @@ class SpeedSearch:
             pairs: list[Pair] = []
             blocks: list[Block] = []
             for number in range(NOISE_PAIRS):
-                turned = bool(number % 2)
-                pair, pair_blocks = bench.pair((_BEST, START), (_TWIN, START), turned=turned)
+                reverse = bool(number % 2)
+                pair, pair_blocks = bench.pair((_BEST, START), (_TWIN, START), reverse=reverse)
                 pairs.append(pair)
                 blocks += pair_blocks
         except NotMeasured as error:
-            if not bench.apart:
+            if not bench.one_at_a_time:
                 # There may be memory for only one of them.
-                bench.apart = True
+                bench.one_at_a_time = True
                 return self._start_measured()
             raise UserError(
-                f"the settings to start from cannot be measured: {error}",
+                f"the initial settings cannot be measured: {error}",
                 todo="Check them with: jumar train RECIPE --dry-run",
             ) from None
         bench.end(_TWIN)
@@ -159,8 +164,9 @@ class SpeedSearch:
             say(f"limit: {limit.kind}: {limit.reason}")
         if not result.reproducible:
             say(
-                "two processes of the start have different weights after the same steps, so no "
-                "setting can be shown to leave them unchanged; training.deterministic=true may help"
+                "two processes with the initial settings have different weights after the same "
+                "steps, so the effect of other settings on the weights is unknown; "
+                "training.deterministic=true may help"
             )
 
     def _race_all(self) -> None:
@@ -172,17 +178,17 @@ class SpeedSearch:
         for choice in choices:
             if self._is_worth_repeating(choice):
                 self._try(choice)
-        together = self._together()
-        if together is not None:
-            self._try(together)
+        joint_choice = self._joint_choice()
+        if joint_choice is not None:
+            self._try(joint_choice)
 
-    def _together(self) -> Choice | None:
-        """The undecided choices that seem to help, combined; None if fewer than two.
+    def _joint_choice(self) -> Choice | None:
+        """Return the promising undecided choices combined; None if there are fewer than two.
 
-        A single gain of 3 % is lost in the noise of a busy machine; several together are not.
+        On a busy machine a single gain of 3 % is lost in the noise, but not several together.
         """
-        chosen_knobs = {each.knob for each in self.found.best.choices}
-        latest = {each.choice.label: each for each in self.found.tried}
+        chosen_knobs = {choice.knob for choice in self.found.best.choices}
+        latest = {tried.choice.label: tried for tried in self.found.tried}
         promising: dict[str, tuple[float, Choice]] = {}
         for tried in latest.values():
             measured, choice = tried.measured, tried.choice
@@ -203,14 +209,14 @@ class SpeedSearch:
         )
 
     def _is_worth_repeating(self, choice: Choice) -> bool:
-        """Whether a choice that lost earlier may win combined with those made since."""
+        """Return whether a choice that lost earlier may win in combination with later choices."""
         result = self.found
         if choice in (*result.best.choices, *result.left_out):
             return False
         if self._journal.found(result.best.labels, result.best.with_choice(choice).labels):
             return False
-        latest = next(each for each in reversed(result.tried) if each.choice == choice)
-        return latest.measured is not None and latest.measured.high > _HOPELESS
+        latest = next(tried for tried in reversed(result.tried) if tried.choice == choice)
+        return latest.measured is not None and latest.measured.high > _MIN_PROSPECT
 
     def _try(self, choice: Choice) -> None:
         result = self.found
@@ -218,21 +224,21 @@ class SpeedSearch:
         comparison = recorded = self._journal.found(result.best.labels, candidate.labels)
         if comparison is None:
             needed_s = self._needed_s(choice)
-            if self._clock.left() >= needed_s:
+            if self._clock.remaining() >= needed_s:
                 comparison = self._raced(choice, candidate)
             if comparison is None:
                 if choice not in result.left_out:
                     result.left_out.append(choice)
-                if all(each.reused for each in result.tried):
-                    least_s = self._clock.elapsed() + needed_s
-                    result.least_s = min(result.least_s or least_s, least_s)
+                if all(tried.reused for tried in result.tried):
+                    min_time_s = self._clock.elapsed() + needed_s
+                    result.min_time_s = min(result.min_time_s or min_time_s, min_time_s)
                 return
-            result.least_s = 0.0
+            result.min_time_s = 0.0
             self._journal.add(comparison)
-        self._take(choice, candidate, comparison, reused=recorded is not None)
+        self._record(choice, candidate, comparison, reused=recorded is not None)
 
     def _needed_s(self, choice: Choice) -> float:
-        """Minimum duration of a race and the confirmation after it."""
+        """Return the minimum duration of a race and the confirmation after it, in seconds."""
         bench = self._bench
         pair_s = 2 * max(BLOCK_S, bench.step_s)
         start_s = bench.start_s or 8.0
@@ -241,15 +247,17 @@ class SpeedSearch:
 
     def _confirmation_s(self) -> float:
         pair_s = 2 * max(BLOCK_S, self._bench.step_s)
-        return (SITTINGS + 1) * (1.5 * (self._bench.start_s or 8.0) + PAIRS_A_SITTING * pair_s)
+        return (CONFIRMATION_ROUNDS + 1) * (
+            1.5 * (self._bench.start_s or 8.0) + PAIRS_PER_ROUND * pair_s
+        )
 
     def _raced(self, choice: Choice, candidate: Combination) -> Comparison | None:
-        """Race a candidate; None if the time ended before the race was decided."""
+        """Race a candidate; returns None if time runs out before the race is decided."""
         bench, best = self._bench, self.found.best
         pairs: list[Pair] = []
         description: Mapping[str, Any] = {"hashes": {}, "memory_bytes": 0}
 
-        def ended(outcome: Outcome, reason: str = "") -> Comparison:
+        def result(outcome: Outcome, reason: str = "") -> Comparison:
             return Comparison(
                 against=best.labels,
                 candidate=candidate.labels,
@@ -262,29 +270,29 @@ class SpeedSearch:
 
         try:
             _, description = bench.ready((_BEST, best), (_CANDIDATE, candidate))
-            if self._breaks_promise(choice, description["hashes"]):
-                return ended("changes the weights")
+            if self._changes_weights(choice, description["hashes"]):
+                return result("changes the weights")
             bench.block(_CANDIDATE, candidate)
             while (verdict := _verdict(pairs)) is None:
-                if self._clock.left() < self._confirmation_s() and len(pairs) >= MIN_PAIRS:
+                if self._clock.remaining() < self._confirmation_s() and len(pairs) >= MIN_PAIRS:
                     return None
-                turned = bool(len(pairs) % 2)
-                pair, _ = bench.pair((_BEST, best), (_CANDIDATE, candidate), turned=turned)
+                reverse = bool(len(pairs) % 2)
+                pair, _ = bench.pair((_BEST, best), (_CANDIDATE, candidate), reverse=reverse)
                 pairs.append(pair)
         except NotMeasured as error:
-            return ended("failed", str(error))
-        return ended(verdict)
+            return result("failed", str(error))
+        return result(verdict)
 
-    def _breaks_promise(self, choice: Choice, hashes: Mapping[str, str]) -> bool:
-        """Whether a choice that must not change the weights did, or cannot be shown not to."""
+    def _changes_weights(self, choice: Choice, hashes: Mapping[str, str]) -> bool:
+        """Return whether a choice changes the weights, or may do so, although it must not."""
         return (
             choice.claim == "identical" and hashes != self._hashes and not self._plan.allow_rounding
         )
 
-    def _take(
+    def _record(
         self, choice: Choice, candidate: Combination, comparison: Comparison, *, reused: bool
     ) -> None:
-        """Record how a race ended, and continue from the winner."""
+        """Record the outcome of a race, and continue with the winner."""
         result = self.found
         measured = speedup(comparison.pairs) if len(comparison.pairs) >= MIN_PAIRS else None
         weights = None
@@ -310,20 +318,20 @@ class SpeedSearch:
             self._bench.end(_CANDIDATE)
 
     def _confirm(self) -> None:
-        """Compare the best with the baseline, in pairs of fresh processes."""
+        """Compare the best combination with the initial settings, in pairs of new processes."""
         result, bench = self.found, self._bench
         if result.best == START:
             return
         pairs: list[Pair] = []
         start_settings, best_settings = ("start", START), ("final", result.best)
         try:
-            for sitting in range(MAX_SITTINGS):
-                if sitting >= SITTINGS and not _is_open(speedup(pairs)):
+            for confirmation_round in range(MAX_CONFIRMATION_ROUNDS):
+                if confirmation_round >= CONFIRMATION_ROUNDS and not _is_open(speedup(pairs)):
                     break
                 bench.ready()
                 bench.ready(start_settings, best_settings)
-                for number in range(PAIRS_A_SITTING):
-                    pair, _ = bench.pair(start_settings, best_settings, turned=bool(number % 2))
+                for number in range(PAIRS_PER_ROUND):
+                    pair, _ = bench.pair(start_settings, best_settings, reverse=bool(number % 2))
                     pairs.append(pair)
         except NotMeasured as error:
             self._plan.say(f"the confirmation failed: {error}")
@@ -332,20 +340,16 @@ class SpeedSearch:
 
 
 def _verdict(pairs: Sequence[Pair]) -> Verdict | None:
-    return judge(pairs, most=MAX_PAIRS, most_if_promising=MAX_PAIRS_IF_PROMISING)
+    return judge(pairs, max_pairs=MAX_PAIRS, max_if_promising=MAX_PAIRS_IF_PROMISING)
 
 
 def _is_open(measured: Speedup) -> bool:
-    """Whether a confirmation suggests a gain that is not yet significant."""
+    """Return whether a confirmation suggests a gain that is not yet significant."""
     return measured.ratio >= PROMISING and not is_faster(measured)
 
 
 def _facts(description: Mapping[str, Any], blocks: Sequence[Block]) -> Facts:
-    """The average over the baseline's blocks."""
-
-    def mean(values: Sequence[float]) -> float:
-        return sum(values) / len(values)
-
+    """Average the blocks of the initial settings."""
     return Facts(
         device=description["device"],
         device_name=description["device_name"],
@@ -353,10 +357,10 @@ def _facts(description: Mapping[str, Any], blocks: Sequence[Block]) -> Facts:
         cores=description["cores"],
         threads=description["threads"],
         workers=description["workers"],
-        step_s=mean([each.step_s for each in blocks]),
-        data_share=mean([each.data_share for each in blocks]),
-        loader_share=mean([each.loader_share for each in blocks]),
-        queued_share=mean([each.queued_share for each in blocks]),
-        memory_bytes=max(description["memory_bytes"], *(each.memory_bytes for each in blocks)),
+        step_s=fmean(block.step_s for block in blocks),
+        data_share=fmean(block.data_share for block in blocks),
+        loader_share=fmean(block.loader_share for block in blocks),
+        queued_share=fmean(block.queued_share for block in blocks),
+        memory_bytes=max(description["memory_bytes"], *(block.memory_bytes for block in blocks)),
         memory_free_bytes=description["memory_free_bytes"],
     )

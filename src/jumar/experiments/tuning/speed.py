@@ -1,4 +1,4 @@
-"""Faster settings of a recipe: the search and its output."""
+"""Search for faster settings of a recipe, and report the result."""
 
 import math
 import os
@@ -17,7 +17,7 @@ from jumar.experiments.tuning.knobs import (
     Choice,
     Start,
     choices_for,
-    left_to_the_user,
+    variables_set_by_user,
 )
 from jumar.experiments.tuning.result import Found, Tried
 from jumar.experiments.tuning.search import SearchPlan, SpeedSearch
@@ -33,15 +33,15 @@ _SCRATCH: Final = ".scratch"
 
 @dataclass(frozen=True, kw_only=True)
 class SpeedTuning:
-    """A tuning request.
+    """The options of a tuning.
 
     Attributes:
-        what: The recipe's name or the run, as the user named it.
-        validity: The recipe, machine and versions measured.
+        what: The recipe's name or the run, as named by the user.
+        validity: The recipe, machine and versions.
         allow_rounding: Whether the weights may round differently.
         minutes: Time limit.
         folder: Output folder.
-        command: Starts a measured process.
+        command: Returns the command of a measured process.
     """
 
     what: str
@@ -56,11 +56,11 @@ def tune_speed(tuning: SpeedTuning, say: Callable[[str], None]) -> Found | None:
     """Search for the fastest settings and write `tuned.json`.
 
     Args:
-        tuning: What is tuned.
+        tuning: The options.
         say: Prints a line.
 
     Returns:
-        What was found; None if the same was tuned before and nothing is left to try.
+        The outcome; None if the same tuning is already finished.
 
     Raises:
         UserError: The recipe cannot be trained, or the result cannot be written.
@@ -68,9 +68,9 @@ def tune_speed(tuning: SpeedTuning, say: Callable[[str], None]) -> Found | None:
     _refuse_foreign(tuning.folder)
     earlier = _earlier(tuning)
     if earlier is not None and not earlier.measured.get("unfinished"):
-        say(f"tuned before on {earlier.measured.get('date')}: {tuning.folder / FILE}")
+        say(f"already tuned on {earlier.measured.get('date')}: {tuning.folder / FILE}")
         say(f"  {_result_text(earlier)}")
-        say(f"nothing is measured again; to do so, remove {tuning.folder} or give another --to")
+        say(f"to measure again, remove {tuning.folder} or choose another --to")
         return None
     key = {"validity": asdict(tuning.validity), "rounding": tuning.allow_rounding}
     journal = Journal(tuning.folder, key)
@@ -108,7 +108,7 @@ def _refuse_foreign(folder: Path) -> None:
 
 
 def _earlier(tuning: SpeedTuning) -> Tuned | None:
-    """The result of the same tuning, if it was finished."""
+    """Return the result of the same tuning if it was finished."""
     if not is_folder(tuning.folder) or not is_file(tuning.folder / FILE):
         return None
     earlier = read_tuned(tuning.folder)
@@ -122,34 +122,34 @@ def _earlier(tuning: SpeedTuning) -> Tuned | None:
 
 def _say_reuse(journal: Journal, say: Callable[[str], None]) -> None:
     if len(journal):
-        say(f"{counted(len(journal), 'comparison')} of an earlier start is reused")
+        say(f"reusing {counted(len(journal), 'comparison')} of an earlier call")
     if journal.discarded:
         say(
-            f"{counted(journal.discarded, 'earlier comparison')} not reused: recipe, machine or "
-            "versions have changed"
+            f"not reusing {counted(journal.discarded, 'earlier comparison')}, since recipe, "
+            "machine or versions have changed"
         )
 
 
 def _scope_lines(start: Start, tuning: SpeedTuning) -> list[str]:
     lines = [
-        f"never tried: {', '.join(MATHEMATICS)}, which change the training itself; communication "
-        "between ranks, which one process does not have"
+        f"never tried: {', '.join(MATHEMATICS)}, which change the training itself, and "
+        "communication between ranks, since only one process is measured"
     ]
     if not tuning.allow_rounding:
         lines.append(f"not tried without --allow rounding: {ROUNDING_KNOBS}")
-    user_set = left_to_the_user(start)
+    user_set = variables_set_by_user(start)
     if user_set:
-        lines.append(f"left as they are in this shell: {', '.join(user_set)}")
+        lines.append(f"not changed, since set in this shell: {', '.join(user_set)}")
     return lines
 
 
 def _end_lines(result: Found) -> list[str]:
     lines: list[str] = []
     if result.left_out:
-        labels = ", ".join(each.label for each in result.left_out)
+        labels = ", ".join(choice.label for choice in result.left_out)
         continuation = "the same command continues with them"
-        if result.least_s:
-            minutes = math.ceil(result.least_s / 60)
+        if result.min_time_s:
+            minutes = math.ceil(result.min_time_s / 60)
             continuation = (
                 f"the first of them needs --minutes {minutes} here, including its confirmation"
             )
@@ -159,36 +159,31 @@ def _end_lines(result: Found) -> list[str]:
     if result.best.choices and result.confirmed is None:
         return [
             *lines,
-            "not confirmed: the settings stay as they are; the same command tries again",
+            "not confirmed: the settings are not changed; the same command tries again",
         ]
     if result.confirmed is None:
-        return [*lines, "no setting was measured as faster: the settings stay as they are"]
-    confirmed_text = (
-        f"{result.confirmed.text()} in {result.confirmed.pairs} pairs of fresh processes"
-    )
+        return [*lines, "no faster setting was found: the settings are not changed"]
+    confirmed_text = f"{result.confirmed.text()} in {result.confirmed.pairs} pairs of new processes"
     if not result.is_faster:
-        return [
-            *lines,
-            f"not confirmed: {confirmed_text}; the settings stay as they are",
-        ]
+        return [*lines, f"not confirmed: {confirmed_text}; the settings are not changed"]
     weights = "identical" if result.weights == "identical" else "rounded differently"
     return [
         *lines,
         f"confirmed: {confirmed_text}; weights {weights}",
-        *(f"  {each.choice.label}: {_bought(each)}" for each in result.kept),
+        *(f"  {tried.choice.label}: {_gain_text(tried)}" for tried in result.kept),
     ]
 
 
-def _bought(tried: Tried) -> str:
+def _gain_text(tried: Tried) -> str:
     return "" if tried.measured is None else tried.measured.text()
 
 
 def _write(tuning: SpeedTuning, result: Found, clock: Clock, say: Callable[[str], None]) -> None:
-    """Write the result, and print how to use it."""
+    """Write the result, and print the command that uses it."""
     path = tuning.folder / FILE
     is_partial = result.interrupted
     if is_partial and not result.best.choices:
-        say("stopped: no setting was measured as faster yet; the same command continues from here")
+        say("stopped: no faster setting has been found yet; the same command continues from here")
         return
     applies = result.is_faster or is_partial
     Tuned(
@@ -201,7 +196,7 @@ def _write(tuning: SpeedTuning, result: Found, clock: Clock, say: Callable[[str]
     ).write(path)
     if is_partial:
         say("stopped before the confirmation; the same command continues from here")
-        say(f"written: {path}, with what won its races so far: {', '.join(result.best.labels)}")
+        say(f"written: {path}, with the faster settings so far: {', '.join(result.best.labels)}")
     else:
         say(f"written: {path}")
     if applies:
@@ -214,12 +209,12 @@ def _measured(tuning: SpeedTuning, result: Found, clock: Clock) -> dict[str, Any
         "seconds": round(clock.elapsed(), 1),
         "allow_rounding": tuning.allow_rounding,
         "start": None if result.facts is None else asdict(result.facts),
-        "limits": [asdict(each) for each in result.limits],
+        "limits": [asdict(limit) for limit in result.limits],
         "noise": None if result.noise is None else asdict(result.noise),
         "reproducible": result.reproducible,
         "confirmed": None if result.confirmed is None else asdict(result.confirmed),
-        "knobs": [_row(each) for each in result.tried],
-        "left_out": [each.label for each in result.left_out],
+        "knobs": [_row(tried) for tried in result.tried],
+        "left_out": [choice.label for choice in result.left_out],
         "unfinished": bool(result.left_out)
         or bool(result.best.choices and result.confirmed is None),
     }
@@ -235,7 +230,7 @@ def _result_text(earlier: Tuned) -> str:
     confirmed = earlier.measured.get("confirmed")
     chosen_settings = [*earlier.assignments, *(f"{k}={v}" for k, v in earlier.environment.items())]
     if not chosen_settings:
-        return "nothing was measured as faster"
+        return "no faster setting was found"
     ratio = confirmed.get("ratio") if isinstance(confirmed, dict) else None
     speed_text = f"{ratio:.3f} times as fast: " if isinstance(ratio, float) else ""
     return speed_text + " ".join(chosen_settings)

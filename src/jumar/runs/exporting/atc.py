@@ -1,6 +1,6 @@
 """A script with the command that compiles an ONNX file to an Ascend `.om` with CANN's `atc`.
 
-Facts: the option pages of "ATC Offline Model Builder" of CANN 8.0 to 9.1. Not tested with CANN.
+Based on the option pages of "ATC Offline Model Builder" of CANN 8.0 to 9.1; not tested with CANN.
 """
 
 import json
@@ -16,16 +16,16 @@ from jumar.precision.settings import PrecisionSettings
 from jumar.precision.shipped_mixlists import find_mixlist
 from jumar.runs.exporting.network import Exportable
 
-_V2 = {
+_MODE_NAMES_V2 = {
     "must_keep_origin_dtype": "origin",
     "allow_mix_precision": "mixed_float16",
     "allow_mix_precision_bf16": "mixed_bfloat16",
     "force_fp16": "fp16",
     "force_fp32": "cube_fp16in_fp32out",
 }
-"""Names of `--precision_mode_v2`; modes without one are named with `--precision_mode`."""
-_BATCHES = "1,2,4,8"
-_MEASURING = frozenset({"Shape", "Range", "NonZero", "Resize"})
+"""Modes with a name for `--precision_mode_v2`; the others are passed as `--precision_mode`."""
+_BATCH_SIZES = "1,2,4,8"
+_SHAPE_OPS = frozenset({"Shape", "Range", "NonZero", "Resize"})
 """Ops of graphs that compute shapes; atc accepts no list of batch sizes for such graphs."""
 
 
@@ -54,14 +54,14 @@ def atc_script(
     precision: PrecisionSettings,
     soc_version: str,
 ) -> AtcScript:
-    """The script next to `STEM.onnx`.
+    """Return the script to put next to `STEM.onnx`.
 
     Args:
         exportable: The network.
         stem: Name of the file without its suffix.
         ops: Op types in the file.
         precision: The precision of the run.
-        soc_version: The chip; empty if the user of the script is to name it.
+        soc_version: The chip; empty to let the user of the script name it.
 
     Raises:
         UserError: The run's op list can no longer be read.
@@ -69,18 +69,20 @@ def atc_script(
     mixlist, left_out = _mixlist(precision)
     if precision.float32_layers and find_mode(precision.mode).low is not None:
         left_out.append(
-            "float32_layers: atc knows ops of the graph, not layers; see its --keep_dtype"
+            "float32_layers: atc selects ops of the graph, not layers; see its --keep_dtype"
         )
     mode = find_mode(precision.mode).name
-    variables, shapes, steps = _shapes(exportable, ops)
+    variables, shapes, batch_sizes = _shapes(exportable, ops)
     options = [
         "--framework=5",
         f"--model={shlex.quote(f'{stem}.onnx')}",
         f"--output={shlex.quote(stem)}",
         f'--input_shape="{shapes}"',
-        *([f'--dynamic_batch_size="{steps}"'] if steps else []),
+        *([f'--dynamic_batch_size="{batch_sizes}"'] if batch_sizes else []),
         '--soc_version="$SOC_VERSION"',
-        f"--precision_mode_v2={_V2[mode]}" if mode in _V2 else f"--precision_mode={mode}",
+        f"--precision_mode_v2={_MODE_NAMES_V2[mode]}"
+        if mode in _MODE_NAMES_V2
+        else f"--precision_mode={mode}",
         *([f"--modify_mixlist={shlex.quote(f'{stem}.mixlist.json')}"] if mixlist else []),
     ]
     command = " \\\n  ".join(["atc", *options])
@@ -91,8 +93,8 @@ def atc_script(
     )
     lines = [
         "#!/bin/sh",
-        f"# Makes {stem}.om of {stem}.onnx with atc of CANN 7.0 or newer. Written from atc's",
-        "# documentation and not tried, for lack of a machine with CANN.",
+        f"# Compiles {stem}.onnx to {stem}.om with atc of CANN 7.0 or newer. Written from atc's",
+        "# documentation and not tested, for lack of a machine with CANN.",
         "set -eu",
         'cd -- "$(dirname -- "$0")"',
         chip,
@@ -106,50 +108,48 @@ def atc_script(
 
 
 def _shapes(exportable: Exportable, ops: frozenset[str]) -> tuple[dict[str, int], str, str]:
-    """Variables with their defaults, the value of `--input_shape`, and the possible batch sizes."""
+    """Return shell variables with defaults, the `--input_shape`, and the listed batch sizes."""
     axes = exportable.axes
-    in_steps = list(axes) == ["batch"] and not ops & _MEASURING
+    lists_batches = list(axes) == ["batch"] and not ops & _SHAPE_OPS
     variables = {
         name: 1 if name == "batch" else axis.usual
         for name, axis in axes.items()
-        if not (in_steps and name == "batch")
+        if not (lists_batches and name == "batch")
     }
 
     def length(axis: int | str) -> str:
         if isinstance(axis, int):
             return str(axis)
-        return "-1" if in_steps else f"${axis.upper()}"
+        return "-1" if lists_batches else f"${axis.upper()}"
 
     shapes = ";".join(
         f"{port.name}:{','.join(map(length, port.shape))}" for port in exportable.inputs
     )
-    return variables, shapes, _BATCHES if in_steps else ""
+    return variables, shapes, _BATCH_SIZES if lists_batches else ""
 
 
 def has_mixlist(precision: PrecisionSettings) -> bool:
-    """Whether a run's mode uses an op list of its own."""
+    """Return whether a run has an op list and a mode that uses it."""
     return bool(precision.modify_mixlist) and find_mode(precision.mode).uses_lists
 
 
 def _mixlist(precision: PrecisionSettings) -> tuple[str, list[str]]:
-    """The run's op list restricted to names known to CANN, and the other names."""
+    """Return the run's op list restricted to names known to CANN, and a line on the others."""
     if not precision.modify_mixlist or not has_mixlist(precision):
         return "", []
     content: Any = parse_json(read_text(find_mixlist(precision.modify_mixlist)))
     torch_names: list[str] = []
 
-    def known(names: Sequence[str]) -> list[str]:
+    def without_torch_names(names: Sequence[str]) -> list[str]:
         torch_names.extend(name for name in names if "::" in name)
         return [name for name in names if "::" not in name]
 
     content_for_atc = {
-        which: {
-            change: known(cast("Sequence[str]", names))
+        list_name: {
+            change: without_torch_names(cast("Sequence[str]", names))
             for change, names in cast("Mapping[str, Any]", changes).items()
         }
-        for which, changes in cast("Mapping[str, Any]", content).items()
+        for list_name, changes in cast("Mapping[str, Any]", content).items()
     }
-    left_out = (
-        [f"of the op list, names of PyTorch: {', '.join(torch_names)}"] if torch_names else []
-    )
+    left_out = [f"PyTorch's names in the op list: {', '.join(torch_names)}"] if torch_names else []
     return json.dumps(content_for_atc, indent=2) + "\n", left_out

@@ -1,4 +1,4 @@
-"""Whether a written file computes what the network computes: on real inputs, in two batches."""
+"""Check that a written file computes the same as the network, on real inputs in two batches."""
 
 import copy
 import platform
@@ -17,10 +17,10 @@ Array = NDArray[np.generic]
 Runner = Callable[[Sequence[tuple[Array, ...]]], list[list[Array]]]
 """Runs a file on batches of inputs, in order, and returns the outputs of each."""
 
-_TIMES_OWN = 4
-"""How much further from float64 a file may be than the network's own float32."""
+_MAX_ROUNDING_RATIO = 4
+"""Largest ratio of a file's difference from float64 to that of the network in float32."""
 _MAX_OTHER_CODES = 1e-3
-"""Fraction of codes that may differ, since two codebook vectors may be equally near."""
+"""Largest fraction of codes that may differ, since two codebook vectors may be equally near."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,14 +28,14 @@ class Comparison:
     """The difference between a file's output and the network's, on one batch.
 
     Attributes:
-        output: Its name.
-        shape: Its shape.
-        difference: Largest absolute difference; for whole numbers the fraction that differs. From
-            float64 if `rounding` is set.
+        output: Name of the output.
+        shape: Shape of the output.
+        difference: Largest absolute difference, from float64 if `rounding` is set; for integers,
+            the fraction that differs.
         allowed: The largest accepted difference.
         largest: The largest magnitude of the network's own output.
-        is_whole: Whether the output is whole numbers.
-        rounding: How far the network in float32 is from itself in float64; None if the
+        is_whole: Whether the output consists of integers.
+        rounding: Largest difference between the network in float32 and in float64; None if the
             tolerance was enough.
     """
 
@@ -49,15 +49,16 @@ class Comparison:
 
     @property
     def is_close(self) -> bool:
-        """Whether the difference is accepted; a NaN never is."""
+        """Whether the difference is accepted; NaN never is."""
         return self.difference <= self.allowed
 
     def __str__(self) -> str:
         shape = "x".join(map(str, self.shape))
         if self.is_whole:
-            share, most = 100 * self.difference, 100 * self.allowed
+            percent, allowed = 100 * self.difference, 100 * self.allowed
             return (
-                f"  {self.output} {shape}: {share:.2g} % of the numbers differ, allowed {most:g} %"
+                f"  {self.output} {shape}: {percent:.2g} % of the codes differ, "
+                f"allowed {allowed:g} %"
             )
         text = (
             f"  {self.output} {shape}: largest difference {self.difference:.2g} "
@@ -65,11 +66,11 @@ class Comparison:
         )
         if self.rounding is None:
             return text
-        return f"{text} (from float64, of which the network itself is {self.rounding:.2g} away)"
+        return f"{text} (from float64; {self.rounding:.2g} for the network itself)"
 
 
 def batches_to_check(exportable: Exportable, real: tuple[Tensor, ...]) -> list[tuple[Tensor, ...]]:
-    """Batches of two sizes, and one of other lengths if the network accepts them.
+    """Return batches of two sizes, and one of other lengths if the network accepts them.
 
     Args:
         exportable: The network.
@@ -89,7 +90,7 @@ def batches_to_check(exportable: Exportable, real: tuple[Tensor, ...]) -> list[t
 def compare(
     exportable: Exportable, batches: Sequence[tuple[Tensor, ...]], run: Runner
 ) -> list[Comparison]:
-    """Run a file and the network on batches.
+    """Run a file and the network on the same batches and compare their outputs.
 
     Args:
         exportable: The network to compare with.
@@ -107,22 +108,22 @@ def compare(
             _compared(port.name, reference, output, exportable.tolerance)
             for port, reference, output in zip(exportable.outputs, expected, actual, strict=True)
         ]
-        if not all(each.is_close for each in of_batch):
+        if not all(comparison.is_close for comparison in of_batch):
             exact = _in_float64(exportable.network, batch)
             of_batch = [
-                each
-                if each.is_close or each.is_whole
-                else _beside_float64(each, reference, output, exact_output)
-                for each, reference, output, exact_output in zip(
+                comparison
+                if comparison.is_close or comparison.is_whole
+                else _compared_in_float64(comparison, reference, output, exact_output)
+                for comparison, reference, output, exact_output in zip(
                     of_batch, expected, actual, exact, strict=True
                 )
             ]
         comparisons += of_batch
-    if not all(each.is_close for each in comparisons):
+    if not all(comparison.is_close for comparison in comparisons):
         raise UserError(
-            "the file does not compute what the network computes, and was not kept",
+            "the file does not compute the same as the network, and was not kept",
             where="check",
-            todo="\n".join(str(each).strip() for each in comparisons)
+            todo="\n".join(str(comparison).strip() for comparison in comparisons)
             + f"\nPyTorch {torch.__version__} on {platform.machine()}; another release of the "
             "exporting packages may do better.",
         )
@@ -134,25 +135,25 @@ def _in_float64(network: nn.Module, batch: tuple[Tensor, ...]) -> list[Tensor]:
     return outputs_of(copy.deepcopy(network).double(), inputs)
 
 
-def _beside_float64(
+def _compared_in_float64(
     comparison: Comparison, expected: Tensor, output: Array, exact: Tensor
 ) -> Comparison:
-    """Compare an output with float64, if float32 alone loses more than the tolerance.
+    """Compare an output with the network in float64, relative to the network's own rounding.
 
-    A network whose values grow over many layers, such as one that has hardly been trained, differs
-    between any two orders of summation; a file may lose a few times as much as the network itself.
+    If values grow over many layers, as in a network that has hardly been trained, any two orders of
+    summation differ by more than the tolerance.
     """
     true = exact.double().numpy()
     rounding = float(np.abs(expected.double().numpy() - true).max(initial=0))
     without_padding = output[tuple(map(slice, true.shape))]
     difference = float(np.abs(without_padding.astype(np.float64) - true).max(initial=0))
     return replace(
-        comparison, difference=difference, allowed=_TIMES_OWN * rounding, rounding=rounding
+        comparison, difference=difference, allowed=_MAX_ROUNDING_RATIO * rounding, rounding=rounding
     )
 
 
 def outputs_of(network: nn.Module, inputs: tuple[Tensor, ...]) -> list[Tensor]:
-    """The outputs of a network."""
+    """Return the outputs of a network as a list."""
     with torch.no_grad():
         outputs = network(*inputs)
     return list(outputs) if isinstance(outputs, tuple) else [outputs]

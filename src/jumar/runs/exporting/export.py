@@ -56,9 +56,9 @@ class ExportRequest(TrainedRequest):
     """The options of `jumar export`, besides the weights.
 
     Attributes:
-        to: What to write; see `kind_of`.
+        to: Path or kind of the output; see `kind_of`.
         part: Part of the network, if it has several.
-        fixed: Lengths of axes that are not left open.
+        fixed: Fixed lengths of axes, by name.
         made_up: Check on made-up inputs without opening the run's data.
         soc_version: The chip in the script for atc.
         overwrite: Replace existing files.
@@ -76,11 +76,11 @@ def export_run(request: ExportRequest, say: Say = lambda _: None) -> list[str]:
     """Write a run's network, checked against PyTorch if it is a graph.
 
     Args:
-        request: The run and what to write.
+        request: The run and the output.
         say: Prints a line about a vocabulary that moved.
 
     Returns:
-        What was done, line by line.
+        The lines of a summary.
 
     Raises:
         UserError: There is no such run or checkpoint, its network cannot be exported in this form,
@@ -102,7 +102,7 @@ def export_run(request: ExportRequest, say: Say = lambda _: None) -> list[str]:
 def open_exportable(
     request: ExportRequest, say: Say = lambda _: None
 ) -> tuple[Trained, Recipe, Exportable]:
-    """A run's network in its exported form, and its recipe with its data in place.
+    """Return a run's network as it is exported, and its recipe with the current data paths.
 
     Raises:
         UserError: See `export_run`.
@@ -122,9 +122,9 @@ class _Graph:
 
     Attributes:
         content: The bytes of its file.
-        run: Runs it.
+        run: Runs the graph.
         runner: Name of the runtime.
-        script: For atc; None if it is not ONNX.
+        script: The script for atc; None if the graph is not ONNX.
     """
 
     content: bytes
@@ -177,7 +177,7 @@ def _graph(request: ExportRequest, kind: Kind, say: Say) -> list[str]:
         *_head(trained, exportable, f"ONNX, opset {OPSET}" if kind == "onnx" else "torch.export"),
         f"checked with {graph.runner} against PyTorch {release} on {source}:",
         *map(str, comparisons),
-        *_of_script(graph.script, to, request.soc_version),
+        *_script_lines(graph.script, to, request.soc_version),
         _written([*paths, *folders], to),
     ]
 
@@ -206,24 +206,22 @@ def _pt2(
     return _Graph(content=content, run=program_runner(content), runner=runner)
 
 
-def _of_script(script: AtcScript | None, to: Path, soc_version: str) -> list[str]:
+def _script_lines(script: AtcScript | None, to: Path, soc_version: str) -> list[str]:
     if script is None:
         return []
     chip = "" if soc_version else "SOC_VERSION=... "
     return [
-        f"for an Ascend .om, not tried here: {chip}sh {script_path(to)}",
+        f"for an Ascend .om, not tested here: {chip}sh {script_path(to)}",
         *[f"  {line}" for line in script.command.splitlines()],
-        *[f"  left out: {each}" for each in script.left_out],
+        *[f"  left out: {setting}" for setting in script.left_out],
     ]
 
 
 def _inputs(
     request: ExportRequest, exportable: Exportable, recipe: Recipe
 ) -> tuple[tuple[Tensor, ...], str]:
-    """Inputs from the run's data, none if it is missing, and their origin."""
-    if exportable.entrance is None:
-        return (), exportable.drawn
-    if request.made_up:
+    """Return inputs from the run's data, none if they are to be made up, and their origin."""
+    if exportable.entrance is None or request.made_up:
         return (), exportable.drawn
     try:
         return real_inputs(exportable, recipe), "inputs of the run's data"
@@ -233,7 +231,7 @@ def _inputs(
 
 
 def _open(request: TrainedRequest) -> Trained:
-    """The network on the CPU, in float32 regardless of the run's precision."""
+    """Open the network on the CPU, in float32 regardless of the run's precision."""
     trained = open_trained(request)
     trained.policy.close()
     for module in trained.model.modules():
@@ -272,9 +270,9 @@ def _head(trained: Trained, exportable: Exportable, form: str) -> list[str]:
     return [
         f"{trained.name}{part}, step {trained.checkpoint.step}{averages}: {form}",
         *[
-            f"  {way} {port.name} {' x '.join(map(str, port.shape))} "
+            f"  {direction} {port.name} {' x '.join(map(str, port.shape))} "
             f"{str(port.dtype).removeprefix('torch.')}: {port.meaning}"
-            for way, port in ports
+            for direction, port in ports
         ],
     ]
 
@@ -320,7 +318,9 @@ def _folder(request: ExportRequest, say: Say) -> list[str]:
 def _tensorflow(request: ExportRequest) -> list[str]:
     if not request.use_ema:
         raise UserError(
-            "TensorFlow's checkpoints hold the weights and their averages", where="--no-ema"
+            "TensorFlow's checkpoints contain the weights and their averages",
+            where="--no-ema",
+            todo="Omit it.",
         )
     return export_weights(
         WeightsRequest(

@@ -1,4 +1,4 @@
-"""Which networks can be exported, and in which parts."""
+"""The networks that can be exported, and their parts."""
 
 from collections.abc import Callable, Mapping
 
@@ -39,20 +39,20 @@ _REASONS: Mapping[type[Recipe], str] = {
 
 
 def parts_of(recipe: Recipe) -> Parts:
-    """The parts of a recipe's network that can be exported; empty if none can."""
+    """Return the parts of a recipe's network that can be exported; empty if there are none."""
     return next((parts for kind, parts in _FAMILIES.items() if isinstance(recipe, kind)), {})
 
 
 def check_part(recipe: Recipe, name: str, part: str) -> str:
-    """The part to export; if none is named, the only one.
+    """Return the part to export: the named one, or the only one.
 
     Args:
         recipe: A run's recipe.
         name: Its name.
-        part: The part that the user names, or an empty text.
+        part: The part that the user names; may be empty.
 
     Raises:
-        UserError: The network has no such part, or several and none is named.
+        UserError: The network has no such part, or several parts and none is named.
     """
     parts = parts_of(recipe)
     if not parts:
@@ -64,7 +64,7 @@ def check_part(recipe: Recipe, name: str, part: str) -> str:
     if not part and len(parts) == 1:
         return next(iter(parts))
     if part not in parts:
-        options = " or ".join(f"--part {each}" for each in parts if each)
+        options = " or ".join(f"--part {option}" for option in parts if option)
         problem = f"has no part '{part}'" if part else "has several parts, of which one is exported"
         todo = f"Write {options}." if options else "Omit --part."
         raise UserError(f"a network of '{name}' {problem}", where="--part", todo=todo)

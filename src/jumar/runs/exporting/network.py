@@ -1,4 +1,4 @@
-"""An exportable network of a run: its inputs and outputs, and how to use it without jumar."""
+"""A run's network for export: its inputs and outputs, and how to use it without jumar."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -27,30 +27,30 @@ class Axis:
     Attributes:
         usual: A length for tracing and testing.
         other: Another length, to check that the file accepts it.
-        least: Smallest length.
-        most: Largest length; None for any.
+        min_length: Smallest length.
+        max_length: Largest length; None for any.
         multiple: Lengths must be multiples of this.
     """
 
     usual: int
     other: int
-    least: int = 1
-    most: int | None = None
+    min_length: int = 1
+    max_length: int | None = None
     multiple: int = 1
 
-    def takes(self, length: int) -> bool:
-        """Whether the network takes a length."""
-        is_within = self.least <= length and (self.most is None or length <= self.most)
+    def accepts(self, length: int) -> bool:
+        """Return whether the network accepts a length."""
+        is_within = self.min_length <= length <= (self.max_length or length)
         return is_within and length % self.multiple == 0
 
     def described(self) -> dict[str, int | None]:
-        """As JSON."""
-        return {"least": self.least, "most": self.most, "multiple": self.multiple}
+        """Return the axis as JSON."""
+        return {"least": self.min_length, "most": self.max_length, "multiple": self.multiple}
 
     def __str__(self) -> str:
         multiple = f", multiples of {self.multiple}" if self.multiple > 1 else ""
-        most = "any length" if self.most is None else f"at most {self.most}"
-        return f"{most}{multiple}"
+        limit = "any length" if self.max_length is None else f"at most {self.max_length}"
+        return f"{limit}{multiple}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,10 +58,10 @@ class Port:
     """An input or output.
 
     Attributes:
-        dtype: Of its tensors.
-        shape: Lengths; an open axis has its name instead, and an axis that depends on it an
-            expression such as `height/4`.
-        meaning: What its values are.
+        dtype: The dtype of its tensors.
+        shape: Lengths of the axes; an open axis has its name instead, and an axis that depends on
+            it an expression such as `height/4`.
+        meaning: Description of its values.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Port:
     meaning: str
 
     def described(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the port as JSON."""
         return {
             "name": self.name,
             "dtype": str(self.dtype).removeprefix("torch."),
@@ -84,15 +84,15 @@ class Exportable:
     """A network that can be exported.
 
     Attributes:
-        network: Takes the inputs by position and returns a tensor or a tuple of them.
-        part: Which part of the run's network it is; empty for the entire network.
+        network: Accepts the inputs by position and returns a tensor or a tuple of tensors.
+        part: Name of the part of the run's network; empty for the entire network.
         axes: The open axes of the inputs.
-        made_up: Makes inputs of given lengths, for checks without the run's data.
+        made_up: Makes inputs of the requested lengths, for checks without the run's data.
         drawn: Description of the made-up inputs.
-        facts: How to prepare inputs and to read outputs, as JSON.
-        files: Further files by name, such as a vocabulary's.
-        entrance: The module that receives the inputs in the run's evaluation; None if there is
-            none.
+        facts: How to prepare inputs and interpret outputs, as JSON.
+        files: Contents of further files by name, such as a vocabulary.
+        entrance: Finds the module that receives the inputs in the run's evaluation; None if there
+            is none.
         prepared: Changes the network before tracing, without changing its results.
         tolerance: See `TOLERANCE`.
     """
@@ -111,12 +111,12 @@ class Exportable:
     tolerance: float = TOLERANCE
 
     def sample(self, **lengths: int) -> tuple[Tensor, ...]:
-        """Random inputs of the usual lengths, except for the given ones."""
+        """Return random inputs of the usual lengths, except where `lengths` names another."""
         usual = {name: axis.usual for name, axis in self.axes.items()}
         return self.made_up({**usual, **lengths}, torch.Generator().manual_seed(SEED))
 
     def lengths_of(self, inputs: Sequence[Tensor]) -> dict[str, int] | None:
-        """The lengths of the open axes; None if inputs do not fit."""
+        """Return the lengths of the open axes; None if the inputs do not fit."""
         lengths: dict[str, int] = {}
         if len(inputs) != len(self.inputs):
             return None
@@ -129,23 +129,23 @@ class Exportable:
                         return None
                 elif expected != length:
                     return None
-        fits = all(axis.takes(lengths[name]) for name, axis in self.axes.items())
+        fits = all(axis.accepts(lengths[name]) for name, axis in self.axes.items())
         return lengths if fits else None
 
     def fixed(self, lengths: Lengths) -> "Exportable":
-        """The same with the lengths of some axes fixed.
+        """Return a copy with the lengths of some axes fixed.
 
         Raises:
-            UserError: There is no such open axis, or the network does not take a length.
+            UserError: There is no such open axis, or the network does not accept a length.
         """
         for name, length in lengths.items():
             if name not in self.axes:
                 raise unknown_name("axis", name, self.axes, where="--fix")
-            if not self.axes[name].takes(length):
+            if not self.axes[name].accepts(length):
                 raise UserError(
                     f"{name} cannot be {length}",
                     where="--fix",
-                    todo=f"The network takes {self.axes[name]}.",
+                    todo=f"The network accepts {self.axes[name]}.",
                 )
         made_up = self.made_up
 
@@ -166,7 +166,7 @@ def _fixed(port: Port, lengths: Lengths) -> Port:
 
 
 def _length(length: int | str, lengths: Lengths) -> int | str:
-    """A length, or the value of an expression `NAME`, `NAME*N` or `NAME/N`."""
+    """Return a length with a known `NAME` in `NAME`, `NAME*N` or `NAME/N` replaced."""
     if isinstance(length, int):
         return length
     name, sign, number = re.split(r"([*/]|$)", f"{length}", maxsplit=1)

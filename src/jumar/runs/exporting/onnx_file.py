@@ -1,4 +1,4 @@
-"""Writes a traced network as an ONNX file, and runs it with onnxruntime."""
+"""Write a traced network as an ONNX file, and run it with onnxruntime."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,20 +16,20 @@ from jumar.runs.exporting.tracing import calling_exporter
 
 OPSET = 18
 IR_VERSION = 8
-"""The version that atc of CANN 7.0 to 9.1 reads: opsets 9 to 18, files of ONNX 1.12."""
-_LARGEST = 2**31 - 1
-"""Maximum bytes of a protobuf message."""
+"""The version of files of ONNX 1.12, which atc of CANN 7.0 to 9.1 reads, with opsets 9 to 18."""
+_MAX_BYTES = 2**31 - 1
+"""Maximum size of a protobuf message."""
 
 
 def onnx_content(
     exportable: Exportable, program: ExportedProgram, facts: Mapping[str, Any]
 ) -> tuple[bytes, frozenset[str]]:
-    """The bytes of an ONNX file, and the op types in it.
+    """Return the bytes of an ONNX file and the op types in it.
 
     Args:
         exportable: The network.
         program: The traced network.
-        facts: Kept as the file's metadata, each value as JSON.
+        facts: Metadata for the file, each value stored as JSON.
 
     Raises:
         UserError: The network is too large for one file.
@@ -38,9 +38,9 @@ def onnx_content(
     import onnx
 
     size = sum(tensor.nbytes for tensor in program.state_dict.values())
-    if size > _LARGEST:
+    if size > _MAX_BYTES:
         raise UserError(
-            f"the weights are {size_text(size)}, and one ONNX file holds 2 GB",
+            f"the weights are {size_text(size)}, but an ONNX file is limited to 2 GB",
             where="--to",
             todo="Export as FILE.pt2 or FILE.safetensors.",
         )
@@ -75,13 +75,13 @@ def onnx_content(
 
 
 def onnx_runner(content: bytes) -> Runner:
-    """Runs an ONNX file on the CPU with onnxruntime, on one thread."""
+    """Return a runner of an ONNX file with onnxruntime, on one thread of the CPU."""
     session = onnx_session(content)
-    names = [each.name for each in session.get_inputs()]
+    names = [port.name for port in session.get_inputs()]
 
     def run(batches: Sequence[tuple[Array, ...]]) -> list[list[Array]]:
         return [
-            [np.asarray(each) for each in session.run(None, dict(zip(names, batch, strict=True)))]
+            [np.asarray(array) for array in session.run(None, dict(zip(names, batch, strict=True)))]
             for batch in batches
         ]
 
@@ -89,7 +89,7 @@ def onnx_runner(content: bytes) -> Runner:
 
 
 def onnx_session(content: bytes) -> Any:
-    """An onnxruntime session on one thread of the CPU."""
+    """Return an onnxruntime session on one thread of the CPU."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

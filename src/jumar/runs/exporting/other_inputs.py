@@ -1,4 +1,4 @@
-"""Networks that take audio, text or latent vectors: keywords, BERT and NEZHA, BigGAN."""
+"""Networks with audio, text or latent vectors as input: keywords, BERT and NEZHA, BigGAN."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -26,7 +26,7 @@ from jumar.tasks.task import Task
 
 
 class _Listener(nn.Module):
-    """Sound in, logits out: the front end is part of the graph."""
+    """A keyword network with its audio front end."""
 
     def __init__(self, front_end: Mfcc, network: nn.Module) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class _Listener(nn.Module):
 
 
 def listener(trained: Trained) -> Exportable:
-    """Clips in, logits out."""
+    """Return the network from audio clips to logits."""
     recipe = cast(KeywordRecipe, trained.recipe)
     data = recipe.data
     samples = data.clip_samples
@@ -66,7 +66,7 @@ def listener(trained: Trained) -> Exportable:
             "preprocessing": {
                 "sample_rate": data.sample_rate,
                 "samples": samples,
-                "longer_clips": "cut; shorter ones get zeros at the end",
+                "longer_clips": "cut; shorter ones are padded with zeros at the end",
             },
             "labels": list(data.labels),
             "postprocessing": "softmax",
@@ -76,7 +76,7 @@ def listener(trained: Trained) -> Exportable:
 
 
 class _TextHead(nn.Module):
-    """A BERT with its head; what is computed for padding is 0."""
+    """A BERT with its head; in an exported graph, outputs for padding are 0."""
 
     def __init__(self, network: nn.Module, *, by_token: bool) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class _TextHead(nn.Module):
 
 
 class _Features(nn.Module):
-    """A pre-trained encoder: the vectors of all tokens, and the pooled one."""
+    """A pre-trained encoder that returns the vectors of all tokens and the pooled vector."""
 
     def __init__(self, bert: Bert) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class _Features(nn.Module):
 
 
 def text_head(trained: Trained) -> Exportable:
-    """Word pieces in; logits of labels, tags or answers out."""
+    """Return the network from word pieces to the logits of labels, tags or answers."""
     recipe = cast(BertTaskRecipe, trained.recipe)
     facts: dict[str, Any] = {}
     shape: tuple[int | str, ...]
@@ -119,11 +119,11 @@ def text_head(trained: Trained) -> Exportable:
         labels = list(recipe.data.labels)
         shape, facts["labels"] = ("batch", "length", len(labels)), labels
         facts["new_texts"] = recipe.data.new_texts
-        meaning = "the tag of a token is the largest on the last axis; of a word, its first token's"
+        meaning = "a token's tag is the largest on the last axis; a word's, that of its first token"
     else:
         data = cast(ReadingRecipe, recipe).data
         shape = ("batch", "length", 2)
-        meaning = "how well the answer starts and ends at each token"
+        meaning = "scores of the answer's start and end at each token"
         facts["answers"] = {
             "doc_stride": data.doc_stride,
             "max_query_length": data.max_query_length,
@@ -136,7 +136,7 @@ def text_head(trained: Trained) -> Exportable:
 
 
 def text_encoder(trained: Trained) -> Exportable:
-    """Word pieces in, vectors out, of a run of pre-training."""
+    """Return the encoder of a pre-training run, from word pieces to vectors."""
     recipe = cast(PretrainingRecipe, trained.recipe)
     bert = cast(BertForPretraining, trained.model).bert
     hidden_size = bert.size.hidden_size
@@ -146,7 +146,7 @@ def text_encoder(trained: Trained) -> Exportable:
             shape=("batch", "length", hidden_size),
             meaning="the last layer's vectors",
         ),
-        Port(name="pooled", shape=("batch", hidden_size), meaning="the first token's, pooled"),
+        Port(name="pooled", shape=("batch", hidden_size), meaning="pooled from the first token"),
     ]
     return _of_texts(trained, _Features(bert), outputs, model_tokenizer(recipe.model), {})
 
@@ -161,12 +161,12 @@ def _of_texts(
     size = next(module.size for module in trained.model.modules() if isinstance(module, Bert))
     recipe = cast("PretrainingRecipe | BertTaskRecipe", trained.recipe)
     longest = longest_sample(recipe, size)
-    most = size.max_positions if size.positions == "absolute" else None
-    pieces = len(tokenizer.vocabulary)
+    max_positions = size.max_positions if size.positions == "absolute" else None
+    vocabulary_size = len(tokenizer.vocabulary)
 
     def made_up(lengths: Lengths, random: torch.Generator) -> tuple[Tensor, ...]:
         shape = batch, length = lengths["batch"], lengths["length"]
-        ids = torch.randint(0, pieces, shape, generator=random)
+        ids = torch.randint(0, vocabulary_size, shape, generator=random)
         segments = (torch.arange(length) >= length // 2).long().expand(shape).contiguous()
         # The first sample has no padding, and each later one has more.
         ends = (length - torch.arange(batch)).clamp_min(2)
@@ -186,7 +186,9 @@ def _of_texts(
         outputs=outputs,
         axes={
             "batch": BATCH,
-            "length": Axis(usual=longest, other=max(2, longest // 2), least=2, most=most),
+            "length": Axis(
+                usual=longest, other=max(2, longest // 2), min_length=2, max_length=max_positions
+            ),
         },
         made_up=made_up,
         facts={
@@ -203,7 +205,7 @@ def _of_texts(
 
 
 def generator(trained: Trained) -> Exportable:
-    """Latent vectors in, images out."""
+    """Return the network from latent vectors to images."""
     recipe = cast(GenerationRecipe, trained.recipe)
     network = cast(BigGan, trained.model).generator
     latent, truncation = recipe.model.latent, recipe.loss.truncation
@@ -215,7 +217,7 @@ def generator(trained: Trained) -> Exportable:
             Port(
                 name="latent",
                 shape=("batch", latent),
-                meaning=f"drawn from a normal distribution, again where beyond {truncation:g}",
+                meaning=f"drawn from a normal distribution truncated at {truncation:g}",
             )
         ],
         outputs=[Port(name="image", shape=("batch", 3, side, side), meaning="RGB, -1 to 1")],
@@ -225,9 +227,9 @@ def generator(trained: Trained) -> Exportable:
         ),
         facts={
             "preprocessing": {"truncation": truncation},
-            "postprocessing": "127.5 * (image + 1), rounded, gives levels",
+            "postprocessing": "levels are 127.5 * (image + 1), rounded",
         },
-        drawn="latent vectors as `jumar generate` draws them",
+        drawn="latent vectors drawn as by `jumar generate`",
         prepared=_folded,
     )
 

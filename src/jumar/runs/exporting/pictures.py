@@ -1,4 +1,4 @@
-"""Networks that take images: classifiers, denoisers, text detectors, VQ-VAE's halves."""
+"""Networks with images as input or output: classifiers, denoisers, text detectors, VQ-VAEs."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -23,11 +23,11 @@ from jumar.tasks.task import Task
 
 BATCH = Axis(usual=2, other=3)
 _DETECTOR_TOLERANCE = 1e-3
-"""For sigmoids of maps upsampled with aligned corners, whose sampling points round differently."""
+"""For upsampling with aligned corners, where rounding moves the sampling points."""
 
 
 class _InFloat32(nn.Module):
-    """A network that takes images, with its output in float32."""
+    """A network with images as input, and its output converted to float32."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -38,14 +38,14 @@ class _InFloat32(nn.Module):
 
 
 def classifier(trained: Trained) -> Exportable:
-    """Images in, logits out."""
+    """Return the network from images to logits."""
     recipe = cast(ClassificationRecipe, trained.recipe)
     side, settings = recipe.data.image_size, recipe.data.preprocessing
     names = list(trained.outputs)
     classes = recipe.model.num_classes
     return Exportable(
         network=_InFloat32(trained.model),
-        inputs=[_image(("batch", 3, side, side), "RGB, normalised as `preprocessing` has it")],
+        inputs=[_image(("batch", 3, side, side), "RGB, normalised as in `preprocessing`")],
         outputs=[
             Port(
                 name="logits",
@@ -76,7 +76,7 @@ def classifier(trained: Trained) -> Exportable:
 
 
 def denoiser(trained: Trained) -> Exportable:
-    """Noisy images in, clean ones out; of three frames the one in the middle."""
+    """Return the network from noisy images to clean ones; from three frames to the middle one."""
     recipe = cast(DenoisingRecipe, trained.recipe)
     colours = 3 if recipe.data.channels == "colour" else 1
     frames = 3 if isinstance(recipe, TemporalRecipe) else 1
@@ -84,7 +84,7 @@ def denoiser(trained: Trained) -> Exportable:
     tiling_names = ("tile", "patch", "stride")
     meaning = f"{'RGB' if colours == 3 else 'grey'}, 0 to 1, noisy"
     if frames == 3:
-        meaning += "; three frames one after the other, the one to clean in the middle"
+        meaning += "; three consecutive frames, of which the middle one is denoised"
     shape = ("batch", colours * frames, "height", "width")
     return Exportable(
         network=_InFloat32(trained.model),
@@ -93,7 +93,7 @@ def denoiser(trained: Trained) -> Exportable:
             Port(
                 name="clean",
                 shape=("batch", colours, "height", "width"),
-                meaning="the same without noise; clip it to 0 to 1",
+                meaning="the image without noise; clip it to 0 to 1",
             )
         ],
         axes={
@@ -116,7 +116,7 @@ def denoiser(trained: Trained) -> Exportable:
 
 
 def detector(trained: Trained) -> Exportable:
-    """Images in, maps out, from which words still have to be read."""
+    """Return the network from images to maps; finding words in them is left to the user."""
     recipe = cast(DetectionRecipe, trained.recipe)
     data = recipe.data
     maps = {"shape": ("height/4", "width/4")}
@@ -134,7 +134,7 @@ def detector(trained: Trained) -> Exportable:
         outputs = [
             Port(
                 name="kernels",
-                shape=("batch", _kernels(trained.model), *maps["shape"]),
+                shape=("batch", _num_kernels(trained.model), *maps["shape"]),
                 meaning="probabilities of the kernels, the smallest first, the whole text last",
             )
         ]
@@ -145,10 +145,8 @@ def detector(trained: Trained) -> Exportable:
         outputs=outputs,
         axes={
             "batch": BATCH,
-            "height": Axis(usual=96, other=64, least=STRIDE, most=32 * STRIDE * 8, multiple=STRIDE),
-            "width": Axis(
-                usual=128, other=160, least=STRIDE, most=32 * STRIDE * 8, multiple=STRIDE
-            ),
+            "height": _detector_axis(usual=96, other=64),
+            "width": _detector_axis(usual=128, other=160),
         },
         made_up=_pixels(3, 255.0),
         facts={
@@ -164,6 +162,11 @@ def detector(trained: Trained) -> Exportable:
         entrance=_model,
         tolerance=_DETECTOR_TOLERANCE,
     )
+
+
+def _detector_axis(*, usual: int, other: int) -> Axis:
+    limits = {"min_length": STRIDE, "max_length": 32 * STRIDE * 8, "multiple": STRIDE}
+    return Axis(usual=usual, other=other, **limits)
 
 
 class _Half(nn.Module):
@@ -183,7 +186,7 @@ class _Decoder(_Half):
 
 
 def encoder(trained: Trained) -> Exportable:
-    """VQ-VAE: images in, codes out."""
+    """Return a VQ-VAE's encoder, from images to codes."""
     recipe, vqvae = cast(VQVAERecipe, trained.recipe), cast(VQVAE, trained.model)
     side = recipe.data.image_size
     cells = side // vqvae.shrinking
@@ -199,7 +202,7 @@ def encoder(trained: Trained) -> Exportable:
                 name="codes",
                 dtype=torch.int64,
                 shape=("batch", cells, cells),
-                meaning="numbers of the nearest vectors of the codebook",
+                meaning="indices of the nearest vectors of the codebook",
             )
         ],
         axes={"batch": BATCH},
@@ -220,7 +223,7 @@ def encoder(trained: Trained) -> Exportable:
 
 
 def decoder(trained: Trained) -> Exportable:
-    """VQ-VAE: codes in, images out."""
+    """Return a VQ-VAE's decoder, from codes to images."""
     recipe, vqvae = cast(VQVAERecipe, trained.recipe), cast(VQVAE, trained.model)
     cells, codes = recipe.data.image_size // vqvae.shrinking, len(vqvae.codebook)
     open_side = Axis(usual=cells, other=cells + 1)
@@ -238,7 +241,7 @@ def decoder(trained: Trained) -> Exportable:
                 name="codes",
                 dtype=torch.int64,
                 shape=("batch", "height", "width"),
-                meaning=f"numbers of vectors of the codebook, 0 to {codes - 1}",
+                meaning=f"indices of vectors of the codebook, 0 to {codes - 1}",
             )
         ],
         outputs=[
@@ -252,7 +255,7 @@ def decoder(trained: Trained) -> Exportable:
         made_up=made_up,
         drawn="random codes",
         prepared=_without_encoder,
-        facts={"codes": codes, "postprocessing": "255 * image, rounded, gives levels"},
+        facts={"codes": codes, "postprocessing": "levels are 255 * image, rounded"},
     )
 
 
@@ -261,7 +264,7 @@ def _image(shape: tuple[int | str, ...], meaning: str) -> Port:
 
 
 def _pixels(channels: int, highest: float) -> Any:
-    """Random images, levels from 0 to `highest`."""
+    """Return a function that makes random images with levels from 0 to `highest`."""
 
     def made_up(lengths: Mapping[str, int], random: torch.Generator) -> tuple[Tensor, ...]:
         shape = (lengths["batch"], channels, lengths["height"], lengths["width"])
@@ -282,5 +285,5 @@ def _model(task: Task) -> nn.Module:
     return task.model
 
 
-def _kernels(model: nn.Module) -> int:
+def _num_kernels(model: nn.Module) -> int:
     return cast(Any, model).head.conv.out_channels

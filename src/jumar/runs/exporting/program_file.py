@@ -1,4 +1,4 @@
-"""Writes a traced network as a `.pt2` file, and runs it in a process without jumar."""
+"""Write a traced network as a `.pt2` file, and run it in a process without jumar."""
 
 import io
 import json
@@ -24,32 +24,31 @@ _RUN = """
 import sys, numpy, torch
 torch.set_num_threads(1)
 network = torch.export.load(sys.argv[1]).module()
-given = numpy.load("given.npz")
+inputs = numpy.load("inputs.npz")
 results = {}
 for batch in range(int(sys.argv[2])):
-    names = sorted(name for name in given.files if name.startswith(f"{batch:03d}_"))
+    names = sorted(name for name in inputs.files if name.startswith(f"{batch:03d}_"))
     with torch.no_grad():
-        outputs = network(*(torch.from_numpy(given[name]) for name in names))
-    for place, each in enumerate(outputs if isinstance(outputs, tuple) else (outputs,)):
-        results[f"{batch:03d}_{place:03d}"] = each.numpy()
+        outputs = network(*(torch.from_numpy(inputs[name]) for name in names))
+    for position, output in enumerate(outputs if isinstance(outputs, tuple) else (outputs,)):
+        results[f"{batch:03d}_{position:03d}"] = output.numpy()
 assert "jumar" not in sys.modules
 numpy.savez("results.npz", **results)
 """
-_LIMIT_S = 600
+_TIMEOUT_S = 600
 
 
 def program_content(program: ExportedProgram, facts: Mapping[str, Any]) -> bytes:
-    """The bytes of a `.pt2` archive."""
+    """Return the bytes of a `.pt2` archive."""
     program.example_inputs = None  # pyright: ignore[reportAttributeAccessIssue]
     buffer = io.BytesIO()
-    text = json.dumps(facts)
     with calling_exporter():
-        torch.export.save(program, buffer, extra_files={FACTS: text})
+        torch.export.save(program, buffer, extra_files={FACTS: json.dumps(facts)})
     return buffer.getvalue()
 
 
 def program_runner(content: bytes) -> Runner:
-    """Loads and runs a `.pt2` archive in another process, which imports only torch."""
+    """Return a runner of a `.pt2` archive in another process, which imports only torch."""
 
     def run(batches: Sequence[tuple[Array, ...]]) -> list[list[Array]]:
         with tempfile.TemporaryDirectory() as name:
@@ -60,13 +59,13 @@ def program_runner(content: bytes) -> Runner:
                 for number, batch in enumerate(batches)
                 for position, array in enumerate(batch)
             }
-            np.savez(folder / "given.npz", **arrays)
+            np.savez(folder / "inputs.npz", **arrays)
             completed = subprocess.run(
                 [sys.executable, "-c", _RUN, "network.pt2", str(len(batches))],
                 cwd=folder,
                 capture_output=True,
                 text=True,
-                timeout=_LIMIT_S,
+                timeout=_TIMEOUT_S,
                 check=False,
             )
             if completed.returncode:

@@ -1,4 +1,4 @@
-"""Inputs from the data of a run, as its evaluation gives them to the network."""
+"""Inputs from the data of a run, as its evaluation passes them to the network."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,21 +12,21 @@ from jumar.models.unfilled import Unfilled
 from jumar.recipes.recipe import Recipe
 from jumar.runs.exporting.network import Exportable
 
-_COUNT = 3
-_LARGEST_SIDE = 320
+_NUM_SAMPLES = 3
+_MAX_SIDE = 320
 """Crop size of larger images, enough to compare two programs."""
 
 
-class _Seen(Exception):
-    pass
+class _Captured(Exception):
+    """Raised when the inputs of a module are known, to skip the rest of the computation."""
 
 
 def real_inputs(exportable: Exportable, recipe: Recipe) -> tuple[Tensor, ...]:
-    """Inputs of up to three samples, evaluation samples if there are any.
+    """Return the inputs of up to three samples, from the evaluation data if there is any.
 
     Args:
         exportable: The network.
-        recipe: The run's recipe, with its data in place.
+        recipe: The run's recipe, with the current paths of its data.
 
     Raises:
         UserError: The data is missing, or its samples do not fit the network.
@@ -36,35 +36,35 @@ def real_inputs(exportable: Exportable, recipe: Recipe) -> tuple[Tensor, ...]:
         task = recipe.build_task(lambda _: None)
     data, run = task.eval_data, task.evaluate_batch
     if data is None:
-        # Training batches of detectors and denoisers lack what scoring needs.
+        # Training batches of detectors and denoisers cannot be scored, but have a loss.
         data, run = task.train_data, task.objectives[0].sums
-    batch = data.fetch([SampleKey(0, index) for index in range(min(_COUNT, len(data)))]).batch
+    batch = data.fetch([SampleKey(0, index) for index in range(min(_NUM_SAMPLES, len(data)))]).batch
     inputs = _received_inputs(task.model, exportable.entrance(task), run, batch) if batch else ()
     inputs = tuple(
-        _cut(tensor[:_COUNT].contiguous(), port.shape)
+        _cut(tensor[:_NUM_SAMPLES].contiguous(), port.shape)
         for tensor, port in zip(inputs, exportable.inputs, strict=False)
     )
     if exportable.lengths_of(inputs) is None:
-        raise UserError("its samples do not have the lengths that the file takes")
+        raise UserError("its samples do not have lengths that the file accepts")
     return inputs
 
 
 def _received_inputs(
     model: nn.Module, entrance: nn.Module, run: Callable[[Batch], object], batch: Batch
 ) -> tuple[Tensor, ...]:
-    """The inputs that a module receives for a batch; nothing after it is computed."""
+    """Return the inputs that a module receives for a batch, without computing anything after it."""
     captured: list[tuple[Tensor, ...]] = []
 
-    def note(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+    def capture(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         captured.append(inputs)
-        raise _Seen
+        raise _Captured
 
     model.eval()
-    handle = entrance.register_forward_pre_hook(note)
+    handle = entrance.register_forward_pre_hook(capture)
     try:
         with torch.no_grad():
             run(batch)
-    except _Seen:
+    except _Captured:
         pass
     finally:
         handle.remove()
@@ -72,7 +72,7 @@ def _received_inputs(
 
 
 def _cut(tensor: Tensor, shape: Any) -> Tensor:
-    """The upper left part of large images, if a network takes images of any size."""
+    """Return the upper left part of large images, if the network accepts images of any size."""
     if "height" not in shape:
         return tensor
-    return tensor[..., :_LARGEST_SIDE, :_LARGEST_SIDE].contiguous()
+    return tensor[..., :_MAX_SIDE, :_MAX_SIDE].contiguous()

@@ -9,27 +9,27 @@ from jumar.ground.paths import exists
 Kind = Literal["onnx", "pt2", "safetensors", "folder", "tf"]
 
 _KINDS: dict[str, Kind] = {".onnx": "onnx", ".pt2": "pt2", ".safetensors": "safetensors"}
-_HOWEVER = {
-    ".om": "CANN's atc makes it from an ONNX file: --to {stem}.onnx, with the script next to it.",
+_ALTERNATIVES = {
+    ".om": "CANN's atc compiles it from an ONNX file: --to {stem}.onnx writes a script for that.",
     ".pb": "A frozen graph is written as a copy of one with the original's front end and outputs: "
     "jumar weights export {run} --to frozen --like GRAPH.pb --out {to}",
     ".ckpt": "A TensorFlow checkpoint is several files: --to tf",
-    ".pt": "That is a pickle, which runs code when it is read: --to {stem}.pt2",
-    ".pth": "That is a pickle, which runs code when it is read: --to {stem}.pt2",
-    ".bin": "That is a pickle, which runs code when it is read: --to {stem}.safetensors",
+    ".pt": "It is a pickle, which can run code when it is loaded: --to {stem}.pt2",
+    ".pth": "It is a pickle, which can run code when it is loaded: --to {stem}.pt2",
+    ".bin": "It is a pickle, which can run code when it is loaded: --to {stem}.safetensors",
 }
-POSSIBLE = "FILE.onnx, FILE.pt2, FILE.safetensors, tf, or for BERT and NEZHA a FOLDER"
+TARGETS = "FILE.onnx, FILE.pt2, FILE.safetensors, tf, or for BERT and NEZHA a FOLDER"
 
 
 def kind_of(to: Path, run: Path) -> Kind:
-    """What to write.
+    """Return the kind of output that `--to` names.
 
     Args:
         to: The value of `--to`.
         run: The run, for the message.
 
     Raises:
-        UserError: It is a kind of file that is not written.
+        UserError: Files of this kind cannot be written.
     """
     if str(to) == "tf":
         return "tf"
@@ -38,31 +38,31 @@ def kind_of(to: Path, run: Path) -> Kind:
         return _KINDS[suffix]
     if not suffix:
         return "folder"
-    however = _HOWEVER.get(suffix, "").format(stem=to.with_suffix(""), run=run, to=to)
+    alternative = _ALTERNATIVES.get(suffix, "").format(stem=to.with_suffix(""), run=run, to=to)
     raise UserError(
-        f"files of the kind '{suffix}' are not written",
+        f"cannot write files of the kind '{suffix}'",
         where=f"--to {to}",
-        todo="\n  ".join(filter(None, [however, f"Possible: {POSSIBLE}."])),
+        todo="\n  ".join(filter(None, [alternative, f"Possible: {TARGETS}."])),
     )
 
 
 def facts_path(to: Path) -> Path:
-    """The JSON file next to a graph."""
+    """Return the path of the JSON file next to a graph."""
     return to.with_name(f"{to.name}.json")
 
 
 def tokenizer_path(to: Path) -> Path:
-    """The folder of the tokenizer next to a graph."""
+    """Return the path of the tokenizer's folder next to a graph."""
     return to.with_name(f"{to.name}.tokenizer")
 
 
 def script_path(to: Path) -> Path:
-    """The script for atc next to an ONNX file."""
+    """Return the path of the script for atc next to an ONNX file."""
     return to.with_name(f"{to.stem}.atc.sh")
 
 
 def mixlist_path(to: Path) -> Path:
-    """The op list for atc next to an ONNX file."""
+    """Return the path of the op list for atc next to an ONNX file."""
     return to.with_name(f"{to.stem}.mixlist.json")
 
 
@@ -70,7 +70,7 @@ def refuse_existing(paths: list[Path]) -> None:
     """Check that none of the paths exists.
 
     Raises:
-        UserError: One does.
+        UserError: One of them exists.
     """
     for path in paths:
         if exists(path):

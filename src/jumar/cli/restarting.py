@@ -1,7 +1,7 @@
-"""Restarting a command with more environment variables.
+"""Restart a command with additional environment variables.
 
-The C library, its loader and OpenMP read theirs before Python runs any of our code, so a command
-that needs some closes all it has opened, and the process replaces itself, once.
+The C library, its loader and OpenMP read their variables before Python runs any of our code. A
+command that needs such variables therefore closes everything, and the process replaces itself once.
 """
 
 import os
@@ -9,11 +9,11 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
-_MARK = "JUMAR_STARTED_AGAIN"
+_MARK = "JUMAR_RESTARTED"
 
 
-class StartAgain(Exception):
-    """A command has to restart with these variables.
+class RestartNeeded(Exception):
+    """Raised by a command that has to be restarted with additional variables.
 
     Attributes:
         variables: The variables to set.
@@ -24,19 +24,19 @@ class StartAgain(Exception):
         self.variables = dict(variables)
 
 
-def was_started_again() -> bool:
-    """Whether this process was started again; true only on the first call."""
+def was_restarted() -> bool:
+    """Return whether this process was restarted; true only on the first call."""
     return bool(os.environ.pop(_MARK, ""))
 
 
-def start_again(request: StartAgain, tokens: Sequence[str], *, replaces: bool) -> int:
-    """Run the command line again.
+def restart(request: RestartNeeded, tokens: Sequence[str], *, replaces: bool) -> int:
+    """Run the command line again with additional variables.
 
     Args:
         request: The variables to set.
         tokens: The command line.
-        replaces: Whether to replace this process; otherwise a child runs it, for callers that
-            continue afterwards.
+        replaces: Whether to replace this process; otherwise a child process runs it, for callers
+            that continue afterwards.
 
     Returns:
         The exit code of the child.

@@ -1,4 +1,4 @@
-"""Where two runs diverge: losses by log line, scores by evaluation, weights by checkpoint."""
+"""The differences between two runs: losses per log line, scores, weights per checkpoint."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,20 +15,20 @@ from jumar.training.checkpoint_parts import PartedTensors
 from jumar.training.checkpoint_retention import list_checkpoints
 from jumar.training.run_directory import RunDirectory
 
-_TIMES = ("fps", "step_ms", "data_ms", "elapsed_s", "seconds")
-"""Numbers of a record that differ between any two runs."""
+_TIMINGS = ("fps", "step_ms", "data_ms", "elapsed_s", "seconds")
+"""Fields of a record that differ between any two runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Apart:
-    """A number of both runs.
+class ValueDifference:
+    """A recorded value that differs between both runs.
 
     Attributes:
         step: The step of the record.
         kind: `train` or `evaluation`.
-        name: Its name.
-        first: Its value in the first run.
-        second: Its value in the second run.
+        name: Name of the value.
+        first: The value in the first run.
+        second: The value in the second run.
     """
 
     step: int
@@ -39,60 +39,60 @@ class Apart:
 
     @property
     def relative(self) -> float:
-        """Their difference, relative to the first; NaN where either is not a number."""
+        """The difference relative to the first value; NaN if either is NaN."""
         if self.first == self.second:
             return 0.0
         return abs(self.second - self.first) / abs(self.first) if self.first else math.inf
 
 
 @dataclass(frozen=True, kw_only=True)
-class WeightApart:
-    """A weight of both runs at a step; the error is the norm of the difference over the norm."""
+class WeightDifference:
+    """A weight that differs; the error is the norm of the difference over the first run's norm."""
 
     name: str
     error: float
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckpointsApart:
-    """The weights of both runs at a step of a common checkpoint.
+class CheckpointDifference:
+    """The differences between the weights of both runs in a checkpoint of the same step.
 
     Attributes:
         step: The step.
         equal: Number of bit-identical weights.
-        weights: The others.
-        unpaired: Names of weights that only one has, or whose shapes differ.
+        weights: The other weights.
+        unpaired: Names of weights that only one run has, or whose shapes differ.
     """
 
     step: int
     equal: int
-    weights: Sequence[WeightApart]
+    weights: Sequence[WeightDifference]
     unpaired: Sequence[str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parting:
-    """Where two runs diverge.
+class RunDifferences:
+    """The differences between two runs.
 
     Attributes:
-        compared: Number of record values that both runs have.
-        numbers: Those that differ, in the order of steps.
-        checkpoints: Comparisons of the checkpoints that both have.
+        compared: Number of recorded values that both runs have.
+        numbers: The values that differ, in the order of steps.
+        checkpoints: The differences for each step at which both have a checkpoint.
     """
 
     compared: int
-    numbers: Sequence[Apart]
-    checkpoints: Sequence[CheckpointsApart]
+    numbers: Sequence[ValueDifference]
+    checkpoints: Sequence[CheckpointDifference]
 
     @property
     def is_equal(self) -> bool:
         """Whether the runs are equal, as far as is known."""
         return not self.numbers and not any(
-            each.weights or each.unpaired for each in self.checkpoints
+            checkpoint.weights or checkpoint.unpaired for checkpoint in self.checkpoints
         )
 
 
-def parting(first: Path, second: Path) -> Parting:
+def compare_runs(first: Path, second: Path) -> RunDifferences:
     """Compare two runs.
 
     Raises:
@@ -105,7 +105,10 @@ def parting(first: Path, second: Path) -> Parting:
             raise missing(run.path, "run directory")
     numbers = [dict(_numbers(run.read_metrics())) for run in runs]
     common = [key for key in numbers[0] if key in numbers[1]]
-    checkpoints = [{each.step: each for each in list_checkpoints(run.checkpoints)} for run in runs]
+    checkpoints = [
+        {checkpoint.step: checkpoint for checkpoint in list_checkpoints(run.checkpoints)}
+        for run in runs
+    ]
     steps = sorted(checkpoints[0].keys() & checkpoints[1].keys())
     if not common and not steps:
         raise UserError(
@@ -114,12 +117,14 @@ def parting(first: Path, second: Path) -> Parting:
             todo="Train both for the same steps, with the same training.log_every.",
         )
     differing = [
-        Apart(step=step, kind=kind, name=name, first=numbers[0][key], second=numbers[1][key])
+        ValueDifference(
+            step=step, kind=kind, name=name, first=numbers[0][key], second=numbers[1][key]
+        )
         for key in common
         for step, kind, name in (key,)
         if not _same(numbers[0][key], numbers[1][key])
     ]
-    return Parting(
+    return RunDifferences(
         compared=len(common),
         numbers=differing,
         checkpoints=[_weights(checkpoints[0][step], checkpoints[1][step]) for step in steps],
@@ -131,12 +136,12 @@ def _numbers(
 ) -> Iterator[tuple[tuple[int, str, str], float]]:
     for record in records:
         if record.get("kind") == "device":
-            continue  # what the machine did, not what was computed
+            continue  # the load of the machine, not a result
         terms = record.get("terms")
         fields = {**record, **(terms if isinstance(terms, dict) else {})}
         for name, value in fields.items():
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if is_number and name not in (*_TIMES, "step", "epoch"):
+            if is_number and name not in (*_TIMINGS, "step", "epoch"):
                 yield (int(record["step"]), str(record.get("kind", "")), name), float(value)
 
 
@@ -144,17 +149,17 @@ def _same(first: float, second: float) -> bool:
     return first == second or (math.isnan(first) and math.isnan(second))
 
 
-def _weights(first: Checkpoint, second: Checkpoint) -> CheckpointsApart:
-    sides = [PartedTensors(each.model_file(ema=False)) for each in (first, second)]
+def _weights(first: Checkpoint, second: Checkpoint) -> CheckpointDifference:
+    sides = [PartedTensors(checkpoint.model_file(ema=False)) for checkpoint in (first, second)]
     shapes = [side.shapes for side in sides]
     common = [name for name, shape in shapes[0].items() if shapes[1].get(name) == shape]
-    weights: list[WeightApart] = []
+    weights: list[WeightDifference] = []
     for name in common:
         tensor, other_tensor = (side.read(name) for side in sides)
         if not torch.equal(tensor, other_tensor):
-            weights.append(WeightApart(name=name, error=_error(tensor, other_tensor)))
+            weights.append(WeightDifference(name=name, error=_error(tensor, other_tensor)))
     names = {**shapes[0], **shapes[1]}
-    return CheckpointsApart(
+    return CheckpointDifference(
         step=first.step,
         equal=len(common) - len(weights),
         weights=weights,
@@ -164,6 +169,6 @@ def _weights(first: Checkpoint, second: Checkpoint) -> CheckpointsApart:
 
 def _error(first: torch.Tensor, second: torch.Tensor) -> float:
     first, second = first.double(), second.double()
-    size = first.norm().item()
+    norm = first.norm().item()
     difference = (second - first).norm().item()
-    return difference / size if size else math.inf
+    return difference / norm if norm else math.inf

@@ -159,7 +159,7 @@ def counted(
 @pytest.mark.parametrize(
     ("global_step", "powers", "step", "remark"),
     [
-        pytest.param(10, (0.9**6, 0.999**6), 5, "although global_step says 10", id="counted twice"),
+        pytest.param(10, (0.9**6, 0.999**6), 5, "although 10 by global_step", id="counted twice"),
         pytest.param(5, (0.9**6, 0.999**6), 5, "", id="counted once"),
         pytest.param(5000, (0.0, 0.999**5001), 5000, "", id="beta1's has underflowed"),
         pytest.param(200_000, (0.0, 0.0), 200_000, "have underflowed", id="both have"),

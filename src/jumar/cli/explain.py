@@ -52,8 +52,8 @@ def explain(*logs: _Log, json_: JsonFlag = False, lang: Language = "en") -> int:
 def _escaped(text: str) -> str:
     """Escape terminal control characters in JSON, such as C1 and bidirectional ones."""
     return "".join(
-        letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1]
-        for letter in text
+        character if character.isprintable() or character == "\n" else json.dumps(character)[1:-1]
+        for character in text
     )
 
 

@@ -50,7 +50,7 @@ def search(
     what
         Name of a recipe, or a run directory.
     tolerance
-        A score and its largest loss against float32: loss=0.1%, top1=0.3 or psnr=0.02.
+        A score and its largest degradation against float32: loss=0.1%, top1=0.3 or psnr=0.02.
     to
         The op list to write.
     runs

@@ -63,7 +63,7 @@ class Judged:
     Attributes:
         trial: The op types and layers in float32, and the seed.
         value: The final metric; None if the training did not finish.
-        worse: Loss of the metric against float32 with the same seed.
+        worse: Degradation of the metric against float32 with the same seed.
     """
 
     trial: Trial
@@ -77,13 +77,13 @@ class Found:
 
     Attributes:
         goal: The tolerance.
-        limit: The largest accepted loss of the metric.
+        limit: The largest accepted degradation of the metric.
         reference: float32's values, one per seed.
         effects: The effect of each op type, in the order of the ranking.
         kept: The op types that stay in float32.
         is_minimal: Whether omitting any one of them was tried and failed.
         is_confirmed: Whether the mean over all seeds is within the limit.
-        worse: Mean loss of the metric against float32; infinite if it was not trained.
+        worse: Mean degradation of the metric against float32; infinite if it was not trained.
         layered: The op types and layers that suffice, if layers were searched and some can replace
             an op type.
         judged: The trainings in low precision, in order.
@@ -105,12 +105,12 @@ class Found:
     to: Path
 
     def worse_without(self, name: str) -> float | None:
-        """Return the loss of the metric without a kept op type; None if that was not tried."""
+        """Return the degradation of the metric without a kept op type; None if not tried."""
         rest = tuple(kept for kept in self.kept if kept != name)
-        losses = (
+        degradations = (
             item.worse for item in self.judged if item.trial.kept == rest and not item.trial.layers
         )
-        return next(losses, None)
+        return next(degradations, None)
 
 
 class Search:
@@ -370,12 +370,12 @@ class Search:
         return (types, layers) if self._limits.passes(differences) else None
 
     def _differences(self, kept: tuple[str, ...]) -> list[float]:
-        """Return the loss of the metric of each trained seed."""
+        """Return the degradation of the metric of each trained seed."""
         trials = [Trial(kept=kept, seed=seed) for seed in self._seeds]
         return [self._judged[trial].worse for trial in trials if trial in self._judged]
 
     def _mean(self, trials: Sequence[Trial]) -> float:
-        """Return the mean loss of the metric; infinite if a training is missing."""
+        """Return the mean degradation of the metric; infinite if a training is missing."""
         if not all(trial in self._judged for trial in trials):
             return math.inf
         return fmean(self._judged[trial].worse for trial in trials)

@@ -17,11 +17,11 @@ _FORM = re.compile(r"([A-Za-z]\w*)=(\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(%?)")
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """The largest accepted loss of a metric.
+    """The largest accepted degradation of a metric.
 
     Attributes:
         metric: A score of the evaluation, or `loss`.
-        amount: The largest loss.
+        amount: The largest degradation.
         is_percent: Whether it is a percentage of float32's value.
     """
 
@@ -46,25 +46,25 @@ class Goal:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """The largest accepted losses against float32 with the same seed.
+    """The largest accepted degradations against float32 with the same seed.
 
     Attributes:
         requested: The user's tolerance.
-        chance: The largest loss that may be chance in a single training: two standard deviations
-            of float32's seeds, or `requested` if that is more.
+        chance: The largest degradation that may be chance in a single training: two standard
+            deviations of float32's seeds, or `requested` if that is more.
     """
 
     requested: float
     chance: float
 
     def limit(self, differences: Sequence[float]) -> float:
-        """Return the largest accepted mean loss of several seeds.
+        """Return the largest accepted mean degradation of several seeds.
 
         With the same seed both trainings have the same initial weights, batches and dropout, so
         their difference may vary far less than the seeds; then it is not chance.
 
         Args:
-            differences: The loss of each seed.
+            differences: The degradation of each seed.
         """
         finite = list(filter(math.isfinite, differences))
         return max(self.requested, min(self.chance, DEVIATIONS * spread(finite)))
@@ -87,7 +87,7 @@ class Scale:
     better: int
 
     def worse(self, value: float | None, reference: float) -> float:
-        """Return the loss of a value against float32's; infinite if it is missing or not finite."""
+        """Return the degradation of a value against float32's; infinite if it is not finite."""
         if value is None or not math.isfinite(value):
             return math.inf
         change = value - reference
@@ -105,7 +105,7 @@ def parse_goal(text: str) -> Goal:
         raise UserError(
             f"'{text}' is not a tolerance",
             where="--tolerance",
-            todo="Give a score and its largest loss: loss=0.1%, top1=0.3 or psnr=0.02.",
+            todo="Give a score and its largest degradation: loss=0.1%, top1=0.3 or psnr=0.02.",
         )
     return Goal(metric=match[1], amount=float(match[2]), is_percent=bool(match[3]))
 

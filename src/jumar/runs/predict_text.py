@@ -274,7 +274,9 @@ class _Tagging(_Predictor[EntityRecipe]):
             words = self.tokenizer.rules.words.placed(text)
             return [(word.places[0], word.places[-1] + 1) for word in words]
         return [
-            (position, position + 1) for position, letter in enumerate(text) if not letter.isspace()
+            (position, position + 1)
+            for position, character in enumerate(text)
+            if not character.isspace()
         ]
 
     def _rows(self, tokens: Sequence[str]) -> tuple[list[list[int]], list[list[int]]]:

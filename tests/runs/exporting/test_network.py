@@ -14,7 +14,7 @@ def exportable() -> Exportable:
         outputs=[Port(name="maps", shape=("batch", 6, "height/4", "width*2"), meaning="")],
         axes={
             "batch": Axis(usual=2, other=3),
-            "height": Axis(usual=64, other=96, least=32, most=320, multiple=32),
+            "height": Axis(usual=64, other=96, min_length=32, max_length=320, multiple=32),
             "width": Axis(usual=8, other=9),
         },
         made_up=lambda lengths, random: (

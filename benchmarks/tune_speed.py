@@ -74,7 +74,7 @@ class Measurement:
                 bench.block(*after)
                 bench.steps = max(1, round(BLOCK_S / bench.step_s))
                 for number in range(min(PAIRS_A_SITTING, count - len(measured))):
-                    measured.append(bench.pair(before, after, turned=bool(number % 2))[0])
+                    measured.append(bench.pair(before, after, reverse=bool(number % 2))[0])
         finally:
             bench.close()
         return speedup(measured)

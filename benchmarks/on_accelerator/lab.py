@@ -114,7 +114,7 @@ def search(context: Context) -> list[Row]:
         length=source.recipe.training.duration,
         first_seed=source.recipe.seed,
         num_seeds=context.pick(2, 1),
-        most=context.pick(9, 3),
+        max_trainings=context.pick(9, 3),
         refines=False,
         identity=trial_recipe(source, Path("/"), source.recipe.seed),
     )

@@ -64,7 +64,7 @@ def test_log_without_errors_says_so(tmp_path: Path) -> None:
 
 
 def test_no_input_and_missing_input_are_errors(tmp_path: Path) -> None:
-    assert "no log given" in here("explain", cwd=tmp_path, code=2).message
+    assert "a log is missing" in here("explain", cwd=tmp_path, code=2).message
     assert "there is no such file" in here("explain", "no.log", cwd=tmp_path, code=2).message
 
 

@@ -64,9 +64,9 @@ def test_each_launch_target_gets_its_files(place, options, expected, tmp_path):
         (("alexnet-demo", "--on", "this", "--nodes", "0"), "--nodes: 0"),
         (("alexnet-demo", "--on", "this", "--name", "A b"), "not a name that every queue accepts"),
         (("alexnet-demo", "--on", "this", "--env", "A"), "'A' has no value"),
-        (("alexnet-demo", "--on", "this", "--", "--sett", "a=1"), "behind --: "),
+        (("alexnet-demo", "--on", "this", "--", "--sett", "a=1"), "after --: "),
         (("alexnet-demo", "--on", "this", "--", "--set", "a=1"), "unknown field"),
-        (("alexnet-demo", "--on", "this", "--", "more"), "behind --: "),
+        (("alexnet-demo", "--on", "this", "--", "more"), "after --: "),
         (("no.py", "--on", "this"), "there is no such script"),
         (("alexnet-demo", "--on", "docker", "--device", "npu", "--chip", "x"), "unknown chip"),
         (("alexnet-demo", "--on", "docker", "--device", "npu", "--cann", "7.0"), "no image of"),
@@ -77,7 +77,7 @@ def test_each_launch_target_gets_its_files(place, options, expected, tmp_path):
         (("train.py", "--on", "slurm", "--image", "a"), "has no effect on slurm"),
         (("train.py", "--on", "docker", "--queue", "a"), "has no effect on docker"),
         (("train.py", "--on", "this", "--data", "a"), "has no effect on this"),
-        (("train.py", "--on", "this", "--device", "cpu", "--cann", "9.0"), "nothing on cpu"),
+        (("train.py", "--on", "this", "--device", "cpu", "--cann", "9.0"), "has no effect on cpu"),
         (("/bin/../etc/x.py", "--on", "docker", "--device", "cpu"), "there is no such script"),
     ],
 )
@@ -103,7 +103,7 @@ def test_script_outside_the_copied_folder_is_refused(tmp_path):
         cwd=tmp_path / "work",
         code=2,
     )
-    assert "outside of this folder" in done.message
+    assert "outside the working folder" in done.message
 
 
 def test_own_run_directory_is_kept(tmp_path):
@@ -149,7 +149,7 @@ def test_ranktable_converts_and_prints_a_line_per_contradiction(tmp_path):
     assert "written: v0.json" in done.out
     assert launch("ranktable", "v0.json", cwd=tmp_path).out.count("torchrun") == 2
     assert (
-        "belong together"
+        "require each other"
         in launch("ranktable", "hccl.json", "--to", "x", cwd=tmp_path, code=2).message
     )
 

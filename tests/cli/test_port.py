@@ -161,7 +161,7 @@ def test_single_script_is_ported_to_a_script(tree: Path, tmp_path: Path) -> None
         (["tree/data.txt"], "is not a Python script"),
         (["tree", "--to", "out", "--in-place"], "Use one of them"),
         (["tree", "--force"], "--force requires --in-place"),
-        (["tree", "--jobs", "0"], "Give 1 or more"),
+        (["tree", "--jobs", "0"], "Allowed: 1 or more"),
         (["tree", "--report", "a.pdf"], "Use a name that ends in one of"),
         (["tree", "--precision", "allow_mix"], "allow_mix_precision"),
         (["tree", "--loss-scale", "fast"], "is not a loss scale"),

@@ -100,7 +100,7 @@ def test_non_regular_file_is_not_waited_for(tmp_path: Path) -> None:
         (errno.EFBIG, "ulimit -f"),
         (errno.EMFILE, "ulimit -n"),
         (errno.EIO, "dmesg"),
-        (errno.ENOENT, "takes no new files"),
+        (errno.ENOENT, "accepts no new files"),
     ],
 )
 def test_unwritable_path_is_refused_with_the_reason(number: int, todo: str) -> None:

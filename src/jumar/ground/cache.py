@@ -4,11 +4,11 @@ import os
 from pathlib import Path
 
 CACHE_VARIABLE = "JUMAR_CACHE"
-"""Names the folder for files that can be regenerated."""
+"""Environment variable with the path of the folder for files that can be regenerated."""
 
 
 def cache_folder() -> Path:
-    """`$JUMAR_CACHE`, or `jumar` in the user's cache folder by the XDG rules."""
+    """Return `$JUMAR_CACHE`, or `jumar` in the user's XDG cache folder."""
     if folder := os.environ.get(CACHE_VARIABLE):
         return Path(folder).expanduser()
     base = os.environ.get("XDG_CACHE_HOME")

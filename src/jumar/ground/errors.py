@@ -1,8 +1,8 @@
 """Errors that a user can fix.
 
-Every message says what is wrong, where (file, line, field) and what to do. The command line prints
-it without a traceback and exits with code 2; any other exception is a bug of ours and keeps its
-traceback.
+Every message states what is wrong, where (file, line, field) and what to do. The command line
+prints it without a traceback and exits with code 2; any other exception is a bug in jumar and keeps
+its traceback.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,11 +12,11 @@ EXIT_CODE = 2
 
 
 class UserError(Exception):
-    """Something the user can fix.
+    """An error that the user can fix.
 
     Args:
-        what: What is wrong, with the wrong value.
-        where: File, line, field or command-line option; empty when `what` already says it.
+        what: What is wrong, including the offending value.
+        where: File, line, field or command-line option; empty if `what` already names it.
         todo: What to type, install or check instead.
     """
 
@@ -27,20 +27,20 @@ class UserError(Exception):
         self.todo = todo
 
     def __reduce__(self) -> tuple[Callable[..., "UserError"], tuple[str, str, str]]:
-        return _remade, (self.what, self.where, self.todo)
+        return _rebuilt, (self.what, self.where, self.todo)
 
     def __str__(self) -> str:
         head = f"{self.where}: {self.what}" if self.where else self.what
         return f"{head}\n  {self.todo}" if self.todo else head
 
 
-def _remade(what: str, where: str, todo: str) -> UserError:
-    """Rebuilds the error in another process; pickling passes no keywords."""
+def _rebuilt(what: str, where: str, todo: str) -> UserError:
+    """Rebuild an unpickled error; pickle passes no keyword arguments."""
     return UserError(what, where=where, todo=todo)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The known name closest to a misspelt one, or an empty string when none is close."""
+    """Return the known name closest to a misspelt one, or an empty string if none is close."""
     candidates = list(known)
     matches = get_close_matches(name, candidates, n=1, cutoff=0.6)
     if not matches:
@@ -52,7 +52,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str], *, where: str = "") -> UserError:
-    """The error for an unknown name, with the nearest known one and all of them."""
+    """Return the error for an unknown name, which suggests the nearest and lists all known ones."""
     candidates = sorted(set(known))
     suggestion = nearest(name, candidates)
     hint = f"Did you mean '{suggestion}'? " if suggestion else ""

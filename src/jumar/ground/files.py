@@ -9,19 +9,19 @@ from typing import IO, Any
 
 from jumar.ground.paths import exists, unwritable
 
-_LONGEST = 60
-"""Characters of a name kept in its temporary file's: up to four bytes each, at most 255 bytes in
-all."""
+_MAX_PREFIX = 60
+"""Maximum characters of a file's name in the name of its temporary file: each has up to four bytes,
+and a file name at most 255."""
 
 
 @contextmanager
 def written_beside(
     path: Path, *, what: str = "cannot be written", more: str = ""
 ) -> Generator[Path]:
-    """A temporary path to write to, which becomes the file when the block ends.
+    """Yield a temporary path, which is renamed to `path` when the block ends.
 
-    So no reader sees half of a file, and after an error neither a partial file nor a folder created
-    for it is left; what was at `path` before stays.
+    Readers never see an incomplete file. After an error, the partial file and the folders created
+    for it are removed, and an existing file at `path` is kept.
 
     Args:
         path: The file; its parent folders are created.
@@ -29,7 +29,7 @@ def written_beside(
         more: More advice, as a sentence.
 
     Raises:
-        UserError: The system refuses: no permission, no space, or something is in the way.
+        UserError: The write fails: no permission, no space, or `path` is of another type.
     """
     with _temporary(path, what, more) as temporary:
         yield temporary
@@ -40,22 +40,22 @@ def written_beside(
 def folder_beside(
     path: Path, *, what: str = "cannot be written", more: str = "", replacing: bool = False
 ) -> Generator[Path]:
-    """As `written_beside`, for a folder: a new one, which takes its place when the block ends.
+    """Like `written_beside`, but yield a new folder, which is moved to `path` when the block ends.
 
     Args:
         path: The folder; its parent folders are created.
         what: What failed, for error messages.
         more: More advice, as a sentence.
-        replacing: Whether it may replace a folder that is not empty.
+        replacing: Whether to replace an existing folder even if it is not empty.
 
     Raises:
-        UserError: The system refuses: no permission, no space, or something is in the way.
+        UserError: The write fails: no permission, no space, or `path` is of another type.
     """
     with _temporary(path, what, more) as temporary:
         remove_folder(temporary)
         temporary.mkdir()
         yield temporary
-        old_path = path.with_name(f".{path.name[:_LONGEST]}.old")
+        old_path = path.with_name(f".{path.name[:_MAX_PREFIX]}.old")
         if replacing and exists(path):
             remove_folder(old_path)
             path.replace(old_path)
@@ -71,11 +71,11 @@ def folder_beside(
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder of ours with its content, as far as the system allows."""
+    """Remove a folder and its content, as far as the system allows."""
     for parent, folders, _ in os.walk(folder):
         for name in folders:
             path = Path(parent, name)
-            # A folder without write permission keeps its content.
+            # The content of a folder without write permission cannot be deleted.
             if not path.is_symlink():
                 with suppress(OSError):
                     path.chmod(0o700)
@@ -84,7 +84,7 @@ def remove_folder(folder: Path) -> None:
 
 @contextmanager
 def _temporary(path: Path, what: str, more: str) -> Generator[Path]:
-    temporary = path.with_name(f".{path.name[:_LONGEST]}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name[:_MAX_PREFIX]}.{os.getpid()}")
     missing_parents = [folder for folder in path.parents if not exists(folder)]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -102,28 +102,28 @@ def _temporary(path: Path, what: str, more: str) -> Generator[Path]:
 
 
 def write_text(path: Path, text: str, *, errors: str = "backslashreplace") -> None:
-    r"""Write a text atomically as UTF-8, keeping its line ends.
+    r"""Write a text atomically as UTF-8, without converting line endings.
 
     Args:
         path: The file; its parent folders are created.
         text: Its content.
-        errors: How unpaired surrogates, which UTF-8 cannot hold, are encoded; see `str.encode`.
-            Names in untrusted JSON may have some: they are spelt out, as `\ud800`.
+        errors: How to encode unpaired surrogates, which UTF-8 cannot represent; see `str.encode`.
+            Names in untrusted JSON may contain them; by default they are escaped, as `\ud800`.
 
     Raises:
-        UserError: The system refuses.
+        UserError: The file cannot be written.
     """
     write_bytes(path, text.encode("utf-8", errors))
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write bytes atomically; raises as `write_text`."""
+    """Write bytes atomically; raises like `write_text`."""
     with written_beside(path) as temporary:
         temporary.write_bytes(content)
 
 
 def is_at(file: IO[Any], path: Path) -> bool:
-    """Whether an open file is the one that lies at a path now."""
+    """Return whether an open file is still the one at a path."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:

@@ -5,12 +5,12 @@ from typing import Any
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The value of a JSON text.
+    """Parse a JSON text.
 
     Raises:
-        ValueError: It is not JSON (`json.JSONDecodeError`, with the position), has a number with
-            thousands of digits, or is nested so deeply that Python's parser gives up, which would
-            otherwise be an unexpected RecursionError.
+        ValueError: The text is not JSON (`json.JSONDecodeError`, with the position), contains a
+            number with thousands of digits, or is nested too deeply for Python's parser, which
+            would otherwise raise a RecursionError.
     """
     try:
         return json.loads(text)

@@ -1,6 +1,6 @@
 """The host machine: its processor, memory, and container limits.
 
-Read from Linux's files; elsewhere as much as Python provides.
+Read from `/proc` and `/sys` on Linux; on other systems, limited to what Python provides.
 """
 
 import math
@@ -15,29 +15,29 @@ from jumar.ground.errors import UserError
 from jumar.ground.text import size_text
 
 SYSTEM = Path("/")
-"""The folder with `proc` and `sys`."""
+"""The folder that contains `proc` and `sys`."""
 PER_CORE = 4
 """Maximum processes or threads per core: some wait for files while others compute; more would only
 compete for time and memory."""
 PROCESSES_ANYWHERE, THREADS_ANYWHERE = 64, 256
-"""A number that any machine can handle, so that a server's run can be evaluated on a laptop."""
+"""Counts that any machine can handle, so that a server's run can be evaluated on a laptop."""
 _ALWAYS_FITS = 1 << 30
 MIN_BYTES_EACH = 64 << 20
 """Memory of a Python process with torch, in addition to what it shares with its parent."""
 
 
 def processor_name() -> str:
-    """The model of the CPU, or its architecture if the system does not name it."""
+    """Return the model of the CPU, or its architecture if the system does not report the model."""
     model = re.search(r"^model name\s*:\s*(.+)$", _system_text("proc/cpuinfo"), re.MULTILINE)
     return model[1].strip() if model else platform.processor() or platform.machine()
 
 
 def process_peak_bytes() -> int:
-    """Peak memory of this process."""
-    import resource  # which Windows lacks
+    """Return the peak memory of this process."""
+    import resource  # not available on Windows
 
-    # Read first: ru_maxrss of a child starts at its parent's memory, so that the runs of a
-    # sweep would report the sweep's.
+    # Preferred, since ru_maxrss of a child starts at its parent's memory: the runs of a sweep
+    # would report that of the sweep.
     peak = re.search(r"VmHWM:\s+(\d+) kB", _system_text("proc/self/status"))
     if peak:
         return int(peak[1]) * 1024
@@ -47,19 +47,19 @@ def process_peak_bytes() -> int:
 
 
 def process_memory(pid: int) -> int:
-    """Memory that a process holds now, in bytes; 0 if it has ended or the system does not say."""
+    """Return the memory in use by a process, in bytes; 0 if it has ended or this is unknown."""
     match = re.search(r"VmRSS:\s+(\d+) kB", _system_text(f"proc/{pid}/status"))
     return int(match[1]) * 1024 if match else 0
 
 
 def memory_bytes() -> tuple[int, int]:
-    """Available and total memory, within the container's limit."""
+    """Return the available and the total memory, within the container's limit."""
     page = os.sysconf("SC_PAGE_SIZE")
     total = page * os.sysconf("SC_PHYS_PAGES")
     free_bytes = page * os.sysconf("SC_AVPHYS_PAGES")
     match = re.search(r"MemAvailable:\s+(\d+) kB", _system_text("proc/meminfo"))
     free_bytes = int(match[1]) * 1024 if match else free_bytes
-    # A group without a limit says `max`, or in version 1 a number beyond any machine.
+    # Without a limit, the value is `max`, or in version 1 larger than the memory of any machine.
     limits = cgroup_values("memory.max", "memory.limit_in_bytes")
     limit = min((int(text) for text in limits if text.isdigit()), default=total)
     if limit < total:
@@ -73,7 +73,7 @@ def memory_bytes() -> tuple[int, int]:
 
 
 def usable_cores() -> int:
-    """Cores that this process may use: its affinity, and the container's share of time."""
+    """Return how many cores this process may use, by its affinity and the container's CPU quota."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     quotas = [text.split() for text in cgroup_values("cpu.max")]
@@ -89,15 +89,15 @@ def usable_cores() -> int:
 def checked_count(count: int, what: Literal["processes", "threads"], where: str) -> int:
     """Check that this machine can handle a number of processes or threads, and return it.
 
-    100,000 of them exhaust a machine's memory before the first one has done anything.
+    100,000 of them would exhaust a machine's memory before the first one has done anything.
 
     Args:
-        count: How many are requested.
-        what: Processes have their own memory, threads share it.
+        count: The requested number.
+        what: What to count: processes have their own memory, threads share it.
         where: The option or field, for the message.
 
     Raises:
-        UserError: More than cores and memory allow; the message gives the largest number.
+        UserError: Cores or memory allow only fewer; the message states how many.
     """
     always_allowed = PROCESSES_ANYWHERE if what == "processes" else THREADS_ANYWHERE
     maximum = max(always_allowed, PER_CORE * usable_cores())
@@ -115,18 +115,18 @@ def checked_count(count: int, what: Literal["processes", "threads"], where: str)
 
 
 def check_fits(count: int, bytes_each: int, what: str, field: str) -> None:
-    """Reject what exceeds the free memory, instead of being killed by the system for it.
+    """Raise an error if a number of items exceeds the free memory.
 
-    Linux promises more memory than there is, and kills the process when it is used.
+    Linux overcommits memory, and would kill the process only when the memory is used.
 
     Args:
-        count: How many are needed at once.
-        bytes_each: Bytes of one.
-        what: Their name, in the plural.
+        count: Number of items needed at once.
+        bytes_each: Size of each item.
+        what: Name of the items, in the plural.
         field: The option or field to lower, for the message.
 
     Raises:
-        UserError: They do not fit; the message gives the number that would.
+        UserError: The items do not fit; the message states how many would.
     """
     needed_bytes = count * bytes_each
     if needed_bytes < _ALWAYS_FITS:
@@ -138,14 +138,14 @@ def check_fits(count: int, bytes_each: int, what: str, field: str) -> None:
             f"{count} {what} of {size_text(bytes_each)} do not fit into the "
             f"{size_text(free_bytes)} of free memory",
             where=field,
-            todo=f"At most {fitting_count} fit, preferably half of that."
+            todo=f"At most {fitting_count} fit; half of that is safer."
             if fitting_count
             else "Not even one fits: make them smaller.",
         )
 
 
 def cgroup_values(*names: str) -> list[str]:
-    """The values in these files of this process's control groups, one per group.
+    """Return the contents of the named files in this process's control groups.
 
     A container's limits are in its own group or in one above it, so all of them are read.
     """
@@ -166,7 +166,7 @@ def cgroup_values(*names: str) -> list[str]:
 
 
 def _system_text(path: str) -> str:
-    """The content of one of Linux's files, or an empty string if it does not exist."""
+    """Return the content of a file below `SYSTEM`, or an empty string if it does not exist."""
     try:
         return (SYSTEM / path).read_text()
     except OSError:

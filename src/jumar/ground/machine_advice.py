@@ -1,4 +1,4 @@
-"""What slows training down or ends it on this machine, with advice and evidence."""
+"""Advice about conditions on this machine that slow down or end training, with evidence."""
 
 import os
 import re
@@ -15,8 +15,8 @@ _MIN_FREE_MEMORY = 2 << 30
 _MIN_FILES = 1024
 _CORES_EACH = 4
 """Cores per accelerator: decoding, and the process that feeds it."""
-_OFTEN = 0.05
-"""Fraction of periods in which a container was throttled."""
+_MAX_THROTTLED = 0.05
+"""Fraction of throttled periods above which there is a finding."""
 _BLOCKING = {
     "CUDA_LAUNCH_BLOCKING": "the host waits for every CUDA kernel",
     "ASCEND_LAUNCH_BLOCKING": "the host waits for every operator of the NPU",
@@ -30,10 +30,10 @@ class Advice:
     """One finding.
 
     Attributes:
-        level: `warning` makes a run slow or ends it, `note` may.
+        level: `warning` if it slows down or ends a run, `note` if it may.
         what: The finding.
         todo: What to do.
-        source: The file, variable or call that says so.
+        source: The file, variable or call that the finding is based on.
     """
 
     level: Literal["warning", "note"]
@@ -43,10 +43,10 @@ class Advice:
 
 
 def machine_advice(root: Path, variables: Mapping[str, str], *, accelerators: int) -> list[Advice]:
-    """All findings, warnings first; what cannot be determined is left out.
+    """Return all findings, warnings first; what cannot be determined is left out.
 
     Args:
-        root: Where `dev`, `proc` and `sys` are.
+        root: The folder that contains `dev`, `proc` and `sys`.
         variables: Environment variables.
         accelerators: Number of GPUs or NPUs.
     """
@@ -85,8 +85,8 @@ def _shared_memory(root: Path) -> Iterator[Advice]:
     if size < _MIN_SHARED_MEMORY:
         yield Advice(
             level="warning",
-            what=f"shared memory has only {size_text(size)}; loader processes hand batches over "
-            "in it",
+            what=f"shared memory has only {size_text(size)}; loader processes pass batches "
+            "through it",
             todo="Start the container with --shm-size=8g or --ipc=host; without either, "
             "--set data.workers=0 loads in the training process.",
             source="size of /dev/shm",
@@ -129,12 +129,12 @@ def _quota() -> Iterator[Advice]:
     for text in cgroup_values("cpu.stat"):
         periods = re.search(r"^nr_periods (\d+)", text, re.MULTILINE)
         throttled = re.search(r"^nr_throttled (\d+)", text, re.MULTILINE)
-        if periods and throttled and int(throttled[1]) > _OFTEN * int(periods[1]) > 0:
+        if periods and throttled and int(throttled[1]) > _MAX_THROTTLED * int(periods[1]) > 0:
             share = int(throttled[1]) / int(periods[1])
             yield Advice(
                 level="note",
-                what=f"the container used up its share of processor time in {share:.0%} of all "
-                "periods, and was paused until the next",
+                what=f"the container used up its CPU quota in {share:.0%} of all periods, and was "
+                "paused until the next",
                 todo="Raise its CPU limit, or use fewer threads and loader processes: "
                 "--set threads.intra_op=N, data.workers=N",
                 source="cpu.stat of the control group",
@@ -170,20 +170,20 @@ def _threads(variables: Mapping[str, str]) -> Iterator[Advice]:
 def _load(root: Path) -> Iterator[Advice]:
     cores, text = usable_cores(), _text(root / "proc" / "loadavg")
     match = re.match(r"\d+\.\d+ (\d+\.\d+) ", text)
-    # The load is that of the whole machine, so only if all of it may be used.
+    # The load is measured for the whole machine, so it is compared only if all cores may be used.
     if match and cores == os.cpu_count() and float(match[1]) > 1.5 * cores:
         yield Advice(
             level="note",
-            what=f"a load of {match[1]} on {counted(cores, 'core')} over 5 minutes: anything "
-            "timed now shares the machine with other work",
-            todo="Wait until it is done, or compare times only with those measured alongside.",
+            what=f"a load of {match[1]} on {counted(cores, 'core')} over 5 minutes: other work "
+            "affects any time measured now",
+            todo="Wait until that work is done, or compare only times measured side by side.",
             source="/proc/loadavg",
         )
 
 
 def _open_files() -> Iterator[Advice]:
     try:
-        import resource  # which Windows lacks
+        import resource  # not available on Windows
     except ImportError:
         return
     soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,4 +1,4 @@
-"""Self-contained HTML pages: templates, and the policy by which only their own script runs."""
+"""Self-contained HTML pages: templates, and hashes for their content security policy."""
 
 import base64
 import hashlib
@@ -9,13 +9,13 @@ from jinja2 import Environment, StrictUndefined, Template
 
 
 def page_source(package: str, name: str) -> str:
-    """The text of a file in a package: a style, a script or a template."""
+    """Return the text of a file in a package: a style sheet, a script or a template."""
     return files(package).joinpath(name).read_text(encoding="utf-8")
 
 
 @lru_cache
 def page_template(package: str, name: str = "page.html.jinja") -> Template:
-    """A template that escapes every text, and fails where a value is missing."""
+    """Return a template that escapes all text, and raises an error if a value is missing."""
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -23,5 +23,5 @@ def page_template(package: str, name: str = "page.html.jinja") -> Template:
 
 
 def policy_hash(text: str) -> str:
-    """The hash by which a page's content security policy admits a style or script."""
+    """Return the hash that allows a style or script in a page's content security policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

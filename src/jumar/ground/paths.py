@@ -1,9 +1,9 @@
-"""Paths that users give: the one place where they are checked, opened and created.
+"""Paths from users: the only place where they are checked, opened and created.
 
-For a folder that may not be entered, Python's own checks raise in one release and return False in
-another; for a loop of links they return False, and for a name of 300 characters they raise. Here a
-check returns True or False only if the file system knows; everything else is a `UserError` with the
-path and the system's reason.
+Python's own checks are inconsistent: for a folder without search permission, they raise in one
+release and return False in another; for a loop of links they return False, and for a name of 300
+characters they raise. Here, a check returns True or False only if the file system can tell, and
+otherwise raises a `UserError` with the path and the system's reason.
 """
 
 import errno
@@ -21,7 +21,7 @@ _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 _REMEDIES = {
     errno.ENOSPC: "Free some space on that disk, or choose another.",
     errno.EDQUOT: "Your quota on that disk is used up: delete something, or choose another disk.",
-    errno.EROFS: "Choose a place on a writable disk.",
+    errno.EROFS: "Choose a path on a writable disk.",
     errno.EFBIG: "The file would be larger than the file system or `ulimit -f` allows.",
     errno.EIO: "The disk or the network behind it is failing; see the kernel's log (dmesg).",
     errno.EMFILE: "Allow this process more open files: ulimit -n 4096",
@@ -31,7 +31,7 @@ _REMEDIES = {
     errno.EAGAIN: "The system allows no more processes or threads: raise ulimit -u, or use fewer.",
 }
 _OF_THE_MACHINE = {*_REMEDIES, errno.ENAMETOOLONG, errno.ENOMEM} - {errno.EISDIR}
-"""Error numbers that are not the program's fault, even if no file is named."""
+"""Error numbers that are not the program's fault, even if the error names no file."""
 _TRANSIENT = {
     errno.EAGAIN,
     errno.EBUSY,
@@ -44,32 +44,32 @@ _TRANSIENT = {
     errno.ENETUNREACH,
     errno.EHOSTUNREACH,
 }
-"""Error numbers of network disks while their server is slow or restarts."""
+"""Error numbers of network disks while their server is slow or restarting."""
 
 
 def exists(path: Path) -> bool:
-    """Whether the path exists, following links.
+    """Return whether the path exists, following links.
 
     Raises:
-        UserError: The file system does not know: no permission, a name too long, a loop of links.
+        UserError: The file system cannot tell: no permission, a name too long, a loop of links.
     """
     return _mode(path) is not None
 
 
 def is_file(path: Path) -> bool:
-    """Whether it is a regular file, following links; raises as `exists`."""
+    """Return whether the path is a regular file, following links; raises like `exists`."""
     mode = _mode(path)
     return mode is not None and stat.S_ISREG(mode)
 
 
 def is_folder(path: Path) -> bool:
-    """Whether it is a folder, following links; raises as `exists`."""
+    """Return whether the path is a folder, following links; raises like `exists`."""
     mode = _mode(path)
     return mode is not None and stat.S_ISDIR(mode)
 
 
 def open_to_read(path: Path) -> BinaryIO:
-    """Open a file's bytes.
+    """Open a file for reading in binary mode.
 
     Raises:
         UserError: It cannot be opened, or is not a regular file: opening a pipe without a writer
@@ -87,7 +87,7 @@ def open_to_read(path: Path) -> BinaryIO:
 
 
 def read_text(path: Path) -> str:
-    """A file's UTF-8 text.
+    """Return the content of a UTF-8 file.
 
     Raises:
         UserError: It cannot be read, or is not UTF-8.
@@ -106,7 +106,7 @@ _fetchers: list[Callable[[str], Path]] = []
 
 
 def store_url(path: Path | str) -> str | None:
-    """The `s3://` or `obs://` URL of a path, with the slash that `Path` removes; or None."""
+    """Return a path's `s3://` or `obs://` URL, restoring the slash that `Path` removes; or None."""
     text = str(path)
     match = _STORE_URL.match(text)
     return None if match is None else f"{match[1]}://{text[match.end() :]}"
@@ -122,7 +122,7 @@ def fetch_urls_with(fetch: Callable[[str], Path]) -> None:
 
 
 def expanded(path: Path | str) -> Path:
-    """A path with `~` and `~name` expanded; a store's URL as its local copy.
+    """Expand `~` and `~name` in a path; for a store's URL, return the local copy.
 
     Raises:
         UserError: There is no such user, or the URL cannot be fetched.
@@ -136,14 +136,14 @@ def expanded(path: Path | str) -> Path:
         raise UserError(
             "no home directory is known for that user",
             where=str(path),
-            todo=f"For a name that begins with ~, write ./{path}",
+            todo=f"If the name begins with ~, write ./{path}",
         ) from error
 
 
 def resolved(path: Path) -> Path:
-    """A path with links resolved as far as possible; a loop of links is left as it is.
+    """Resolve links in a path as far as possible; a loop of links is left unresolved.
 
-    `Path.resolve` ends in a RuntimeError there before Python 3.13.
+    Before Python 3.13, `Path.resolve` raises a RuntimeError for a loop.
     """
     return Path(os.path.realpath(path))
 
@@ -152,7 +152,7 @@ def make_folder(path: Path) -> None:
     """Create a folder and its parents; an existing one is kept.
 
     Raises:
-        UserError: It cannot be created, or something else is there.
+        UserError: It cannot be created, or the path exists and is not a folder.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -161,10 +161,10 @@ def make_folder(path: Path) -> None:
 
 
 def make_writable(path: Path) -> None:
-    """Create a folder, and check that it is writable.
+    """Create a folder if it does not exist, and check that it is writable.
 
     Raises:
-        UserError: It is not.
+        UserError: It cannot be created, or is not writable.
     """
     make_folder(path)
     if not os.access(path, os.W_OK | os.X_OK):
@@ -174,7 +174,7 @@ def make_writable(path: Path) -> None:
 def missing(
     path: Path, kind: str = "file or folder", *, where: str = "", more: str = ""
 ) -> UserError:
-    """The error for a path that does not exist, with the nearest name that does.
+    """Return the error for a path that does not exist, with the most similar existing name.
 
     Args:
         path: The missing path.
@@ -183,7 +183,7 @@ def missing(
         more: More advice, as a sentence.
     """
     mode = _mode(path)
-    if mode is not None:  # a pipe or a device, or a file where a folder is looked for
+    if mode is not None:  # a pipe or a device, or a file where a folder is expected
         return UserError(f"it is {_kind_of(mode)}, not a {kind}", where=str(path), todo=more)
     message = f"there is no such {kind}"
     return UserError(
@@ -194,7 +194,7 @@ def missing(
 
 
 def unreadable(path: Path | str, error: BaseException, *, more: str = "") -> UserError:
-    """The error for a path that cannot be read, with the system's reason and further advice."""
+    """Return the error for a path that cannot be read, with the system's reason and advice."""
     if isinstance(error, OSError) and error.errno in _ABSENT:
         return missing(Path(path), more=more)
     return _refused("cannot be read", Path(path), error, more)
@@ -203,41 +203,37 @@ def unreadable(path: Path | str, error: BaseException, *, more: str = "") -> Use
 def unwritable(
     path: Path | str, error: BaseException, *, what: str = "cannot be written", more: str = ""
 ) -> UserError:
-    """The error for a path that cannot be written, with the system's reason.
+    """Return the error for a path that cannot be written, with the system's reason.
 
     Args:
         path: The path to be written.
         error: The exception.
         what: What failed.
-        more: Advice beyond what follows from the reason, as a sentence.
+        more: More advice, as a sentence.
     """
     return _refused(what, Path(path), error, more)
 
 
 def reason(error: BaseException) -> str:
-    """The system's message, without number and path."""
+    """Return the system's message, without number and path."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error) or type(error).__name__
 
 
 def remedy(error: BaseException, path: Path) -> str:
-    """Advice about a path that the system refuses; empty if there is none."""
+    """Return advice about an error for a path; empty if there is none."""
     number = error.errno if isinstance(error, OSError) else None
     if number in (errno.EACCES, errno.EPERM):
         return _locked_part(path)
     if number == errno.ENAMETOOLONG:
         longest = max((len(os.fsencode(part)) for part in path.parts), default=0)
-        return f"Its longest name has {longest} bytes; most file systems take 255, and 4095 in all."
+        return f"Its longest name has {longest} bytes; the usual limits are 255, and 4095 in all."
     if number == errno.ENOENT:
-        return "The file system takes no new files, or a folder in the path was deleted."
+        return "The file system accepts no new files, or a folder in the path was deleted."
     if number in (errno.ENOTDIR, errno.EEXIST):
         part = next(
-            (
-                candidate
-                for candidate in (path, *path.parents)
-                if _is_other_than_a_folder(candidate)
-            ),
+            (candidate for candidate in (path, *path.parents) if _is_not_a_folder(candidate)),
             path,
         )
         return f"{part} is not a folder."
@@ -245,12 +241,12 @@ def remedy(error: BaseException, path: Path) -> str:
 
 
 def is_of_the_machine(error: OSError) -> bool:
-    """Whether the disk, limits or links are the reason, not the program."""
+    """Return whether an error is caused by the disk, limits or links, not by the program."""
     return error.errno in _OF_THE_MACHINE
 
 
 def is_transient(error: BaseException | None) -> bool:
-    """Whether the same call may succeed a moment later."""
+    """Return whether the same call may succeed a moment later."""
     return isinstance(error, OSError) and error.errno in _TRANSIENT
 
 
@@ -265,7 +261,7 @@ def _joined(*sentences: str) -> str:
 
 
 def _mode(path: Path) -> int | None:
-    """The mode of a path's target, or None if it does not exist."""
+    """Return the mode of a path's target, or None if it does not exist."""
     try:
         return path.stat().st_mode
     except OSError as error:
@@ -287,7 +283,7 @@ def _kind_of(mode: int) -> str:
 
 
 def _nearest_to(path: Path) -> str:
-    """The part of the path that does not exist, and a similar name there."""
+    """Return advice naming the part of a path that does not exist and a similar name."""
     parent = next((candidate for candidate in path.parents if os.path.lexists(candidate)), Path())
     try:
         if path.is_symlink():
@@ -312,15 +308,15 @@ def _nearest_to(path: Path) -> str:
 
 
 def _locked_part(path: Path) -> str:
-    """Which part of a path this user may not enter."""
+    """Return advice naming the part of a path that this user may not enter."""
     for folder in reversed(path.absolute().parents):
         if not os.access(folder, os.X_OK):
             return f"This user may not enter {folder}."
     existing = next(
         (candidate for candidate in (path, *path.parents) if os.path.lexists(candidate)), path
     )
-    return f"See who may read and write: ls -ld {existing}"
+    return f"Check its permissions: ls -ld {existing}"
 
 
-def _is_other_than_a_folder(path: Path) -> bool:
+def _is_not_a_folder(path: Path) -> bool:
     return os.path.lexists(path) and not os.path.isdir(path)  # noqa: PTH112 - never raises

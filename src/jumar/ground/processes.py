@@ -8,28 +8,29 @@ import threading
 import time
 from multiprocessing.context import BaseContext
 
-_SECONDS_BETWEEN_LOOKS = 1.0
+_POLL_INTERVAL_S = 1.0
 
 
 def process_context() -> BaseContext:
-    """Forks if that is safe: they start with all modules loaded."""
+    """Return the fork context if forking is safe, which saves imports; otherwise spawn."""
     forks = sys.platform == "linux" and threading.active_count() == 1
     return multiprocessing.get_context("fork" if forks else "spawn")
 
 
 def begin_worker() -> None:
-    """Initialise a worker process: leave Ctrl-C to its parent, and end when that is gone."""
+    """Initialise a worker process: ignore Ctrl-C, and exit when the parent process has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_exit_with, args=(os.getppid(),), daemon=True).start()
 
 
-def _end_with(parent: int) -> None:
-    """End when the parent process was killed: otherwise its pipes would block forever.
+def _exit_with(parent: int) -> None:
+    """Exit once the parent process has ended; otherwise, reading its pipes would block forever.
 
-    A process of a fork server has that for its parent, and the server lives as long as its
-    children. The pipe of a forked process, in turn, is held open by those forked after it.
+    Neither check is enough: the system's parent of a process from a fork server is the server,
+    which lives as long as its children, and the pipe that `is_alive` watches is inherited by
+    processes forked later.
     """
     process = multiprocessing.parent_process()
     while os.getppid() == parent and (process is None or process.is_alive()):
-        time.sleep(_SECONDS_BETWEEN_LOOKS)
+        time.sleep(_POLL_INTERVAL_S)
     os._exit(1)

@@ -2,8 +2,8 @@
 
 Names of tensors, ops, classes and files may contain anything: an escape sequence that clears the
 screen, or a mark that reverses the writing direction. They are escaped here before printing. Source
-code is shown by `porting/report/showing.py`, where a backslash would be mistaken for one of the
-script's own.
+code is shown by `porting/report/showing.py` instead, since an added backslash would look like part
+of the script.
 """
 
 import re
@@ -19,7 +19,7 @@ _SIBILANTS = ("s", "x", "z", "ch", "sh")
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """One sentence in both languages of reports and pages."""
+    """A text in both languages of reports and pages."""
 
     en: str
     zh: str
@@ -28,7 +28,7 @@ class Text:
         return self.zh if language == "zh" else self.en
 
     def filled(self, **values: object) -> "Text":
-        """Both sentences with `{name}` replaced; a value may be a `Text` itself."""
+        """Return a copy with `{name}` replaced in both languages; a value may be a `Text`."""
         return Text(en=self._filled("en", values), zh=self._filled("zh", values))
 
     def _filled(self, language: Language, values: dict[str, object]) -> str:
@@ -40,11 +40,11 @@ class Text:
 
 
 def counted(number: float, noun: str) -> str:
-    """A number with its noun: `1 finding`, `2 findings`, `0 losses`, `1.5 calls`.
+    """Return a number with its noun: `1 finding`, `2 findings`, `0 losses`, `1.5 calls`.
 
     Args:
-        number: How many; a whole one is written without a decimal point.
-        noun: The regular English noun in the singular, after any adjectives.
+        number: The number; an integral value is written without a decimal point.
+        noun: A regular English noun in the singular, which may be preceded by adjectives.
     """
     text = f"{number:g}" if isinstance(number, float) else str(number)
     return f"{text} {noun if number == 1 else _plural(noun)}"
@@ -59,7 +59,7 @@ def _plural(noun: str) -> str:
 
 
 def size_text(size: float) -> str:
-    """A human-readable size in bytes."""
+    """Format a number of bytes for people, as in `12 MiB`."""
     for unit in ("B", "KiB", "MiB"):
         if size < 1024:
             return f"{size:.0f} {unit}"
@@ -68,7 +68,7 @@ def size_text(size: float) -> str:
 
 
 def time_text(seconds: float) -> str:
-    """A human-readable duration."""
+    """Format a duration for people, as in `12 min`."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     if seconds < 6000:
@@ -77,53 +77,53 @@ def time_text(seconds: float) -> str:
 
 
 FORMULA: Final = r"^[=+\-@\t\r]"
-"""First characters of text that some spreadsheets take for a formula."""
+"""Matches text that some spreadsheet programs interpret as a formula."""
 
 NUMBER: Final = r"^[+-]?[0-9.]+(e[+-]?[0-9]+)?$"
 
 
 def no_formula(text: str) -> str:
-    """A text that no spreadsheet executes: non-numbers get a leading apostrophe."""
+    """Prefix text that a spreadsheet might execute as a formula with an apostrophe."""
     return f"'{text}" if re.search(FORMULA, text) and not re.search(NUMBER, text) else text
 
 
 def plain_text(text: str, keep: str = "") -> str:
-    r"""A text with invisible characters spelt out, as `\x1b`, `\n`, `\u202e`.
+    r"""Escape invisible characters in a text, as `\x1b`, `\n`, `\u202e`.
 
     Args:
         text: The text; control characters, direction marks, zero-width characters and
-            unpaired surrogates are spelt out. Whitespace of other scripts is kept.
+            unpaired surrogates are escaped. Whitespace of other scripts is kept.
         keep: Further characters to keep.
     """
     if text.isprintable():
         return text
-    return "".join(letter if _is_seen(letter, keep) else _spelt(letter) for letter in text)
+    return "".join(letter if _is_visible(letter, keep) else _escaped(letter) for letter in text)
 
 
 def print_plain(text: str, file: TextIO | None = None) -> None:
-    """Print a text of one or more lines, with invisible characters spelt out.
+    """Print a text of one or more lines, with invisible characters escaped.
 
     Args:
-        text: The text; its line ends and tabs are kept.
+        text: The text; its line breaks and tabs are kept.
         file: Destination; standard output by default.
     """
     (file or sys.stdout).write(plain_text(text, keep="\n\t") + "\n")
 
 
 def print_at_once(text: str, file: TextIO | None = None) -> None:
-    """`print_plain` that does not wait for more, so that a pipe gets each line as it comes."""
+    """Call `print_plain` and flush, so that a pipe receives each line at once."""
     print_plain(text, file)
     (file or sys.stdout).flush()
 
 
 def print_aside(text: str) -> None:
-    """`print_plain` to standard error, apart from the output that programs read."""
+    """Call `print_plain` for standard error, separate from output that programs read."""
     print_plain(text, sys.stderr)
 
 
-def _is_seen(letter: str, keep: str) -> bool:
+def _is_visible(letter: str, keep: str) -> bool:
     return letter.isprintable() or letter in keep or unicodedata.category(letter) == "Zs"
 
 
-def _spelt(letter: str) -> str:
+def _escaped(letter: str) -> str:
     return letter.encode("unicode_escape").decode("ascii")

@@ -132,7 +132,7 @@ def test_output_is_uploaded_and_not_mixed_with_existing_objects(place: str, tmp_
     assert "train.py" in keys(f"{place}/ported")
     refused = any_end("port", "scripts", "--to", f"{place}/ported", cwd=tmp_path)
     assert refused.code == 2
-    assert "there is already something below it" in refused.err
+    assert "already exists and contains objects" in refused.err
     linted = any_end("port", "lint", f"{place}/ported", cwd=tmp_path)
     assert linted.code == 0
     assert "Scripts: 1" in linted.out

@@ -8,7 +8,7 @@ import pytest
 
 from jumar.ground.errors import UserError
 from jumar.stores import cache, download
-from jumar.stores.client import Changed, StoreError, client_of
+from jumar.stores.client import ConditionFailed, StoreError, client_of
 from jumar.stores.fetching import fetched
 from jumar.stores.location import parse
 from tests.stores.known import forget, point_at
@@ -81,7 +81,7 @@ def test_object_changing_while_read_is_an_error() -> None:
     client = client_of(parse(put("read", b"12345678")))
     stored = client.head(parse(f"s3://{BUCKET}/read"))
     put("read", b"abcdefgh")
-    with pytest.raises(Changed):
+    with pytest.raises(ConditionFailed):
         client.read(stored, 0, 4)
 
 
@@ -139,7 +139,7 @@ def test_refusal_is_reported_immediately_without_credentials(
 
     with proxy(store, refuse) as refusing:
         point_at(refusing, monkeypatch, tmp_path)
-        with pytest.raises(StoreError, match="refuses") as raised:
+        with pytest.raises(StoreError, match="rejects the request") as raised:
             client_of(parse(f"s3://{BUCKET}")).list(parse(f"s3://{BUCKET}/x"))
     assert KEY not in str(raised.value)
     assert len(refusing.requests) == 1

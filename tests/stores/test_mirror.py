@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jumar.ground.errors import UserError
-from jumar.stores.answers import Absent, StoreError
+from jumar.stores.answers import NoSuchObject, StoreError
 from jumar.stores.client import Client, client_of
 from jumar.stores.fetching import fetched
 from jumar.stores.location import Location, parse
@@ -63,7 +63,7 @@ def stored(run: Location) -> dict[str, str]:
     result: dict[str, str] = {}
     for name, place in names.items():
         if name not in (MANIFEST, OWNER):
-            with contextlib.suppress(Absent):  # deleted by the mirror since it was listed
+            with contextlib.suppress(NoSuchObject):  # deleted by the mirror since it was listed
                 result[name] = client.read_small(place)[0].decode()
     return result
 
@@ -215,7 +215,7 @@ def test_failing_mirror_is_reported_once_and_at_the_end(
 def test_two_jobs_cannot_write_one_run(run: Location) -> None:
     mirror = opened(run)
     other = Ownership(Client(run), run, quiet)
-    with pytest.raises(UserError, match="another job is writing into this run"):
+    with pytest.raises(UserError, match="another job is writing to this run"):
         # As from another machine: this process is alive here.
         other.claim()
     assert mirror.close() is None

@@ -1,4 +1,4 @@
-"""Answers of a store: listed objects, and errors."""
+"""Results of requests to a store: listed objects, and errors."""
 
 from dataclasses import dataclass
 
@@ -10,15 +10,15 @@ class StoreError(UserError):
     """A store's request failed, even after retries."""
 
 
-class Absent(StoreError):
-    """There is no such object, or no such bucket."""
+class NoSuchObject(StoreError):
+    """The object or the bucket does not exist."""
 
 
-class Changed(StoreError):
-    """A condition of a request does not hold: the object has changed, or exists."""
+class ConditionFailed(StoreError):
+    """The condition of a request is not met: the object has changed, or already exists."""
 
 
-class Unsupported(StoreError):
+class UnsupportedRequest(StoreError):
     """The store does not support the request."""
 
 
@@ -27,9 +27,9 @@ class StoredObject:
     """An object as listed by the store.
 
     Attributes:
-        location: Where it is.
-        size: Its bytes.
-        e_tag: The store's identifier of this version; not a hash of the content where it was
+        location: Its location.
+        size: Its size in bytes.
+        e_tag: The store's identifier of this version; not a hash of the content if the object was
             uploaded in parts or is encrypted.
     """
 

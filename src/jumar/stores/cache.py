@@ -1,9 +1,9 @@
-"""The local cache of store contents: bounded, shared by all processes of a user.
+"""The local cache of store contents, limited in size and shared by all processes of a user.
 
-A folder has the content of one listing of a store: the same keys, sizes and ETags give the same
-folder, a changed object another one, so that nothing in a folder ever changes. Room is reserved
-before the first byte is written; if it is short, the least recently used folders are removed. A
-folder in use is locked by the system, so that a killed process holds no locks.
+Each folder belongs to one listing of a store: its name depends on keys, sizes and ETags, so a
+changed object leads to another folder, and cached content never changes. Space is reserved before
+the first byte is written; if there is too little, the least recently used folders are removed. A
+folder in use has a lock of the operating system, which ends with its process.
 """
 
 import fcntl
@@ -33,10 +33,10 @@ _BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
 def limit_bytes() -> int:
-    """The most bytes that the cache may hold: `$JUMAR_CACHE_LIMIT`, or 50 GiB.
+    """Return the maximum size of the cache in bytes: `$JUMAR_CACHE_LIMIT`, or 50 GiB.
 
     Raises:
-        UserError: It is not a size.
+        UserError: The variable's value is not a size.
     """
     text = os.environ.get(LIMIT_VARIABLE, "").strip()
     if not text:
@@ -52,13 +52,13 @@ def limit_bytes() -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class CacheFolder:
-    """A folder of the cache, kept as long as this object lives.
+    """A folder of the cache, which is not removed while this object exists.
 
     Attributes:
-        root: The folder with the cache's own files.
-        path: The folder in it with the content alone.
-        granted: Bytes that may be in it.
-        pin: The open file whose lock keeps the folder; forked processes hold it too.
+        root: The folder, including the cache's own files.
+        path: The subfolder with only the content.
+        granted: Bytes reserved for the content.
+        pin: The open file whose lock protects the folder; forked processes share it.
     """
 
     root: Path
@@ -68,7 +68,7 @@ class CacheFolder:
 
     @contextmanager
     def filling(self) -> Generator[None]:
-        """A context in which only one process adds to the folder."""
+        """Enter a context in which no other process adds to the folder."""
         with (self.root / _FILLED).open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             for leftover in self.root.glob(f"{OWN_PREFIX}part-*"):
@@ -77,19 +77,20 @@ class CacheFolder:
 
 
 def cache_root() -> Path:
-    """The cache folder for stores."""
+    """Return the folder of this cache."""
     return cache_folder() / "stores"
 
 
 def open_folder(name: str, wanted: int) -> CacheFolder:
-    """A folder of the cache with room for some bytes.
+    """Open or create a folder of the cache, and reserve space in it.
 
     Args:
-        name: Its name, which identifies the content; up to its last hyphen, the content's own.
-        wanted: Bytes that it should hold in all.
+        name: Its name, which identifies the content; the part before the last hyphen names the
+            content's subfolder.
+        wanted: Total size of its content, in bytes.
 
     Returns:
-        The folder; where the limit or the disk leaves too little room, less is granted.
+        The folder; if the limit or the disk leaves too little space, less is granted.
 
     Raises:
         UserError: The cache cannot be written.
@@ -113,12 +114,12 @@ def open_folder(name: str, wanted: int) -> CacheFolder:
             return CacheFolder(root=folder, path=content, granted=reserved, pin=pin)
     except OSError as error:
         raise unwritable(
-            root, error, more=f"{CACHE_VARIABLE} names another folder for the cache."
+            root, error, more=f"To use another folder for the cache, set {CACHE_VARIABLE}."
         ) from error
 
 
 def _make_room(root: Path, needed: int) -> int:
-    """How much of the needed room there is, after removing unused folders."""
+    """Remove unused folders if necessary, and return how much of the needed space there is."""
     folders = [entry for entry in root.iterdir() if entry.is_dir()]
     used_bytes = sum(map(_reserved, folders))
     limit = limit_bytes()
@@ -126,7 +127,7 @@ def _make_room(root: Path, needed: int) -> int:
         if used_bytes + needed <= limit and _free(root) >= needed:
             break
         size = _reserved(folder)
-        if size and _removed(folder):
+        if size and _try_remove(folder):
             used_bytes -= size
     return max(0, min(needed, limit - used_bytes, _free(root)))
 
@@ -135,8 +136,8 @@ def _free(root: Path) -> int:
     return shutil.disk_usage(root).free - _KEPT_FREE
 
 
-def _removed(folder: Path) -> bool:
-    """Remove an unused folder."""
+def _try_remove(folder: Path) -> bool:
+    """Remove a folder unless it is in use, and return whether it is gone."""
     with suppress(FileNotFoundError), (folder / _USED).open("ab") as pin:
         try:
             fcntl.flock(pin, fcntl.LOCK_EX | fcntl.LOCK_NB)

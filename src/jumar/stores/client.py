@@ -1,8 +1,8 @@
-"""Requests to a store: list, read ranges, write, with and without a condition.
+"""Requests to a store: list, read ranges, write with and without a condition.
 
-obstore repeats a failed request by itself; what it gives up, and answers of a wrong length, are
-repeated here until `JUMAR_STORE_PATIENCE` seconds have passed. Its threads do not survive a fork:
-in a forked process every call would hang, so it is refused (see `ranged.py`).
+obstore retries failed requests itself. Requests that it gives up on, and responses of the wrong
+length, are retried here until `JUMAR_STORE_PATIENCE` seconds have passed. obstore's threads do not
+survive a fork: in a forked process every call would hang, so it is rejected (see `ranged.py`).
 """
 
 import os
@@ -10,6 +10,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from io import BytesIO
@@ -17,7 +18,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jumar.ground.errors import UserError
-from jumar.stores.answers import Absent, Changed, StoredObject, StoreError, Unsupported
+from jumar.stores.answers import (
+    ConditionFailed,
+    NoSuchObject,
+    StoredObject,
+    StoreError,
+    UnsupportedRequest,
+)
 from jumar.stores.connection import connection, credentials, without_secrets
 from jumar.stores.location import Location
 
@@ -26,36 +33,36 @@ T = TypeVar("T")
 PATIENCE_VARIABLE = "JUMAR_STORE_PATIENCE"
 _PATIENCE_S = 60.0
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.1, 5.0
-_REQUEST_S = 60
-_KEPT_FOR = timedelta(minutes=10)
+_REQUEST_TIMEOUT_S = 60
+_CREDENTIALS_LIFETIME = timedelta(minutes=10)
 """Interval after which credentials are read again."""
 _used_in: set[int] = set()
-"""Processes in which obstore's threads run: this one, or the one it was forked from."""
+"""Ids of processes that started obstore's threads: this one, or one that it was forked from."""
 
 
 class _WrongLength(Exception):
-    """An answer is shorter or longer than requested."""
+    """A response is shorter or longer than requested."""
 
 
 _FINAL_STATUS: Mapping[str, type[StoreError]] = {
     "401": StoreError,
     "403": StoreError,
-    "404": Absent,
-    "405": Unsupported,
-    "501": Unsupported,
+    "404": NoSuchObject,
+    "405": UnsupportedRequest,
+    "501": UnsupportedRequest,
 }
 
 
 def is_usable_here() -> bool:
-    """Whether obstore works in this process: not if it was forked from one that used it."""
+    """Return whether obstore works in this process, which must not be forked from one using it."""
     return not _used_in or os.getpid() in _used_in
 
 
 class Client:
-    """The objects of one bucket.
+    """Access to the objects of one bucket.
 
     Args:
-        bucket: A location in it.
+        bucket: Any location in the bucket.
 
     Raises:
         UserError: obstore is not installed, or there are no credentials or no endpoint.
@@ -65,73 +72,76 @@ class Client:
         self._bucket = Location(scheme=bucket.scheme, bucket=bucket.bucket)
         self._store = _open(self._bucket)
         self.has_conditions = True
-        """Whether `write_if` can rely on the store; false once it has refused a condition."""
+        """Whether the store supports conditional writes; false once it has rejected one."""
 
     def head(self, location: Location) -> StoredObject:
-        """An object without its content.
+        """Return an object's metadata.
 
         Raises:
-            Absent: There is none.
-            StoreError: The store does not answer, or refuses.
+            NoSuchObject: It does not exist.
+            StoreError: The store does not respond, or rejects the request.
         """
         import obstore
 
-        return _stored(self._bucket, self._tried(location, obstore.head, location.key))
+        return _stored(self._bucket, self._with_retries(location, obstore.head, location.key))
 
     def list(self, location: Location) -> list[StoredObject]:
-        """The objects whose keys begin with a location's and a slash, sorted by key.
+        """List the objects whose keys begin with the location's key and a slash, sorted by key.
 
         Raises:
-            StoreError: The store does not answer, or refuses.
+            StoreError: The store does not respond, or rejects the request.
         """
         import obstore
 
-        def listed(store: Any) -> list[StoredObject]:
+        def list_objects(store: Any) -> list[StoredObject]:
             items = obstore.list(store, prefix=location.key or None).collect()
             return [_stored(self._bucket, item) for item in items]
 
-        return sorted(self._tried(location, listed), key=lambda item: item.location.key)
+        return sorted(
+            self._with_retries(location, list_objects), key=lambda item: item.location.key
+        )
 
     def read(self, stored: StoredObject, start: int, end: int) -> bytes:
-        """The bytes of an object from `start` to before `end`.
+        """Read the bytes of an object from `start` to before `end`.
 
         Raises:
-            Changed: The object has changed since it was listed.
-            StoreError: The store does not answer, refuses, or sends another number of bytes.
+            ConditionFailed: The object has changed since it was listed.
+            StoreError: The store does not respond, rejects the request, or sends the wrong number
+                of bytes.
         """
         import obstore
 
         if end <= start:
             return b""
 
-        def got(store: Any) -> bytes:
+        def get_range(store: Any) -> bytes:
             options: Any = {"range": (start, end)}
             if stored.e_tag:
                 options["if_match"] = stored.e_tag
             result = obstore.get(store, stored.location.key, options=options)
             if stored.e_tag and (result.meta["e_tag"] or stored.e_tag) != stored.e_tag:
-                raise obstore.exceptions.PreconditionError("it has another ETag")
+                raise obstore.exceptions.PreconditionError("the ETag differs")
             content = bytes(result.bytes())
             if len(content) != end - start:
                 raise _WrongLength(f"{len(content)} bytes instead of {end - start}")
             return content
 
-        return self._tried(stored.location, got)
+        return self._with_retries(stored.location, get_range)
 
     def read_small(self, location: Location) -> tuple[bytes, str]:
-        """The whole content of a small object, and its ETag.
+        """Return the content of a small object, and its ETag.
 
-        Its size is requested first, to detect truncated answers.
+        Its size is requested first, to detect truncated responses.
 
         Raises:
-            Absent: There is none.
-            StoreError: The store does not answer, or refuses.
+            NoSuchObject: It does not exist.
+            StoreError: The store does not respond, or rejects the request.
         """
         while True:
             stored_object = self.head(location)
             try:
                 return self.read(stored_object, 0, stored_object.size), stored_object.e_tag
-            except Changed:
+            except ConditionFailed:
                 continue  # rewritten between the two requests
 
     def write(self, location: Location, content: bytes | Path) -> None:
@@ -139,11 +149,11 @@ class Client:
 
         Args:
             location: Destination; an existing object is replaced.
-            content: Bytes, or a file with them.
+            content: Bytes, or a file to read them from.
 
         Raises:
             OSError: The file cannot be read.
-            StoreError: The store does not answer, or refuses.
+            StoreError: The store does not respond, or rejects the request.
         """
         import obstore
 
@@ -157,25 +167,25 @@ class Client:
                 if stored_size != size:
                     raise _WrongLength(f"{stored_size} bytes in the store instead of {size}")
 
-            self._tried(location, put)
+            self._with_retries(location, put)
 
     def write_if(self, location: Location, content: bytes, *, e_tag: str | None) -> str:
-        """Write a small object if it is still the known version.
+        """Write a small object if the stored version is still the known one.
 
-        A request whose answer was lost counts as done if the stored content matches.
+        If a response is lost, the request counts as successful if the stored content matches.
 
         Args:
-            location: Where.
-            content: The bytes; they should name their writer, or two writers of the same bytes
+            location: Destination.
+            content: The bytes; they should identify their writer, or two writers of the same bytes
                 would both succeed.
-            e_tag: The version to replace; None if there must be none.
+            e_tag: The version to replace; None if the object must not exist.
 
         Returns:
             The new version's ETag.
 
         Raises:
-            Changed: There is another version.
-            StoreError: The store does not answer, or refuses.
+            ConditionFailed: There is another version.
+            StoreError: The store does not respond, or rejects the request.
         """
         import obstore
 
@@ -186,16 +196,16 @@ class Client:
             return obstore.put(store, location.key, content, mode=mode)["e_tag"] or ""
 
         try:
-            return self._tried(location, put)
-        except Unsupported:
+            return self._with_retries(location, put)
+        except UnsupportedRequest:
             if not self.has_conditions:
                 raise
             self.has_conditions = False
-            return self._tried(location, put)
-        except Changed:
+            return self._with_retries(location, put)
+        except ConditionFailed:
             try:
                 existing, stored_tag = self.read_small(location)
-            except Absent:
+            except NoSuchObject:
                 existing, stored_tag = b"", ""
             if existing != content:
                 raise
@@ -205,16 +215,14 @@ class Client:
         """Delete an object; a missing one counts as deleted."""
         import obstore
 
-        def gone(store: Any) -> None:
-            try:
+        def delete_object(store: Any) -> None:
+            with suppress(FileNotFoundError):
                 obstore.delete(store, location.key)
-            except FileNotFoundError:
-                return
 
-        self._tried(location, gone)
+        self._with_retries(location, delete_object)
 
-    def _tried(self, location: Location, call: Callable[..., T], *arguments: Any) -> T:
-        """The result of a call, retried with growing waits."""
+    def _with_retries(self, location: Location, call: Callable[..., T], *arguments: Any) -> T:
+        """Return the result of a call, retrying it with growing delays."""
         import obstore
 
         if not is_usable_here():
@@ -226,26 +234,22 @@ class Client:
 
         patience, wait, start_s = _patience_s(), _FIRST_WAIT_S, time.monotonic()
         final_errors: Mapping[type[BaseException], type[StoreError]] = {
-            FileNotFoundError: Absent,
-            obstore.exceptions.AlreadyExistsError: Changed,
-            obstore.exceptions.PreconditionError: Changed,
+            FileNotFoundError: NoSuchObject,
+            obstore.exceptions.AlreadyExistsError: ConditionFailed,
+            obstore.exceptions.PreconditionError: ConditionFailed,
             obstore.exceptions.PermissionDeniedError: StoreError,
             obstore.exceptions.UnauthenticatedError: StoreError,
-            obstore.exceptions.NotSupportedError: Unsupported,
+            obstore.exceptions.NotSupportedError: UnsupportedRequest,
             obstore.exceptions.InvalidPathError: StoreError,
         }
         while True:
             try:
                 return call(self._store, *arguments)
-            except tuple(final_errors) as error:
-                kind = next(
-                    store_type
-                    for raised_type, store_type in final_errors.items()
-                    if isinstance(error, raised_type)
-                )
-                raise kind(_meaning(kind, error, location), where=str(location)) from None
             except (obstore.exceptions.BaseError, OSError, _WrongLength) as error:
-                kind = _final_kind(error)
+                final_kinds = (
+                    kind for raised, kind in final_errors.items() if isinstance(error, raised)
+                )
+                kind = next(final_kinds, _final_kind(error))
                 if kind is not None:
                     raise kind(_meaning(kind, error, location), where=str(location)) from None
                 elapsed_s = time.monotonic() - start_s
@@ -254,7 +258,7 @@ class Client:
                         f"the store has not responded correctly for {elapsed_s:.0f} s: "
                         f"{_reason(error, location)}",
                         where=str(location),
-                        todo="Try again; see whether the store is reachable from this machine "
+                        todo="Check that the store is reachable from this machine, and try again "
                         f"({PATIENCE_VARIABLE}=SECONDS sets how long requests are retried).",
                     ) from None
             time.sleep(wait * random.uniform(0.5, 1.0))
@@ -262,7 +266,7 @@ class Client:
 
 
 def client_of(location: Location) -> Client:
-    """The client of a location's bucket; one for each bucket and process."""
+    """Return the client of a location's bucket; there is one for each bucket and process."""
     return _client(location.scheme, location.bucket, os.getpid())
 
 
@@ -282,24 +286,24 @@ def _open(bucket: Location) -> Any:
             todo='pip install "jumar[stores]"',
         ) from None
     settings = connection(bucket)
-    # Objects are deleted singly: not all stores support batch deletion.
+    # Objects are deleted one by one: not all stores support batch deletion.
     options: dict[str, Any] = {"region": settings.region, "disable_bulk_delete": True}
     if settings.is_virtual:
         options["virtual_hosted_style_request"] = True
     if endpoint := settings.endpoint_of(bucket.bucket):
-        # Both, since the environment's AWS_ENDPOINT_URL_S3 would come before the first.
+        # Both, since AWS_ENDPOINT_URL_S3 in the environment takes precedence over the first.
         options |= {"endpoint": endpoint, "aws_endpoint_url_s3": endpoint}
     if not settings.is_signed:
         options["skip_signature"] = True
     elif not _relies_on_role(bucket, settings.has_role):
-        credentials(bucket)  # so that missing ones are reported here, not in a request
+        credentials(bucket)  # to report missing ones here, not in a request
         options["credential_provider"] = _Provider(bucket)
     _used_in.add(os.getpid())
     return S3Store(
         bucket.bucket,
         client_options={
             "allow_http": settings.endpoint.startswith("http://"),
-            "timeout": timedelta(seconds=_REQUEST_S),
+            "timeout": timedelta(seconds=_REQUEST_TIMEOUT_S),
             "connect_timeout": timedelta(seconds=10),
         },
         retry_config={
@@ -326,7 +330,7 @@ def _relies_on_role(bucket: Location, has_role: bool) -> bool:
 
 
 class _Provider:
-    """Provides obstore's credentials, so that they are never part of a store or its repr."""
+    """Provides credentials to obstore, so that they are never part of a store or its repr."""
 
     def __init__(self, bucket: Location) -> None:
         self._bucket = bucket
@@ -337,7 +341,7 @@ class _Provider:
             "access_key_id": keys.key,
             "secret_access_key": keys.secret,
             "token": keys.token,
-            "expires_at": datetime.now(timezone.utc) + _KEPT_FOR,
+            "expires_at": datetime.now(timezone.utc) + _CREDENTIALS_LIFETIME,
         }
 
 
@@ -355,24 +359,24 @@ def _patience_s() -> float:
 
 
 def _final_kind(error: BaseException) -> type[StoreError] | None:
-    """The meaning of a permanent error; None for any other answer.
+    """Return the error type for a permanent HTTP error; None for any other error.
 
-    Some requests, such as lists, have no exceptions of their own for these.
+    For some requests, such as lists, obstore raises no specific exceptions.
     """
     status = re.search(r"status code: (\d{3})\b", str(error))
     return _FINAL_STATUS.get(status[1]) if status else None
 
 
 def _meaning(kind: type[StoreError], error: BaseException, location: Location) -> str:
-    if kind is Absent:
+    if kind is NoSuchObject:
         return "there is no such object or bucket"
-    if kind is Changed:
-        return "the object is not the one that was known: something else wrote it meanwhile"
-    return f"the store refuses: {_reason(error, location)}"
+    if kind is ConditionFailed:
+        return "the object is not the known version: it was written by another process"
+    return f"the store rejects the request: {_reason(error, location)}"
 
 
 def _reason(error: BaseException, location: Location) -> str:
-    """The first line of obstore's message without address, request and secrets."""
+    """Return the first line of obstore's message without address, request and secrets."""
     text = str(error).partition("Debug source")[0]
     status = re.search(r"status code: (\d{3}[^:<\n]*)", text)
     code = re.search(r"<Code>([\w.-]{1,60})</Code>", text)

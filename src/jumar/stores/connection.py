@@ -1,7 +1,7 @@
 """How a store is reached: endpoint, region, addressing and credentials.
 
-All of it comes from the environment or the files that the stores' own tools use; none of it can be
-given on a command line or in a recipe, where it would end up in logs and recorded runs.
+All of this comes from the environment or the files that the stores' own tools use; none of it can
+be set on a command line or in a recipe, where it would end up in logs and recorded runs.
 """
 
 import configparser
@@ -25,7 +25,7 @@ _VARIABLES: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         _AWS,
     ),
 }
-"""Variables of key, secret and token: of OBS's own SDKs, of MoXing, of the cloud's SDK, of AWS."""
+"""Variables for key, secret and token, as named by OBS's SDKs, MoXing, Huawei Cloud's SDK, AWS."""
 _ENDPOINTS: Mapping[str, tuple[str, ...]] = {
     "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
     "obs": ("OBS_ENDPOINT", "S3_ENDPOINT", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
@@ -39,9 +39,9 @@ _ROLES = (
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_WEB_IDENTITY_TOKEN_FILE",
 )
-"""Variables with which obstore gets credentials of a role by itself."""
+"""Variables from which obstore itself obtains the credentials of a role."""
 _OBS_DOMAIN = ".myhuaweicloud.com"
-_ON = ("1", "true", "yes", "on")
+_TRUE = ("1", "true", "yes", "on")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class Credentials:
 
 @dataclass(frozen=True, kw_only=True)
 class Connection:
-    """How the objects of a bucket are reached.
+    """How to reach the objects of a bucket.
 
     Attributes:
         endpoint: The store's URL; empty for AWS itself.
@@ -77,7 +77,7 @@ class Connection:
     has_role: bool
 
     def endpoint_of(self, bucket: str) -> str:
-        """The URL for obstore, with the bucket if it is part of the host name."""
+        """Return the URL for obstore, with the bucket if it is part of the host name."""
         if not (self.is_virtual and self.endpoint):
             return self.endpoint
         scheme, _, host = self.endpoint.partition("://")
@@ -85,10 +85,11 @@ class Connection:
 
 
 def connection(location: Location) -> Connection:
-    """How a location's bucket is reached, from the environment and the usual files.
+    """Return how to reach a location's bucket, as set by the environment and the usual files.
 
     Raises:
-        UserError: Endpoint or region of an `obs://` path are not known.
+        UserError: Neither endpoint nor region of an `obs://` path is known, or the endpoint is
+            invalid.
     """
     values = _files(location.scheme)
     region = _first(_REGIONS[location.scheme]) or values.get("region", "")
@@ -122,17 +123,17 @@ def connection(location: Location) -> Connection:
     return Connection(
         endpoint=endpoint.rstrip("/"),
         region=region or "us-east-1",
-        is_virtual=addressing in _ON
+        is_virtual=addressing in _TRUE
         if addressing
         else _is_virtual(location.scheme, endpoint, host),
-        is_signed=os.environ.get("AWS_SKIP_SIGNATURE", "").lower() not in _ON,
+        is_signed=os.environ.get("AWS_SKIP_SIGNATURE", "").lower() not in _TRUE,
         has_role=any(os.environ.get(name) for name in _ROLES)
         or os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "false",
     )
 
 
 def credentials(location: Location) -> Credentials:
-    """The credentials for a location, read again at each call, since temporary ones are renewed.
+    """Read the credentials for a location, anew at each call, since temporary ones are renewed.
 
     Raises:
         UserError: There are none, or they are incomplete.
@@ -151,27 +152,27 @@ def credentials(location: Location) -> Credentials:
             raise UserError(
                 f"{set_name} is set, but {missing_name} is not",
                 where=str(location),
-                todo=f"Set both, or neither of them to use {_config_names(location.scheme)}.",
+                todo=f"Set both, or unset both to use {_config_names(location.scheme)}.",
             )
     settings = _files(location.scheme)
     key, secret = settings.get("aws_access_key_id", ""), settings.get("aws_secret_access_key", "")
     if key and secret:
         token = settings.get("aws_session_token") or None
         return Credentials(key=key, secret=secret, token=token, source=settings["source"])
-    first = _VARIABLES[location.scheme][0]
+    names = _VARIABLES[location.scheme][0]
     raise UserError(
         "there are no credentials for this store",
         where=str(location),
-        todo=f"Set {first[0]} and {first[1]} (and {first[2]} with temporary ones), or write them "
+        todo=f"Set {names[0]} and {names[1]} (and {names[2]} with temporary ones), or write them "
         f"to {_config_names(location.scheme)}. For a public bucket set AWS_SKIP_SIGNATURE=true.",
     )
 
 
 def without_secrets(text: str, location: Location) -> str:
-    """A message with every known secret replaced."""
+    """Return a message with every known secret replaced."""
     secrets: list[str] = []
-    for names in _VARIABLES.values():
-        secrets += [os.environ.get(name, "") for triple in names for name in triple]
+    for triples in _VARIABLES.values():
+        secrets += [os.environ.get(name, "") for triple in triples for name in triple]
     values = _files(location.scheme)
     secrets += [values.get(name, "") for name in values if name.startswith("aws_")]
     for secret in sorted(set(secrets), key=len, reverse=True):
@@ -181,7 +182,7 @@ def without_secrets(text: str, location: Location) -> str:
 
 
 def _is_virtual(scheme: str, endpoint: str, host: str) -> bool:
-    """Stores with proper host names take the bucket as part of them; test servers do not."""
+    """Return whether the bucket is part of the host name: in public stores, not in test servers."""
     if not endpoint:
         return True
     if endpoint.startswith("http://") or host == "localhost":
@@ -209,7 +210,7 @@ def _config_names(scheme: str) -> str:
 
 
 def _files(scheme: str) -> dict[str, str]:
-    """Settings from the files of the stores' own tools; unreadable files are ignored."""
+    """Read settings from the files of the stores' own tools; unreadable files are ignored."""
     values: dict[str, str] = {}
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - never raises
     if scheme == "obs":

@@ -13,8 +13,8 @@ from jumar.stores.cache import OWN_PREFIX
 from jumar.stores.client import Client, StoredObject, StoreError
 
 PART_BYTES = 8 * 2**20
-AT_ONCE = 16
-"""Requests at a time: 128 MiB of memory at most."""
+MAX_REQUESTS = 16
+"""Maximum number of concurrent requests, which use at most 128 MiB of memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,11 +33,12 @@ class Wanted:
 
 
 class _Unfinished:
-    """A file that several threads write, until its last part is there."""
+    """A file that several threads write, until its last part is complete."""
 
     def __init__(self, wanted: Wanted, temporary: Path) -> None:
         self.wanted = wanted
-        self._missing = max(1, -(-wanted.stored.size // PART_BYTES))
+        self.part_count = max(1, -(-wanted.stored.size // PART_BYTES))
+        self._missing_count = self.part_count
         self._temporary = temporary
         self._lock = Lock()
         self._file = -1
@@ -55,8 +56,8 @@ class _Unfinished:
         while written_bytes < len(content):
             written_bytes += os.pwrite(self._file, content[written_bytes:], start + written_bytes)
         with self._lock:
-            self._missing -= 1
-            if not self._missing:
+            self._missing_count -= 1
+            if not self._missing_count:
                 self._finish()
 
     def _finish(self) -> None:
@@ -84,12 +85,12 @@ def download(client: Client, wanted: Sequence[Wanted], *, scratch: Path) -> None
     """Write objects of one bucket to files, each atomically.
 
     Args:
-        client: Of their bucket.
-        wanted: Objects and files; folders are created.
+        client: The client of their bucket.
+        wanted: Objects and their destination files; missing folders are created.
         scratch: A folder on the same disk for incomplete files.
 
     Raises:
-        StoreError: The store does not answer, an object has changed or has another hash.
+        StoreError: The store does not respond, or an object has changed or has another hash.
         UserError: The files cannot be written.
     """
     files = [
@@ -98,7 +99,7 @@ def download(client: Client, wanted: Sequence[Wanted], *, scratch: Path) -> None
     ]
     stopping = Event()
 
-    def part_of(file: _Unfinished, part: int) -> None:
+    def fetch_part(file: _Unfinished, part: int) -> None:
         if stopping.is_set():
             return
         try:
@@ -110,15 +111,15 @@ def download(client: Client, wanted: Sequence[Wanted], *, scratch: Path) -> None
     try:
         for folder in {item.path.parent for item in wanted}:
             folder.mkdir(parents=True, exist_ok=True)
-        with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
-            parts = [
-                pool.submit(part_of, file, part)
+        with ThreadPoolExecutor(max_workers=MAX_REQUESTS) as pool:
+            pending = [
+                pool.submit(fetch_part, file, part)
                 for file in files
-                for part in range(max(1, -(-file.wanted.stored.size // PART_BYTES)))
+                for part in range(file.part_count)
             ]
             try:
-                for part in parts:
-                    part.result()
+                for future in pending:
+                    future.result()
             except BaseException:
                 stopping.set()
                 raise
@@ -131,7 +132,7 @@ def download(client: Client, wanted: Sequence[Wanted], *, scratch: Path) -> None
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file's content, in hex."""
+    """Return the SHA-256 of a file's content, in hex."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):
@@ -140,5 +141,5 @@ def sha256_of(path: Path) -> str:
 
 
 def total_size(files: Mapping[str, StoredObject]) -> int:
-    """Bytes of some objects."""
+    """Return the total size of some objects, in bytes."""
     return sum(stored.size for stored in files.values())

@@ -5,28 +5,28 @@ import os
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from jumar.ground.errors import UserError
 from jumar.ground.text import counted, print_aside, size_text
 from jumar.stores.cache import LIMIT_VARIABLE, CacheFolder, limit_bytes, open_folder
-from jumar.stores.client import Absent, StoredObject, client_of
+from jumar.stores.client import NoSuchObject, StoredObject, client_of
 from jumar.stores.download import Wanted, download, total_size
 from jumar.stores.location import Location, parse
-from jumar.stores.manifest import NoManifestOfRun, is_safe, read_manifest
+from jumar.stores.manifest import NotAManifest, is_safe, read_manifest
 
 _pinned: list[CacheFolder] = []
-"""Folders used by this process, kept in the cache as long as it runs."""
+"""Folders used by this process, which stay in the cache while it runs."""
 
 
 def fetched(url: str) -> Path:
-    """The local copy of what a URL names; fetched once, and the same within a process.
+    """Fetch the object, folder or run at a URL, once per process.
 
     Returns:
-        A file if it names an object, else a folder.
+        The local copy: a file for an object, otherwise a folder.
 
     Raises:
-        UserError: It does not exist, does not fit into the cache, or the store does not answer.
+        UserError: It does not exist or fit into the cache, or the store does not respond.
     """
     return _fetched(url, os.getpid())
 
@@ -37,64 +37,64 @@ def _fetched(url: str, process: int) -> Path:
     location = parse(url)
     single = single_object(location)
     if single is not None:
-        return _whole(location.parent, {location.name: single}) / location.name
+        return _cached(location.parent, {location.name: single}) / location.name
     client = client_of(location)
     try:
         manifest = read_manifest(client, location)
-    except (Absent, NoManifestOfRun):
-        return _whole(location, objects_below(location))
+    except (NoSuchObject, NotAManifest):
+        return _cached(location, objects_below(location))
     hashes = {name: file.sha256 for name, file in manifest.files.items()}
-    folder = _whole(location, manifest.objects(location), hashes)
-    print_aside(f"{location}: read from {folder}; what a command writes into the run stays there")
+    folder = _cached(location, manifest.objects(location), hashes)
+    print_aside(f"{location}: using the copy {folder}; changes to it are not uploaded")
     return folder
 
 
 def single_object(location: Location) -> StoredObject | None:
-    """The object at a location; None if there is none."""
+    """Return the object at a location; None if there is none."""
     if not location.key:
         return None
     try:
         return client_of(location).head(location)
-    except Absent:
+    except NoSuchObject:
         return None
 
 
 def objects_below(location: Location) -> dict[str, StoredObject]:
-    """The objects below a location, by their names relative to it.
+    """Return the objects below a location, by their names relative to it.
 
     Raises:
-        UserError: There are none, or a name cannot be one of a file.
+        UserError: There are none, or one of their names is not a valid file name.
     """
     start = len(location.key) + 1 if location.key else 0
     objects: dict[str, StoredObject] = {}
     for stored_object in client_of(location).list(location):
         name = stored_object.location.key[start:]
         if not stored_object.size and (not name or name.endswith("/")):
-            continue  # what consoles write to show an empty folder
+            continue  # written by web consoles to show an empty folder
         if not is_safe(name):
             raise UserError(
                 "this object's name is not a valid file name", where=str(stored_object.location)
             )
         objects[name] = stored_object
-    folders = {name[:position] for name in objects for position in _slashes(name)}
+    folders = {str(parent) for name in objects for parent in PurePosixPath(name).parents}
     objects = {name: item for name, item in objects.items() if item.size or name not in folders}
     if not objects:
         raise UserError(
             "there is no such object, and none below it",
             where=str(location),
-            todo="See which there are, for instance: aws s3 ls, or obsutil ls.",
+            todo="List the existing objects, for instance with aws s3 ls or obsutil ls.",
         )
     if ambiguous_names := sorted(folders & set(objects)):
         raise UserError(
-            f"'{ambiguous_names[0]}' is an object and a folder of others",
+            f"'{ambiguous_names[0]}' is both an object and a folder of other objects",
             where=str(location),
-            todo="Give another location, or rename one of them.",
+            todo="Choose another location, or rename one of them.",
         )
     return objects
 
 
 def cache_name(location: Location, files: Mapping[str, StoredObject], more: str = "") -> str:
-    """The name of the cache folder for a listing: readable and unique."""
+    """Return the name of the cache folder for a listing: readable and unique."""
     digest = hashlib.sha256(f"{location}\0{more}".encode())
     for name, stored_object in sorted(files.items()):
         digest.update(
@@ -109,7 +109,7 @@ def cache_name(location: Location, files: Mapping[str, StoredObject], more: str 
 def pinned_folder(
     location: Location, files: Mapping[str, StoredObject], more: str = ""
 ) -> CacheFolder:
-    """The cache's folder for a listing, kept as long as this process runs."""
+    """Return the cache folder for a listing, which is kept while this process runs."""
     folder = open_folder(cache_name(location, files, more), total_size(files))
     _pinned.append(folder)
     return folder
@@ -121,7 +121,7 @@ def fill(
     files: Mapping[str, StoredObject],
     hashes: Mapping[str, str] | None = None,
 ) -> None:
-    """Download what is missing from a folder of the cache; other processes wait for it."""
+    """Download the files missing from a cache folder, while other processes wait."""
     if not _missing(folder, files):
         return
     with folder.filling():
@@ -141,7 +141,7 @@ def fill(
         download(client_of(location), wanted, scratch=folder.root)
 
 
-def _whole(
+def _cached(
     location: Location, files: Mapping[str, StoredObject], hashes: Mapping[str, str] | None = None
 ) -> Path:
     more = "\0".join(f"{name}={value}" for name, value in sorted((hashes or {}).items()))
@@ -149,11 +149,11 @@ def _whole(
     size = total_size(files)
     if folder.granted < size:
         raise UserError(
-            f"{size_text(size)} do not fit into the cache, which may hold "
-            f"{size_text(limit_bytes())} and has room for {size_text(folder.granted)}",
+            f"{size_text(size)} do not fit into the cache, which is limited to "
+            f"{size_text(limit_bytes())} and has space for {size_text(folder.granted)}",
             where=str(location),
             todo=f"Set {LIMIT_VARIABLE}, such as {LIMIT_VARIABLE}=200GB, free some space, or "
-            "request fewer files. Only TFRecord shards are read without being cached whole.",
+            "request fewer files. Only TFRecord shards can be read without caching all of them.",
         )
     fill(folder, location, files, hashes)
     return folder.path
@@ -172,7 +172,3 @@ def _has_size(path: Path, size: int) -> bool:
         return path.stat().st_size == size
     except OSError:
         return False
-
-
-def _slashes(name: str) -> list[int]:
-    return [position for position, letter in enumerate(name) if letter == "/"]

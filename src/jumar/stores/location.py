@@ -6,7 +6,7 @@ from pathlib import Path
 from jumar.ground.errors import UserError
 from jumar.ground.paths import store_url
 
-_UNREADABLE_PARTS = (".", "..")
+_INVALID_PARTS = ("", ".", "..")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +16,7 @@ class Location:
     Attributes:
         scheme: `s3` or `obs`.
         bucket: The bucket's name.
-        key: The key without slashes at its ends; empty for the whole bucket.
+        key: The key without leading or trailing slashes; empty for the whole bucket.
     """
 
     scheme: str
@@ -28,7 +28,7 @@ class Location:
 
     @property
     def name(self) -> str:
-        """The last part of the key; the bucket's name without one."""
+        """The last part of the key; the bucket's name if the key is empty."""
         return self.key.rpartition("/")[2] or self.bucket
 
     @property
@@ -37,16 +37,16 @@ class Location:
         return replace(self, key=self.key.rpartition("/")[0])
 
     def below(self, name: str) -> "Location":
-        """A location within this one."""
+        """Return a location within this one."""
         return replace(self, key=f"{self.key}/{name}" if self.key else name)
 
 
 def parse(url: str | Path) -> Location:
-    """The location that a URL names.
+    """Parse the URL of a location.
 
     Raises:
-        UserError: It names no bucket, has an empty part or one that means another folder, or holds
-            credentials, which are then not shown.
+        UserError: It has no bucket, its key has an empty, `.` or `..` part, or it contains
+            credentials, which the message hides.
     """
     text = store_url(url)
     if text is None:
@@ -64,11 +64,11 @@ def parse(url: str | Path) -> Location:
             todo="Write s3://BUCKET/PATH; credentials and endpoint come from the environment.",
         )
     key = key.strip("/")
-    if any(part in _UNREADABLE_PARTS or not part for part in key.split("/")) and key:
+    if key and any(part in _INVALID_PARTS for part in key.split("/")):
         raise UserError(
-            "has an empty part, or '.' or '..' as one",
+            "has an empty part, '.' or '..' in its key",
             where=text,
-            todo="Object keys are not folders: write the key as the store lists it.",
+            todo="Keys are not folder paths: write the key as the store lists it.",
         )
     return Location(scheme=scheme, bucket=bucket, key=key)
 

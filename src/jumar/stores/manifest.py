@@ -1,14 +1,13 @@
-"""The manifest of a run in a store: which objects are its files, with their hashes.
+"""The manifest of a run in a store, which lists the objects of its files with their hashes.
 
-It is written after the objects that it names, so its presence means that they are complete. An
-object that a manifest names is never overwritten: a file that changed is written under a key with
-its hash, and the next manifest names that one.
+It is written after these objects, so its presence means that they are complete. An object listed in
+a manifest is never overwritten: a changed file is written under a key that contains its hash, which
+the next manifest lists instead.
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from typing import Any, cast
 
 from jumar.ground.errors import UserError
@@ -21,17 +20,17 @@ _KIND = "jumar run"
 _FORMAT = 1
 
 
-class NoManifestOfRun(UserError):
+class NotAManifest(UserError):
     """An object with the manifest's name is not a manifest."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeptFile:
+class StoredFile:
     """A file of a run in the store.
 
     Attributes:
-        key: Its object, relative to the run.
-        size: Its bytes.
+        key: The key of its object, relative to the run.
+        size: Its size in bytes.
         sha256: The hash of its content, in hex.
     """
 
@@ -44,14 +43,14 @@ class KeptFile:
 class Manifest:
     """The files of a run, by their paths in its directory, and the manifest's own ETag."""
 
-    files: Mapping[str, KeptFile] = field(default_factory=dict[str, KeptFile])
+    files: Mapping[str, StoredFile] = field(default_factory=dict[str, StoredFile])
     e_tag: str | None = None
 
     def to_json(self, writer: str) -> bytes:
-        """The content of `manifest.json`.
+        """Return the content of `manifest.json`.
 
         Args:
-            writer: Who writes it, so that two writers never write the same bytes.
+            writer: A name unique to the writer, so that no two writers write the same bytes.
         """
         content = {
             "kind": _KIND,
@@ -62,7 +61,7 @@ class Manifest:
         return (json.dumps(content, indent=1) + "\n").encode()
 
     def objects(self, run: Location) -> dict[str, StoredObject]:
-        """The objects by the paths of their files; their ETags are unknown."""
+        """Return the objects by the paths of their files; their ETags are unknown."""
         return {
             name: StoredObject(location=run.below(file.key), size=file.size, e_tag="")
             for name, file in self.files.items()
@@ -70,12 +69,12 @@ class Manifest:
 
 
 def read_manifest(client: Client, run: Location) -> Manifest:
-    """The manifest of a run in a store.
+    """Read the manifest of a run in a store.
 
     Raises:
-        Absent: There is none.
-        NoManifestOfRun: It is not a manifest.
-        UserError: It is damaged.
+        NoSuchObject: There is none.
+        NotAManifest: The object is not a manifest.
+        UserError: The manifest is damaged, or of a newer format.
     """
     location = run.below(MANIFEST)
     content, e_tag = client.read_small(location)
@@ -84,7 +83,7 @@ def read_manifest(client: Client, run: Location) -> Manifest:
     except ValueError:
         parsed = None
     if not isinstance(parsed, dict) or cast("dict[str, Any]", parsed).get("kind") != _KIND:
-        raise NoManifestOfRun("is not a manifest of a run", where=str(location))
+        raise NotAManifest("is not a manifest of a run", where=str(location))
     try:
         if parsed["format"] > _FORMAT:
             raise UserError(
@@ -93,26 +92,22 @@ def read_manifest(client: Client, run: Location) -> Manifest:
                 todo="Use the version that wrote it, or a newer one.",
             )
         files = {
-            str(name): KeptFile(
+            str(name): StoredFile(
                 key=str(file["key"]), size=int(file["size"]), sha256=str(file["sha256"])
             )
             for name, file in parsed["files"].items()
         }
         for name in [*files, *(file.key for file in files.values())]:
             if not is_safe(name):
-                raise ValueError(f"it names {name!r}")
+                raise ValueError(f"{name!r} is not a valid name")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"is not a manifest of a run: {error}", where=str(location)) from None
     return Manifest(files=files, e_tag=e_tag)
 
 
 def is_safe(name: str) -> bool:
-    """Whether a name from a store stays within its destination folder."""
-    parts = name.split("/")
-    return (
-        bool(name)
-        and "\0" not in name
-        and not PurePosixPath(name).is_absolute()
-        and all(part not in ("", ".", "..") for part in parts)
-        and all(len(part.encode(errors="surrogateescape")) <= 255 for part in parts)
+    """Return whether a name from a store is a valid relative path that stays in its folder."""
+    return "\0" not in name and all(
+        part not in ("", ".", "..") and len(part.encode(errors="surrogateescape")) <= 255
+        for part in name.split("/")
     )

@@ -1,9 +1,9 @@
-"""One writer per run: a store has no locks, so an object records the owner.
+"""Ensures that a run has one writer: a store has no locks, so an object records the owner.
 
-The object is created on the condition that there is none, and renewed on the condition that it is
-still the one that was written; both are decided by the store. A job that was killed stops renewing
-it. Another job that wants the run watches whether the object changes during `JUMAR_STORE_LEASE`
-seconds, by its own clock, and replaces it if not: no two clocks are ever compared.
+The object is created only if it does not exist, and renewed only if it is still the version last
+written; the store enforces both conditions. A killed job stops renewing it. Another job that wants
+the run watches whether the object changes during `JUMAR_STORE_LEASE` seconds, by its own clock, and
+replaces it if not, so clocks of different machines are never compared.
 """
 
 import json
@@ -18,65 +18,65 @@ from typing import Any
 
 from jumar.ground.errors import UserError
 from jumar.ground.json_text import parse_json
-from jumar.stores.client import Absent, Changed, Client, StoreError
+from jumar.stores.client import Client, ConditionFailed, NoSuchObject, StoreError
 from jumar.stores.location import Location
 
 OWNER = "owner.json"
 LEASE_VARIABLE = "JUMAR_STORE_LEASE"
 _LEASE_S = 60.0
 _RENEWALS = 4
-"""Signs of life within a lease."""
+"""Number of renewals within a lease."""
 
 
-class LostRun(UserError):
+class RunTakenOver(UserError):
     """Another job has taken over the run."""
 
 
 class Ownership:
-    """The right to write into a run of a store, held until it is released.
+    """The exclusive right to write to a run in a store, until it is released.
 
     Args:
-        client: Of the run's bucket.
+        client: The client of the run's bucket.
         run: The run.
-        say: Called with lines for the user.
+        report: Called with lines for the user.
     """
 
-    def __init__(self, client: Client, run: Location, say: Callable[[str], None]) -> None:
-        self._client, self._run, self._say = client, run, say
+    def __init__(self, client: Client, run: Location, report: Callable[[str], None]) -> None:
+        self._client, self._run, self._report = client, run, report
         self._location = run.below(OWNER)
         self._lease_s = _lease_s()
         self._id = uuid.uuid4().hex
         self._count = 0
         self._e_tag: str | None = None
         self._stop = Event()
-        self._lost: LostRun | None = None
-        self._thread = Thread(target=self._renew_on, name="owner of a run", daemon=True)
+        self._lost: RunTakenOver | None = None
+        self._thread = Thread(target=self._keep_renewing, name="owner of a run", daemon=True)
 
     @property
     def writer(self) -> str:
-        """A name unique to this writer."""
+        """A name that is unique to this writer."""
         return self._id
 
     def claim(self) -> None:
         """Become the owner.
 
         Raises:
-            UserError: Another job is, and is alive.
-            StoreError: The store does not answer, or refuses.
+            UserError: Another running job owns the run.
+            StoreError: The store does not respond, or rejects the request.
         """
         existing = self._existing()
         if existing is not None:
-            self._wait_for_its_end(*existing)
+            self._await_expiry(*existing)
         self._write(None if existing is None else existing[1])
         if existing is None:
             self._check_conditions()
         self._thread.start()
 
     def check(self) -> None:
-        """Check that the run is still this job's.
+        """Check that this job still owns the run.
 
         Raises:
-            LostRun: Another job has taken it over.
+            RunTakenOver: Another job has taken it over.
         """
         if self._lost is not None:
             raise self._lost
@@ -85,7 +85,7 @@ class Ownership:
         """Release the run, so that the next job need not wait.
 
         Raises:
-            StoreError: The store does not answer.
+            StoreError: The store does not respond.
         """
         self._stop.set()
         if self._thread.is_alive():
@@ -98,8 +98,8 @@ class Ownership:
         content = json.dumps({"id": self._id, "renewed": self._count, **_process()}).encode()
         try:
             self._e_tag = self._client.write_if(self._location, content, e_tag=e_tag)
-        except Changed:
-            raise LostRun(
+        except ConditionFailed:
+            raise RunTakenOver(
                 "another job has taken over this run",
                 where=str(self._run),
                 todo="Wait for it, stop it, or choose another --run-dir.",
@@ -108,7 +108,7 @@ class Ownership:
     def _existing(self) -> tuple[dict[str, Any], str] | None:
         try:
             content, e_tag = self._client.read_small(self._location)
-        except Absent:
+        except NoSuchObject:
             return None
         try:
             parsed = parse_json(content)
@@ -116,49 +116,49 @@ class Ownership:
             parsed = None
         return (parsed if isinstance(parsed, dict) else {}), e_tag
 
-    def _wait_for_its_end(self, owner: dict[str, Any], e_tag: str) -> None:
-        """Return when the owner shows no sign of life."""
+    def _await_expiry(self, owner: dict[str, Any], e_tag: str) -> None:
+        """Wait until the owner's lease has expired; raise a UserError if the owner is alive."""
         if _is_dead(owner):
             return
         owner_name = f"process {owner.get('process')} on {owner.get('host')}"
-        self._say(
+        self._report(
             f"{self._run} belongs to {owner_name}; watching for {self._lease_s:.0f} s "
             "to see whether it is alive"
         )
-        ends = time.monotonic() + self._lease_s
-        while (remaining_s := ends - time.monotonic()) > 0:
+        deadline = time.monotonic() + self._lease_s
+        while (remaining_s := deadline - time.monotonic()) > 0:
             time.sleep(min(remaining_s, max(self._lease_s / _RENEWALS / 2, 0.05)))
             current = self._existing()
             if current is None or current[1] != e_tag:
                 raise UserError(
-                    f"another job is writing into this run: {owner_name}",
+                    f"another job is writing to this run: {owner_name}",
                     where=str(self._run),
                     todo="Wait for it, stop it, or choose another --run-dir.",
                 )
 
     def _check_conditions(self) -> None:
-        """Warn if a store ignores conditions; the same bytes do no harm."""
+        """Warn if the store ignores write conditions; a space is then appended, harmlessly."""
         content, e_tag = self._client.read_small(self._location)
         try:
             self._client.write_if(self._location, content + b" ", e_tag=None)
-        except Changed:
+        except ConditionFailed:
             if self._client.has_conditions:
                 return
         self._e_tag = self._client.head(self._location).e_tag or e_tag
-        self._say(
+        self._report(
             f"{self._run}: this store ignores write conditions, so nothing prevents two "
             "jobs from writing to the same run; make sure only one does"
         )
 
-    def _renew_on(self) -> None:
+    def _keep_renewing(self) -> None:
         while not self._stop.wait(self._lease_s / _RENEWALS):
             try:
                 self._write(self._e_tag)
-            except LostRun as error:
+            except RunTakenOver as error:
                 self._lost = error
                 return
             except StoreError:
-                continue  # the mirror says that the store does not answer
+                continue  # the mirror reports that the store does not respond
 
 
 def _lease_s() -> float:
@@ -170,7 +170,7 @@ def _lease_s() -> float:
 
 
 def _process() -> dict[str, Any]:
-    """The identity of this process on this machine."""
+    """Return data that identify this process on this machine."""
     return {
         "host": socket.gethostname(),
         "process": os.getpid(),
@@ -181,7 +181,7 @@ def _process() -> dict[str, Any]:
 
 
 def _is_dead(owner: dict[str, Any]) -> bool:
-    """Whether the owner was a process of this machine that has ended; False if unknown."""
+    """Return whether the owner was a process of this machine that has ended; False if unknown."""
     this_process = _process()
     if not this_process["boot"] or not this_process["space"]:
         return False
@@ -194,7 +194,7 @@ def _is_dead(owner: dict[str, Any]) -> bool:
 
 
 def _started(process: str) -> str:
-    """When a process started, in ticks since boot; empty if there is none."""
+    """Return when a process started, in clock ticks since boot; empty if it is not running."""
     fields = _read(f"/proc/{process}/stat").rpartition(")")[2].split()
     return fields[19] if len(fields) > 19 and fields[0] != "Z" else ""
 

@@ -1,4 +1,4 @@
-"""The helper of `ranged.py`: reads ranges for a forked process until that has ended."""
+"""The helper process of `ranged.py`, which reads ranges for a forked process until it ends."""
 
 import signal
 import sys
@@ -8,14 +8,12 @@ from jumar.stores.ranged import answer
 
 def main() -> None:
     """Answer each line of standard input on standard output."""
-    # Ctrl-C goes to the whole group of processes; the worker decides when it is done.
+    # Ctrl-C is sent to the whole process group; the worker decides when to end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     output = sys.stdout.buffer
     for line in sys.stdin.buffer:
         head, contents = answer(line)
-        output.write(head)
-        for content in contents:
-            output.write(content)
+        output.writelines([head, *contents])
         output.flush()
 
 

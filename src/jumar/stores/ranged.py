@@ -1,8 +1,8 @@
-"""Ranges of objects, many at once, in any process.
+"""Concurrent reading of object ranges, in any process.
 
-Workers that load data are forked from a process in which obstore's threads run; they do not survive
-the fork, and a request would hang. Such a process uses its own helper, a fresh interpreter that
-reads the ranges and ends with its worker.
+Data-loading workers may be forked from a process that uses obstore, whose threads do not survive a
+fork, so a request would hang. Such a worker starts a helper process, a new interpreter that reads
+the ranges and ends with the worker.
 """
 
 import json
@@ -16,13 +16,13 @@ from threading import Lock
 from typing import IO, Any, cast
 
 from jumar.stores.client import StoredObject, StoreError, client_of, is_usable_here
-from jumar.stores.download import AT_ONCE
+from jumar.stores.download import MAX_REQUESTS
 from jumar.stores.location import parse
 
 
 @dataclass(frozen=True, kw_only=True)
 class Range:
-    """Some bytes of an object: from `start` to before `end`."""
+    """A range of an object's bytes, from `start` to before `end`."""
 
     stored: StoredObject
     start: int
@@ -30,10 +30,10 @@ class Range:
 
 
 def read_ranges(ranges: Sequence[Range]) -> list[bytes]:
-    """The bytes of some ranges, in order, read concurrently.
+    """Read ranges concurrently, and return their bytes in the same order.
 
     Raises:
-        StoreError: The store does not answer, or an object has changed.
+        StoreError: The store does not respond, or an object has changed.
     """
     if not ranges:
         return []
@@ -43,10 +43,10 @@ def read_ranges(ranges: Sequence[Range]) -> list[bytes]:
 
 
 def read_directly(ranges: Sequence[Range]) -> list[bytes]:
-    """The same in this process, which must not be forked from one that used a store."""
+    """Read ranges in this process, which must not be forked from one that has used a store."""
     if len(ranges) == 1:
         return [_read(ranges[0])]
-    with ThreadPoolExecutor(max_workers=min(AT_ONCE, len(ranges))) as pool:
+    with ThreadPoolExecutor(max_workers=min(MAX_REQUESTS, len(ranges))) as pool:
         return list(pool.map(_read, ranges))
 
 
@@ -78,45 +78,45 @@ class _Helper:
             ]
             for byte_range in ranges
         ]
-        requests, answers = self._process.stdin, self._process.stdout
+        requests, responses = self._process.stdin, self._process.stdout
         assert requests is not None
-        assert answers is not None
+        assert responses is not None
         with self._lock:
             try:
                 requests.write(json.dumps(request).encode() + b"\n")
                 requests.flush()
-                head: Any = json.loads(answers.readline() or b"{}")
+                head: Any = json.loads(responses.readline() or b"{}")
                 if "sizes" in head:
-                    return [_exactly(answers, size) for size in head["sizes"]]
+                    return [_read_exactly(responses, size) for size in head["sizes"]]
             except (OSError, ValueError) as error:
-                raise _ended_reader(ranges[0]) from error
+                raise _helper_ended(ranges[0]) from error
         if "what" not in head:
-            raise _ended_reader(ranges[0])
+            raise _helper_ended(ranges[0])
         raise StoreError(head["what"], where=head["where"], todo=head["todo"])
 
 
-def _ended_reader(byte_range: Range) -> StoreError:
+def _helper_ended(byte_range: Range) -> StoreError:
     return StoreError(
         "the process that reads this store for a worker has ended",
         where=str(byte_range.stored.location),
-        todo="It may have been killed for lack of memory. Start again, with fewer data.workers.",
+        todo="It may have been killed for lack of memory. Try again with fewer data.workers.",
     )
 
 
-def _exactly(file: IO[bytes], size: int) -> bytes:
+def _read_exactly(file: IO[bytes], size: int) -> bytes:
     content = file.read(size)
     if len(content) != size:
-        raise OSError("the answer ends too early")
+        raise OSError("the response ends too early")
     return content
 
 
 _helpers: dict[int, _Helper] = {}
-_starting = Lock()
+_start_lock = Lock()
 
 
 def _helper() -> _Helper:
-    """The helper of this process, started on first use."""
-    with _starting:
+    """Return the helper of this process, starting it on first use."""
+    with _start_lock:
         if os.getpid() not in _helpers:
             _helpers.clear()
             _helpers[os.getpid()] = _Helper()
@@ -124,7 +124,7 @@ def _helper() -> _Helper:
 
 
 def answer(line: bytes) -> tuple[bytes, list[bytes]]:
-    """A helper's answer to a line: the head, and the contents that follow it."""
+    """Return a helper's response to a request line: a head line, and the contents after it."""
     ranges = [
         Range(
             stored=StoredObject(location=parse(url), size=size, e_tag=e_tag), start=start, end=end

@@ -1,4 +1,4 @@
-"""Uploads a command's output to a store when it has ended: a file, a folder or a run."""
+"""Uploads a command's output to a store after it has ended: a file, a folder or a run."""
 
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -11,16 +11,17 @@ from jumar.ground.paths import make_folder
 from jumar.ground.text import counted, size_text
 from jumar.stores.cache import cache_root
 from jumar.stores.client import StoreError, client_of
-from jumar.stores.download import AT_ONCE, sha256_of
+from jumar.stores.download import MAX_REQUESTS, sha256_of
 from jumar.stores.fetching import single_object
 from jumar.stores.location import Location
-from jumar.stores.manifest import MANIFEST, KeptFile, Manifest
+from jumar.stores.manifest import MANIFEST, Manifest, StoredFile
 
-_OF_A_RUN = "recipe.json"
+_RUN_MARKER = "recipe.json"
+"""A file that only run directories contain."""
 
 
 class Outgoing:
-    """Local paths of output to upload; removed at the end, unless an upload failed."""
+    """Local paths for output to upload, which are removed at the end unless an upload failed."""
 
     def __init__(self) -> None:
         folder = cache_root().parent / "outgoing"
@@ -41,44 +42,46 @@ class Outgoing:
             remove_folder(self._folder)
 
     def place(self, target: Location) -> Path:
-        """A local path for output to a location.
+        """Return a local path for output to a location.
 
         Raises:
-            UserError: A folder with something in it is there already, or the store does not answer.
+            UserError: The location is a folder that is not empty, or the store does not respond.
         """
         if not target.key:
             raise UserError("needs a name in its bucket", where=str(target))
         if single_object(target) is None and client_of(target).list(target):
             raise UserError(
-                "there is already something below it",
+                "already exists and contains objects",
                 where=str(target),
-                todo="Give another location, or delete what is there.",
+                todo="Choose another location, or delete them.",
             )
         folder = Path(tempfile.mkdtemp(dir=self._folder))
         return folder / target.name
 
     def upload(self, target: Location, local: Path) -> str:
-        """Upload a folder, or a file and its companions; returns a message.
+        """Upload a folder, or a file and its companions, and return a message.
 
         Raises:
-            StoreError: The store does not answer; the files then stay where they are.
+            StoreError: The store does not respond; the local files are then kept.
         """
-        # The folder around a file is its own; see `place`.
+        # A file's folder contains nothing else; see `place`.
         files = _files(local.parent) if local.is_file() else _files(local)
         base = target.parent if local.is_file() else target
         client = client_of(target)
         try:
-            with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+            with ThreadPoolExecutor(max_workers=MAX_REQUESTS) as pool:
                 list(pool.map(client.write, map(base.below, files), files.values()))
-            if _OF_A_RUN in files and not local.is_file():
-                kept_files = {
-                    name: KeptFile(key=name, size=path.stat().st_size, sha256=sha256_of(path))
+            if _RUN_MARKER in files and not local.is_file():
+                stored_files = {
+                    name: StoredFile(key=name, size=path.stat().st_size, sha256=sha256_of(path))
                     for name, path in files.items()
                 }
-                client.write(target.below(MANIFEST), Manifest(files=kept_files).to_json(str(local)))
+                client.write(
+                    target.below(MANIFEST), Manifest(files=stored_files).to_json(str(local))
+                )
         except StoreError as error:
             self._is_kept = True
-            advice = f"What was written is complete in {local}.\n  {error.todo}".rstrip()
+            advice = f"The complete output is in {local}.\n  {error.todo}".rstrip()
             raise StoreError(error.what, where=error.where, todo=advice) from error
         size = sum(path.stat().st_size for path in files.values())
         return f"written to {target}: {counted(len(files), 'file')}, {size_text(size)}"

@@ -11,22 +11,22 @@ from numpy.typing import NDArray
 from jumar.ground.paths import reason as system_reason
 
 if TYPE_CHECKING:
-    import torch  # takes seconds, and commands that write data do not need it
+    import torch  # the import takes seconds, and commands that write data do not need it
 
 Arrays = dict[str, NDArray[np.generic]]
 """The arrays of one sample, by name. An image is [height, width, channels]; a number is an array of
 shape []."""
 
 Batch = Mapping[str, "torch.Tensor"]
-"""Tensors by name; the first dimension of each is the sample, so a batch splits by slicing."""
+"""Tensors by name, whose first dimension is the sample, so that a batch can be split by slicing."""
 
 
 Notice = Callable[[str], None]
-"""Called with information for the user only, such as skipped or unpacked files."""
+"""Called with information that is only for the user, such as skipped or unpacked files."""
 
 
 class SampleKey(NamedTuple):
-    """A sample and its epoch: with the seed, they determine its augmentation."""
+    """A sample and its epoch, which determine its augmentation together with the seed."""
 
     epoch: int
     index: int  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -46,10 +46,10 @@ class Fault:
 
 @dataclass(frozen=True, kw_only=True)
 class Fetched:
-    """A batch and the faults that occurred while it was prepared.
+    """A batch and the faults that occurred while preparing it.
 
-    Workers return faults instead of raising, because an exception that crosses a process
-    boundary arrives as text with a traceback.
+    Workers return faults instead of raising exceptions, because an exception of another process
+    becomes a text with a traceback.
     """
 
     batch: Batch
@@ -64,7 +64,7 @@ class SampleSet(Protocol):
         ...
 
     def fetch(self, keys: Sequence[SampleKey]) -> Fetched:
-        """The batch for these keys, in order; deterministic in keys and seed."""
+        """Return the batch for these keys, in order, as a function of keys and seed."""
         ...
 
 
@@ -74,32 +74,32 @@ class Fingerprinted(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """The same for the same items in the same order, wherever they are stored."""
+        """A text that is equal for the same items in the same order, wherever they are stored."""
         ...
 
 
 @runtime_checkable
 class ReadsAhead(Protocol):
-    """Data that benefits from knowing which items are read next, such as that of a store."""
+    """Data that benefits from knowing which items are read next, such as data in a store."""
 
     def read_ahead(self, items: Sequence[int]) -> None:
-        """Prefetch some items, which are then read one by one."""
+        """Prefetch items that will then be read one by one."""
         ...
 
 
 def read_ahead(data: object, items: Sequence[int]) -> None:
-    """Tell data which items are read next, if it can use that."""
+    """Prefetch the items that are read next, if the data supports it."""
     if isinstance(data, ReadsAhead):
         data.read_ahead(items)
 
 
 def fingerprint_of(data: object) -> str:
-    """The fingerprint of a source or set; empty if it has none."""
+    """Return the fingerprint of a source or set; empty if it has none."""
     return data.fingerprint if isinstance(data, Fingerprinted) else ""
 
 
 def fingerprint(*contents: bytes) -> str:
-    """A fingerprint of what identifies the items, such as their names, labels and sizes."""
+    """Return a fingerprint of data that identify items, such as names, labels and sizes."""
     digest = hashlib.sha256()
     for content in contents:
         digest.update(len(content).to_bytes(8, "little"))
@@ -120,7 +120,7 @@ class Record:
 
 
 class ImageSource(Protocol):
-    """Undecoded images with labels, addressed by index: a folder, a zip, TFRecord shards."""
+    """Undecoded images with labels, accessed by index: a folder, a zip, TFRecord shards."""
 
     @property
     def classes(self) -> Sequence[str]:
@@ -130,7 +130,7 @@ class ImageSource(Protocol):
     def __len__(self) -> int: ...
 
     def read(self, index: int) -> Record:
-        """One record. Raises `CorruptRecord` if the bytes cannot be read."""
+        """Read one record; raises `CorruptRecord` if that fails."""
         ...
 
 
@@ -139,10 +139,10 @@ class CorruptRecord(Exception):
 
     Args:
         origin: File, and entry or byte offset in it.
-        reason: What is wrong, or the error itself.
+        reason: What is wrong, or the underlying error.
 
     Attributes:
-        fault: Both, as runs count and report them.
+        fault: Origin and reason, as counted and reported by runs.
     """
 
     def __init__(self, origin: str, reason: str | Exception) -> None:

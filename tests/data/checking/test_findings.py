@@ -381,7 +381,7 @@ def test_sizes_beyond_four_times_the_median_or_six_spreads_are_outliers(
     ]
     groups = [[Place("training", f"{value:.4g}", f"{value:.4g}")] for value in odd]
     assert of_items(training=items)[0] == Finding(
-        kind="odd size", what=f"length outside of {what}", groups=groups
+        kind="odd size", what=f"length outside {what}", groups=groups
     )
 
 
@@ -393,11 +393,11 @@ def test_sides_and_aspect_ratio_are_sizes_and_a_zero_height_has_no_ratio() -> No
     result = [(f.what, f.groups) for f in of_items(training=items) if f.kind == "odd size"]
     assert result == [
         (
-            "height outside of 1 to 16, around a median of 4",
+            "height outside 1 to 16, around a median of 4",
             [[Place("training", "tall", "40")], [Place("training", "flat", "0")]],
         ),
         (
-            "width by height outside of 0.5 to 8, around a median of 2",
+            "width by height outside 0.5 to 8, around a median of 2",
             [[Place("training", "tall", "0.2")]],
         ),
     ]

@@ -61,7 +61,7 @@ def test_file_names_determine_the_kind(
         "has no data of a known kind",
         path,
         "Known: images, WAV files, TFRecord shards, .tsv, .jsonl and .json of texts, tagged "
-        "tokens in .txt. To set the kind: --kind",
+        "tokens in .txt. Set the kind with --kind.",
     )
 
 
@@ -76,7 +76,9 @@ def test_zip_kind_follows_from_its_content_and_a_single_files_from_its_name(tmp_
     assert kind_of(str(tmp_path / "in")) == "clips"
     write_files(tmp_path, {"b.tsv": b"-", "cut.zip": b"PK\x03\x04"})
     assert kind_of(str(tmp_path / "b.tsv")) == "sentences"
-    with pytest.raises(UserError, match="not a zip, or damaged: File is not a zip file") as caught:
+    with pytest.raises(
+        UserError, match="not a zip file, or damaged: File is not a zip file"
+    ) as caught:
         kind_of(str(tmp_path / "cut.zip"))
     assert caught.value.where == str(tmp_path / "cut.zip")
     with pytest.raises(UserError, match="there is no such file or folder"):

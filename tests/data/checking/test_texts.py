@@ -86,9 +86,7 @@ def test_question_has_its_passage_and_moved_answers_are_reported(tmp_path: Path)
     )
     messages: list[str] = []
     part = checked_questions(path, "evaluation", messages.append)
-    assert messages == [
-        "evaluation: 1 answer not where answer_start says; their real positions are used"
-    ]
+    assert messages == ["evaluation: 1 answer not at answer_start; the actual positions are used"]
     assert (part.name, len(part.reader)) == ("evaluation", 2)
     first, second = map(part.reader.item, (0, 1))
     assert second == Item(

@@ -52,7 +52,7 @@ def test_image_with_missing_or_damaged_landmarks_is_a_fault(tmp_path: Path) -> N
 
 
 def test_landmarks_need_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="folder of images only"):
+    with pytest.raises(UserError, match="only be read from a folder of images"):
         CatHeads(open_pictures(str(cat_folder(tmp_path)), "train"), tmp_path / "cats.zip")
 
 

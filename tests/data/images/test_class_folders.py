@@ -56,7 +56,9 @@ def test_empty_class_folders_are_named(tmp_path: Path) -> None:
     (tmp_path / "horse").mkdir()
     with pytest.raises(UserError) as caught:
         list_classes(DiskTree(tmp_path))
-    assert "2 of 3 class folders hold no image: 'dog' (with 1 .txt), 'horse'" in str(caught.value)
+    assert "2 of 3 class folders contain no image: 'dog' (with 1 .txt), 'horse'" in str(
+        caught.value
+    )
     assert caught.value.where == str(tmp_path)
 
 
@@ -146,13 +148,13 @@ def test_first_five_empty_class_folders_are_named(tmp_path: Path, count: int, mo
     with pytest.raises(UserError) as caught:
         list_classes(DiskTree(write_files(tmp_path, {"z/a.jpg": b"-"})))
     named = ", ".join(f"'{name}'" for name in names[:5])
-    holds = "holds" if count == 1 else "hold"
+    verb = "contains" if count == 1 else "contain"
     assert caught.value.what == (
-        f"{count} of {count + 1} class folders {holds} no image: {named}{more}"
+        f"{count} of {count + 1} class folders {verb} no image: {named}{more}"
     )
     assert caught.value.todo == (
-        "Put images (.jpg, .jpeg, .png, .bmp, .webp, .tif, .tiff, .gif) into it, "
-        "or remove the folder."
+        "Add images (.jpg, .jpeg, .png, .bmp, .webp, .tif, .tiff, .gif), "
+        "or remove each empty folder."
     )
 
 

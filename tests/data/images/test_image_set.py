@@ -393,9 +393,9 @@ def test_wrong_class_counts_have_the_full_message(
     with pytest.raises(UserError) as caught:
         check_classes(source, 1, -1, where="here")
     assert (caught.value.what, caught.value.where, caught.value.todo) == (
-        "the data have 3 classes (label offset -1), the model has 1 output",
+        "the data has 3 classes (label offset -1), the model 1 output",
         "here",
-        "Set model.num_classes=2, or 0 to take the number from the data.",
+        "Set model.num_classes=2, or 0 to use the number of classes in the data.",
     )
     write_tfrecords(MemorySource([jpeg()]), tmp_path / "to", shards=1, split_prefix="train")
     with pytest.raises(UserError) as caught:
@@ -418,7 +418,7 @@ def test_balancing_and_held_out_samples_are_reported(tmp_path: Path) -> None:
     assert messages == [
         f"evaluation: 3 of the 12 training samples (0.25, of each class, split seed "
         f"{data.split_seed}, hash {held_out.fingerprint})",
-        "balanced sampling: 2 classes of 3 to 6 samples, each taken 4 times an epoch",
+        "balanced sampling: 2 classes of 3 to 6 samples, each used 4 times an epoch",
     ]
     messages.clear()
     digits = ImageData(image_size=SIZE, val_fraction=0.25)

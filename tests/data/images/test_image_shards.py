@@ -74,9 +74,9 @@ def test_boxes_are_ymin_xmin_ymax_xmax(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"image__class__label": None}, "'image/class/label' is not one whole number"),
-        ({"image__class__label": IntegerFeature((1, 2))}, "not one whole number"),
-        ({"image__class__label": BytesFeature((b"cat",))}, "not one whole number"),
+        ({"image__class__label": None}, "'image/class/label' is not a single integer"),
+        ({"image__class__label": IntegerFeature((1, 2))}, "not a single integer"),
+        ({"image__class__label": BytesFeature((b"cat",))}, "not a single integer"),
         ({"image__encoded": None}, "'image/encoded' is not a single byte string"),
         ({"image__encoded": BytesFeature((b"",))}, "'image/encoded' is empty"),
         ({"image__object__bbox__xmin": FloatFeature((0.5,))}, "differ in length: 0, 1, 0, 0"),
@@ -124,9 +124,9 @@ def test_damaged_frame_is_an_error_on_opening_the_shards(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
 def test_shards_without_a_record_are_an_error_that_names_them(tmp_path: Path, pack) -> None:
-    with pytest.raises(UserError, match=r"1 of 3 shards holds no record: 'train-00001-of-00003"):
+    with pytest.raises(UserError, match=r"1 of 3 shards contains no record: 'train-00001-of-00003"):
         opened(tmp_path, [features()], [], [features()], pack=pack)
-    with pytest.raises(UserError, match=r"7 of 7 shards hold no record.* and 2 more"):
+    with pytest.raises(UserError, match=r"7 of 7 shards contain no record.* and 2 more"):
         opened(tmp_path, *[[]] * 7, pack=pack)
 
 

@@ -184,7 +184,7 @@ def test_all_images_are_used_for_any_folder_names(tmp_path: Path) -> None:
     assert (caught.value.what, caught.value.where, caught.value.todo) == (
         "not a folder, a zip or an image",
         str(tmp_path / "notes.txt"),
-        "Give a folder or zip with images (.jpg, .jpeg, .png, .bmp, .webp, .tif, .tiff, .gif), "
+        "Specify a folder or zip with images (.jpg, .jpeg, .png, .bmp, .webp, .tif, .tiff, .gif), "
         "or one of them.",
     )
     with pytest.raises(UserError, match="there is no such file or folder"):
@@ -233,7 +233,7 @@ def test_labelled_shards_anywhere_in_a_tree_are_images(
             (
                 "there are no images in it, only 2 .txt, 1 without a suffix",
                 "",
-                "Give a folder or a zip with images (.jpg, .jpeg, .png, .bmp, .webp, .tif, "
+                "Specify a folder or a zip with images (.jpg, .jpeg, .png, .bmp, .webp, .tif, "
                 ".tiff, .gif) anywhere in it, or TFRecord shards.",
             ),
         ),
@@ -248,8 +248,8 @@ def test_labelled_shards_anywhere_in_a_tree_are_images(
             (
                 "there are no images for evaluation in it",
                 "",
-                "Expected val or validation or eval or test in it as a folder or zip, or give the "
-                "path of the intended folder.",
+                "Expected val or validation or eval or test in it as a folder or zip; or specify "
+                "the path of the intended folder.",
             ),
         ),
         (
@@ -258,7 +258,8 @@ def test_labelled_shards_anywhere_in_a_tree_are_images(
             (
                 "there are no images for training in it",
                 "",
-                "Expected train in it as a folder or zip, or give the path of the intended folder.",
+                "Expected train in it as a folder or zip; or specify the path of the intended "
+                "folder.",
             ),
         ),
         (

@@ -216,14 +216,14 @@ def test_part_names_are_found_in_longer_shard_names(tmp_path: Path) -> None:
 
 def test_unnamed_sets_of_shards_are_not_mixed(tmp_path: Path) -> None:
     write_files(tmp_path, {"one-00000-of-00001": b"", "two-00000-of-00001": b""})
-    with pytest.raises(UserError, match="shards of several sets are in it: one, two"):
+    with pytest.raises(UserError, match="contains shards of several sets: one, two"):
         open_source(str(tmp_path), "train")
 
 
 def test_part_inside_another_part_is_refused(tmp_path: Path) -> None:
     train_and_val_folders(tmp_path / "val")
     (tmp_path / "val" / "val").rename(tmp_path / "elsewhere")
-    with pytest.raises(UserError, match="named like a part other than eval"):
+    with pytest.raises(UserError, match="the name of a part other than eval"):
         open_source(str(tmp_path), "eval")
 
 
@@ -232,8 +232,7 @@ def test_skipped_files_are_reported(tmp_path: Path) -> None:
     messages: list[str] = []
     open_source(str(tmp_path / "pets.zip"), "train", notice=messages.append)
     assert messages == [
-        f"{tmp_path / 'pets.zip'}: skipped 2 files outside of the classes: 1 without a suffix, 1 "
-        ".txt"
+        f"{tmp_path / 'pets.zip'}: skipped 2 files outside the classes: 1 without a suffix, 1 .txt"
     ]
 
 
@@ -278,17 +277,17 @@ def test_zip_with_a_duplicate_image_is_refused(tmp_path: Path) -> None:
     [
         ({}, "nowhere", "there is no such file or folder"),
         ({}, "https://host/images", "paths of this kind"),
-        ({}, "", "no path given"),
+        ({}, "", "no path set"),
         ({}, "none-*", "no file matches"),
         ({"a.txt": b"text"}, "a.txt", "neither a zip nor a TFRecord"),
         ({"a.jpg": picture()}, "a.jpg", "neither a zip nor a TFRecord"),
         ({"a.jpg": picture()}, ".", "are not in class folders"),
         ({"a.txt": b"text"}, ".", "neither class folders nor TFRecord"),
-        ({"cat/a.txt": b"text"}, ".", "1 of 1 class folders holds no image: 'cat'"),
+        ({"cat/a.txt": b"text"}, ".", "1 of 1 class folders contains no image: 'cat'"),
         ({"part-1": b"text"}, "part-*", "not a TFRecord file"),
         ({"train-00000-of-00002": b""}, ".", "1 of 2 shards exist"),
         ({"train/cat/a.jpg": b"-", "train.zip": b"-"}, ".", "both 'train' and 'train.zip'"),
-        ({"a.zip": b"text"}, "a.zip", "not a zip, or damaged"),
+        ({"a.zip": b"text"}, "a.zip", "not a zip file, or damaged"),
     ],
 )
 def test_unopenable_data_is_an_error_with_the_reason(
@@ -333,7 +332,7 @@ def test_evaluating_on_the_training_images_is_refused(
     tmp_path: Path, make: Callable[[Path], str]
 ) -> None:
     path = make(tmp_path)
-    with pytest.raises(UserError, match="the training images themselves"):
+    with pytest.raises(UserError, match="would use the training images"):
         check_pair(open_source(path, "train"), open_source(path, "eval"))
 
 
@@ -371,9 +370,9 @@ def test_missing_content_is_reported_with_what_was_expected(tmp_path: Path) -> N
 def test_missing_path_error_lists_the_accepted_forms(tmp_path: Path) -> None:
     what, where, todo = refused(tmp_path / "nowhere")
     assert (what, where) == ("there is no such file or folder", str(tmp_path / "nowhere"))
-    assert todo.startswith("Give a folder, a zip, TFRecord shards, or one of: digits")
-    assert refused("digitz")[2].startswith("Did you mean the source 'digits'? Give a folder, a")
-    assert refused("")[2].startswith("Give images, or one of: digits")
+    assert todo.startswith("Specify a folder, a zip, TFRecord shards, or one of: digits")
+    assert refused("digitz")[2].startswith("Did you mean the source 'digits'? Specify a folder, a")
+    assert refused("")[2].startswith("Specify images, or one of: digits")
     (tmp_path / "[x]").mkdir()
     write_files(tmp_path / "[x]", TRAIN)
     assert len(open_source(str(tmp_path / "[x]"), "train")) == 6
@@ -385,7 +384,7 @@ def test_glob_of_other_files_is_refused_naming_the_first(tmp_path: Path) -> None
     assert refused(tmp_path / "to" / "train-*") == (
         f"matches '{tmp_path / 'to' / 'train-b.txt'}', which is not a TFRecord file",
         str(tmp_path / "to" / "train-*"),
-        "A glob is for TFRecord shards only; give a folder or a zip without one.",
+        "Globs are for TFRecord shards only; specify a folder or a zip without one.",
     )
     (tmp_path / "to" / "train-a").mkdir()
     assert "train-a', which is not a TFRecord file" in refused(tmp_path / "to" / "train-*")[0]
@@ -429,7 +428,7 @@ def test_sources_are_equal_if_count_and_first_and_last_image_match(tmp_path: Pat
         with pytest.raises(UserError) as caught:
             check_pair(Named(*one), Named(*other))
         assert (caught.value.what, caught.value.where, caught.value.todo) == (
-            "evaluation would use the training images themselves",
+            "evaluation would use the training images",
             "data.eval_path",
             "Set it to other images, or put train and val folders into data.path.",
         )
@@ -463,9 +462,9 @@ def test_duplicate_or_unknown_parts_are_refused(tmp_path: Path) -> None:
     )
     write_files(tmp_path / "b", under("val/train", TRAIN))
     assert refused(tmp_path / "b", "eval") == (
-        "its content is named like a part other than eval",
+        "its content has the name of a part other than eval",
         str(tmp_path / "b" / "val"),
-        "Move or rename it, so that folder and content are named like the same part.",
+        "Move or rename it, so that the names of folder and content match.",
     )
 
 
@@ -501,7 +500,7 @@ def test_shards_that_a_glob_leaves_out_are_counted(tmp_path: Path) -> None:
     write_tfrecords(MemorySource([picture()] * 8), tmp_path, shards=4, split_prefix="train")
     messages: list[str] = []
     source = open_source(f"{tmp_path}/train-0000[013]-of-00004", "train", notice=messages.append)
-    assert messages == [f"{tmp_path}: using the 3 of 4 shards that were given"]
+    assert messages == [f"{tmp_path}: using only the specified 3 of 4 shards"]
     assert len(source) == 6
 
 
@@ -509,9 +508,9 @@ def test_shard_sets_that_are_not_parts_are_named(tmp_path: Path) -> None:
     names = [f"{stem}-00000-of-00001" for stem in ("d", "c", "b", "a")]
     write_files(tmp_path, dict.fromkeys(names, b""))
     assert refused(tmp_path) == (
-        "shards of several sets are in it: a, b, c, ...",
+        "contains shards of several sets: a, b, c, ...",
         str(tmp_path),
-        "Give a glob that matches one of them, for instance 'a-*'.",
+        "Specify a glob that matches one of them, for instance 'a-*'.",
     )
 
 
@@ -522,5 +521,5 @@ def test_files_next_to_the_classes_are_counted_per_folder(tmp_path: Path) -> Non
     open_source(str(tmp_path), "train", notice=messages.append)
     open_source(str(tmp_path), "eval", notice=messages.append)
     assert messages == [
-        f"{tmp_path}/w/train: skipped 1 file outside of the classes: 1 .txt",
+        f"{tmp_path}/w/train: skipped 1 file outside the classes: 1 .txt",
     ]

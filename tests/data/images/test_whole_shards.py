@@ -145,7 +145,7 @@ def test_equal_parts_are_refused_and_undivided_images_are_one_part(
     (tmp_path / "twice").mkdir()
     write_files(tmp_path / "twice", files)
     (tmp_path / "twice" / "val").symlink_to("train")
-    with pytest.raises(UserError, match="the training images themselves"):
+    with pytest.raises(UserError, match="would use the training images"):
         convert_to_tfrecords(str(tmp_path / "twice"), tmp_path / "b", shards=1)
     assert not (tmp_path / "b").exists()
 
@@ -228,7 +228,7 @@ def test_shards_may_be_written_next_to_a_zip_or_below_the_source_of_a_file(tmp_p
     assert (caught.value.what, caught.value.where, caught.value.todo) == (
         "the shards would be written into the data they are made from",
         str(tmp_path),
-        f"Choose a folder outside of {tmp_path}, for instance {tmp_path}-shards.",
+        f"Choose a folder outside {tmp_path}, for instance {tmp_path}-shards.",
     )
     convert_to_tfrecords(str(shard), tmp_path / "below", shards=1)
     folder = write_files(tmp_path / "a.zip", pets())

@@ -96,24 +96,24 @@ def test_differing_samples_are_reported_with_both_shapes() -> None:
             collate(iter([one, other]), 2)
         return str(error.value)
 
-    shape = "Resize or pad so that the samples of a batch have one shape and type."
+    shape = "Resize or pad, so that all samples of a batch have the same shape and type."
     assert refused({"image": np.zeros((2, 2, 1), np.uint8)}) == (
-        "the preprocessing gave 'image' as uint8 [2, 2, 1] for one sample and as uint8 [2, 2, 3] "
-        f"for another\n  {shape}"
+        "the preprocessing returned 'image' as uint8 [2, 2, 1] for one sample and as uint8 "
+        f"[2, 2, 3] for another\n  {shape}"
     )
     assert refused({"image": np.zeros((2, 2, 3), np.int64)}) == (
-        "the preprocessing gave 'image' as int64 [2, 2, 3] for one sample and as uint8 [2, 2, 3] "
-        f"for another\n  {shape}"
+        "the preprocessing returned 'image' as int64 [2, 2, 3] for one sample and as uint8 "
+        f"[2, 2, 3] for another\n  {shape}"
     )
     assert refused({"picture": one["image"]}) == (
-        "the preprocessing gave picture for one sample and image for another\n"
-        "  Every sample of a batch needs the same names."
+        "the preprocessing returned picture for one sample and image for another\n"
+        "  All samples of a batch need the same names."
     )
     texts = [{"tokens": np.zeros(2, np.int64)}, {"tokens": np.zeros((1, 2), np.int32)}]
     with pytest.raises(UserError) as error:
         Padded(what="texts", fields="x", fill={"tokens": 0})(iter(texts), 2)
     assert str(error.value) == (
-        "the preprocessing gave 'tokens' with different types or dimensions: int32 in 2 "
+        "the preprocessing returned 'tokens' with different types or dimensions: int32 in 2 "
         "dimensions, int64 in 1 dimensions\n  Only the sizes may differ between samples."
     )
 

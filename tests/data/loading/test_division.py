@@ -250,7 +250,7 @@ def test_refusals_name_the_setting_and_a_remedy() -> None:
             is_divided(data, eval_path)
         return str(error.value)
 
-    todo = "data.folds takes 2 or more, and data.fold one of 0 to data.folds - 1."
+    todo = "data.folds must be 2 or more, and data.fold from 0 to data.folds - 1."
     assert refused(DividedData(folds=2, fold=2)) == (
         f"data.fold: there is no fold 2 of 2 folds\n  {todo}"
     )
@@ -268,7 +268,7 @@ def test_refusals_name_the_setting_and_a_remedy() -> None:
     ]:
         assert is_divided(data, "") is True
         assert refused(data, "val") == (
-            f"data.eval_path: {field} holds out a part of the training set, and data.eval_path "
+            f"data.eval_path: {field} holds out a part of the training set, but data.eval_path "
             f"names other evaluation data\n  Use one of them: data.eval_path= (empty) or {field}=0."
         )
     assert is_divided(DividedData(), "") is False
@@ -277,8 +277,8 @@ def test_refusals_name_the_setting_and_a_remedy() -> None:
         (
             DividedData(val_fraction=0.1),
             None,
-            "data.val_fraction: 3 samples cannot be divided: a share of 0.1 would leave one side "
-            "empty",
+            "data.val_fraction: 3 samples cannot be divided: a fraction of 0.1 would leave one "
+            "side empty",
         ),
         (
             DividedData(folds=4, fold=3),
@@ -288,7 +288,7 @@ def test_refusals_name_the_setting_and_a_remedy() -> None:
         (
             DividedData(val_fraction=0.5),
             ["g", "g", "g"],
-            "data.val_fraction: 1 group cannot be divided: a share of 0.5 would leave one side "
+            "data.val_fraction: 1 group cannot be divided: a fraction of 0.5 would leave one side "
             "empty",
         ),
     ]:

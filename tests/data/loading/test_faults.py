@@ -52,7 +52,7 @@ def test_error_that_stops_a_run_has_the_full_message() -> None:
         FaultTally().add([fault(7)])
     assert str(caught.value) == (
         "train.zip, 7.jpg: cut short\n"
-        "  Repair or remove this sample, or continue without up to N such samples: "
+        "  Repair or remove this sample, or skip up to N such samples: "
         "--skip-corrupt N"
     )
     todo = "  Repair or remove them, or allow more: --skip-corrupt N"

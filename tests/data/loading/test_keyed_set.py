@@ -95,7 +95,9 @@ def test_evaluation_skips_broken_samples() -> None:
 
 
 def test_set_without_a_readable_item_is_an_error_with_the_last_reason() -> None:
-    with pytest.raises(UserError, match=r"none of the 4 texts .* because: no text") as caught:
+    with pytest.raises(
+        UserError, match=r"none of the 4 texts .* the last error: no text"
+    ) as caught:
         words(Words(TEXTS, undecodable=range(4))).fetch(keys(2))
     assert (caught.value.where, caught.value.todo) == ("text 1", "Look.")
 
@@ -142,7 +144,7 @@ def test_set_has_one_sample_per_item_and_no_custom_order_by_default() -> None:
     with pytest.raises(UserError) as caught:
         samples.fetch(keys(3))
     assert str(caught.value) == (
-        "text 2: none of the 4 samples can be read, the last one because: no text"
+        "text 2: none of the 4 samples can be read; the last error: no text"
     )
 
 

@@ -26,7 +26,7 @@ from jumar.data.loading.faults import FaultTally
 from jumar.data.loading.loader import (
     MAX_WORKERS,
     PREFETCH,
-    _print_unless_the_receiver_left,
+    _handle_thread_error,
     _worker_death,
     eval_batches,
     resolve_workers,
@@ -304,14 +304,14 @@ def test_worker_death_is_reported_with_the_likely_reason() -> None:
     killed = _worker_death(ended(0, -signal.SIGKILL, 3))
     assert killed is not None
     assert str(killed) == (
-        "a data loader worker was killed (SIGKILL)\n  Most likely the machine ran out of memory: "
+        "a data loader worker was killed (SIGKILL)\n  Most likely, the machine ran out of memory: "
         "use fewer workers or a smaller batch (data.workers, data.batch_size), or check the "
         "kernel's log."
     )
     full = _worker_death(ended(-signal.SIGBUS))
     assert full is not None
     assert full.todo == (
-        "Most likely shared memory is full: enlarge /dev/shm (docker run --shm-size) or use fewer "
+        "Most likely, shared memory is full: enlarge /dev/shm (docker run --shm-size) or use fewer "
         "workers (data.workers)."
     )
     left = _worker_death(ended(1))
@@ -333,10 +333,10 @@ def test_worker_is_silent_about_a_closed_pipe_and_prints_other_errors(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for error in (ConnectionResetError("gone"), BrokenPipeError("gone"), EOFError("gone")):
-        _print_unless_the_receiver_left(type(error), error, None)
+        _handle_thread_error(type(error), error, None)
     assert capsys.readouterr().err == ""
     defect = ValueError("a defect")
-    _print_unless_the_receiver_left(ValueError, defect, None)
+    _handle_thread_error(ValueError, defect, None)
     assert capsys.readouterr().err == "ValueError: a defect\n"
 
 

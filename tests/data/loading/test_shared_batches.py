@@ -73,13 +73,13 @@ def test_tensors_are_aligned_to_64_bytes() -> None:
         "d": torch.zeros(0),
     }
     packed = BatchPacker(4, 2).pack(batch)
-    assert [place[:3] + place[4:] for place in packed.places] == [
+    assert [place[:3] + place[4:] for place in packed.slices] == [
         ("a", torch.int64, (3,), 0, 24),
         ("b", torch.uint8, (64,), 64, 128),
         ("c", torch.float32, (2, 3, 4, 5), 128, 128 + 480),
         ("d", torch.float32, (0,), 640, 640),
     ]
-    assert packed.places[2].stride == (60, 1, 15, 3)
+    assert packed.slices[2].stride == (60, 1, 15, 3)
     assert packed.used == 640
     assert packed.buffer == (4, 0)
     assert packed.memory is not None

@@ -135,7 +135,7 @@ def test_full_shared_memory_error_says_what_to_enlarge() -> None:
     done = subprocess.run(
         script(body), env=environment(), capture_output=True, text=True, timeout=60, check=False
     )
-    assert done.stdout.startswith("/dev/shm: shared memory has no room")
+    assert done.stdout.startswith("/dev/shm: shared memory has no space")
     assert "--shm-size" in done.stdout
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -120,10 +120,10 @@ def test_entry_without_key_has_the_empty_key() -> None:
         (b"\x0b\x01", "wire type 3 at byte 0"),
         (b"\x02\x00", "field number 0 at byte 0"),
         (b"\x0a" + b"\xff" * 11, "longer than 10 bytes at byte 1"),
-        (b"\x0a\x80", "cut short at byte 1"),
+        (b"\x0a\x80", "truncated at byte 1"),
         (example(entry(b"f", field(2, field(1, b"abc")))), "not a multiple of 4"),
         (example(entry(b"\xff", field(2, b""))), "not UTF-8"),
-        (example(entry(b"i", field(3, field(1, b"\x80")))), "cut short"),
+        (example(entry(b"i", field(3, field(1, b"\x80")))), "truncated"),
         (example(entry(b"k", field(1, b"\x0a\x7fx"))), "ends beyond its message"),
     ],
 )

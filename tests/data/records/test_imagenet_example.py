@@ -115,10 +115,10 @@ GOOD: dict[str, Feature] = {
         ),
         ({"image/encoded": IntegerFeature((1,))}, "'image/encoded' is not a single byte string"),
         ({"image/encoded": BytesFeature((b"",))}, "'image/encoded' is empty"),
-        ({"image/class/label": IntegerFeature(())}, "'image/class/label' is not one whole number"),
+        ({"image/class/label": IntegerFeature(())}, "'image/class/label' is not a single integer"),
         (
             {"image/class/label": FloatFeature((1.0,))},
-            "'image/class/label' is not one whole number",
+            "'image/class/label' is not a single integer",
         ),
         (
             {SIDES[0]: FloatFeature((1.0, 2.0)), SIDES[3]: FloatFeature((1.0,))},

@@ -80,7 +80,7 @@ def test_named_pipe_is_refused_without_blocking(tmp_path: Path) -> None:
 def test_oversized_file_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "sparse").open("wb") as file:
         file.truncate(300 * 2**20)
-    with pytest.raises(ValueError, match="at most 256 MiB"):
+    with pytest.raises(ValueError, match="the maximum is 256 MiB"):
         read_whole(tmp_path / "sparse")
 
 
@@ -122,7 +122,7 @@ def test_whole_file_may_be_exactly_as_large_as_allowed(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"12345")
     assert read_whole(path) == read_whole(path, 5) == b"12345"
-    with pytest.raises(ValueError, match=r"^5 B for one image; at most 4 B are read$"):
+    with pytest.raises(ValueError, match=r"^5 B for one image; the maximum is 4 B$"):
         read_whole(path, 4)
-    assert offset_files.LARGEST_IMAGE == 256 * 2**20
-    assert too_large(3 * 2**20) == "3 MiB for one image; at most 256 MiB are read"
+    assert offset_files.MAX_IMAGE_BYTES == 256 * 2**20
+    assert too_large(3 * 2**20) == "3 MiB for one image; the maximum is 256 MiB"

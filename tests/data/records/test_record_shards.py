@@ -32,7 +32,7 @@ def test_records_are_numbered_across_shards_and_know_their_location(tmp_path: Pa
         path.write_bytes(framed(payloads))
     paths[1].write_bytes(gzip.compress(framed(shards[1])))
     notices: list[str] = []
-    records = RecordShards(paths, notices.append, again="make them")
+    records = RecordShards(paths, notices.append, rewrite_command="make them")
     assert len(notices) == 1
     (unpacked,) = (tmp_path / "cache" / "tfrecord").iterdir()
     assert len(records) == 6
@@ -59,16 +59,16 @@ def test_shards_without_records_are_reported_with_the_command_to_rewrite_them(
         for number, path in enumerate(paths):
             path.write_bytes(framed([] if number < empty else [b"a"]))
         with pytest.raises(UserError) as error:
-            RecordShards(paths, print, again="make them")
+            RecordShards(paths, print, rewrite_command="make them")
         return error.value
 
     assert str(refused(1)) == (
-        f"{tmp_path}: 1 of 7 shards holds no record: '0'\n"
-        "  Copy them again, or write the set again: make them. If they never held a record, "
+        f"{tmp_path}: 1 of 7 shards contains no record: '0'\n"
+        "  Copy them again, or write the set again: make them. If they were always empty, "
         "select the others with a glob."
     )
-    assert refused(5).what == "5 of 7 shards hold no record: '0', '1', '2', '3', '4'"
-    assert refused(6).what == "6 of 7 shards hold no record: '0', '1', '2', '3', '4' and 1 more"
+    assert refused(5).what == "5 of 7 shards contain no record: '0', '1', '2', '3', '4'"
+    assert refused(6).what == "6 of 7 shards contain no record: '0', '1', '2', '3', '4' and 1 more"
 
 
 def test_shard_names_have_numbers_of_five_to_nine_digits() -> None:
@@ -108,8 +108,8 @@ def test_missing_shards_of_each_set_are_inferred_from_the_total() -> None:
     assert gaps[1].text == "1 of 2 shards exist; 'x-00001-of-00002' is missing"
     assert str(gaps[1].error) == (
         "/b: 1 of 2 shards exist; 'x-00001-of-00002' is missing\n"
-        "  Copy the missing shards, or write the set again. To train on those present, select "
-        "them with a glob that the missing ones do not match."
+        "  Copy the missing shards, or write the set again. To train on existing shards, "
+        "select them with a glob that does not match the missing ones."
     )
     assert gaps[0].matching("/a/x-00002*") == ShardGap(
         folder=Path("/a"), names=["x-00002-of-00003.tfrec"], present=1, total=2
@@ -132,13 +132,13 @@ def test_impossible_shard_numbers_are_reported_with_their_files() -> None:
         shard_gaps([Path("/a/x-00002-of-00002")])
     assert str(error.value) == (
         "/a/x-00002-of-00002: shard 2 of 2, which are numbered from 0\n"
-        "  Remove it if it is left over, or give it back its own name."
+        "  Remove it if it is left over, or restore its original name."
     )
     with pytest.raises(UserError) as error:
         shard_gaps([Path("/a/x-00001-of-00002"), Path("/a/x-000001-of-00002")])
     assert str(error.value) == (
         "/a: shard 1 exists twice: 'x-00001-of-00002' and 'x-000001-of-00002'\n"
-        "  Remove the one that is left over."
+        "  Remove the leftover one."
     )
 
 
@@ -149,5 +149,5 @@ def test_leftovers_of_another_conversion_are_reported_with_both_sets() -> None:
         check_one_set([Path("/a/x-00000-of-00004"), Path("/a/x-00000-of-00002.gz")])
     assert str(error.value) == (
         "/a: shards of different sets are mixed: x-*-of-00002.gz and x-*-of-00004\n"
-        "  Remove the leftovers, or give a glob that matches one set."
+        "  Remove leftover shards, or specify a glob that matches one set."
     )

@@ -197,8 +197,8 @@ def test_url_names_a_folder_one_shard_or_a_pattern(shards: Path) -> None:
     )
     assert refused(f"{URL}/none-*") == f"{URL}/none-*: no object matches"
     assert refused(f"{URL}/*") == (
-        f"{URL}/*: matches '{other}', which is not a TFRecord file by its name\n"
-        "  A pattern takes TFRecord shards only."
+        f"{URL}/*: matches '{other}', which is not the name of a TFRecord file\n"
+        "  A pattern must match only TFRecord shards."
     )
 
 
@@ -214,7 +214,7 @@ def test_shards_are_cached_while_they_fit_and_the_index_uses_the_rest(
     whole = sum(sizes.values())
     monkeypatch.setenv(cache.LIMIT_VARIABLE, str(whole - lacking))
     notices: list[str] = []
-    opened = listing.opened(listing.paths, notices.append, beside=[other, "none"])
+    opened = listing.opened(listing.paths, notices.append, companions=[other, "none"])
     room = whole - lacking - (whole // 64 if lacking else 0)
     cached: list[str] = []
     for name, size in sizes.items():
@@ -224,14 +224,14 @@ def test_shards_are_cached_while_they_fit_and_the_index_uses_the_rest(
     far = [name for name in NAMES if name not in cached]
     assert len(far) == lacking
     assert sorted(path.name for path in opened.folder.iterdir()) == sorted(cached)
-    assert list(opened.distant) == [opened.folder / name for name in far]
-    assert opened.room == whole - lacking - sum(sizes[name] for name in cached)
+    assert list(opened.remote) == [opened.folder / name for name in far]
+    assert opened.free_bytes == whole - lacking - sum(sizes[name] for name in cached)
     missing = sum(sizes[name] for name in far)
     assert (
         notices
         == [
             f"{URL}: 1 of 4 shards ({size_text(missing)}) do not fit into the cache of at most "
-            f"{size_text(whole - 1)}; their records are read from the store as they are needed"
+            f"{size_text(whole - 1)}; their records are read from the store when needed"
         ]
         * lacking
     )
@@ -242,7 +242,7 @@ def test_shards_are_cached_while_they_fit_and_the_index_uses_the_rest(
         for ours, theirs in zip(result, expected, strict=True):
             assert ours.offsets.tolist() == theirs.offsets.tolist()
             assert ours.lengths.tolist() == theirs.lengths.tolist()
-    kept = list(opened.beside.glob(f"{cache.OWN_PREFIX}index-*.npy"))
+    kept = list(opened.index_folder.glob(f"{cache.OWN_PREFIX}index-*.npy"))
     assert len(kept) == lacking
     if lacking:
         # What is kept is used.
@@ -254,8 +254,8 @@ def test_shards_are_cached_while_they_fit_and_the_index_uses_the_rest(
         # 16 bytes a record, and 256.
         records = len(expected[NAMES.index(far[0])])
         for least, there in ((16 * records + 255, 0), (16 * records + 256, 1)):
-            index_stored(replace(opened, room=least), paths, NAMES)
-            assert len(list(opened.beside.glob(f"{cache.OWN_PREFIX}index-*.npy"))) == there
+            index_stored(replace(opened, free_bytes=least), paths, NAMES)
+            assert len(list(opened.index_folder.glob(f"{cache.OWN_PREFIX}index-*.npy"))) == there
 
 
 @pytest.mark.usefixtures("environment")
@@ -271,10 +271,10 @@ def test_compressed_shard_that_does_not_fit_is_refused(
     listing = list_shards(url, is_shard)
     assert listing is not None
     with pytest.raises(UserError) as error:
-        listing.opened(listing.paths, print, beside=[])
+        listing.opened(listing.paths, print, companions=[])
     assert str(error.value) == (
         f"{url}/{NAMES[0]}: this shard does not fit into the cache, and is compressed or not a "
-        "TFRecord, so its records cannot be read one by one\n"
+        "TFRecord, so its records cannot be read individually\n"
         "  Set JUMAR_CACHE_LIMIT to more than the size of the shards, or store them uncompressed."
     )
 
@@ -307,10 +307,10 @@ def test_records_in_a_store_are_prefetched_by_offset(
     monkeypatch.setenv(cache.LIMIT_VARIABLE, "1kB")
     listing = list_shards(URL, is_shard)
     assert listing is not None
-    opened = listing.opened(listing.paths, lambda _: None, beside=[])
+    opened = listing.opened(listing.paths, lambda _: None, companions=[])
     paths = [opened.folder / name for name in NAMES]
-    stored = RecordShards(paths, print, again="", stored=opened)
-    disk = RecordShards([shards / name for name in NAMES], print, again="")
+    stored = RecordShards(paths, print, rewrite_command="", stored=opened)
+    disk = RecordShards([shards / name for name in NAMES], print, rewrite_command="")
     assert stored.fingerprint == disk.fingerprint
     items = [0, 14, 15, PICTURES - 1]
     stored.read_ahead(items)

@@ -115,7 +115,7 @@ def test_damaged_length_error_names_file_offset_and_remedy(tmp_path: Path) -> No
         index_records(path)
     assert str(caught.value).startswith(f"{path}, byte 21: the checksum of a record length")
     assert "after 1 intact record" in str(caught.value)
-    assert "Copy or download" in caught.value.todo
+    assert "Copy, download or write" in caught.value.todo
 
 
 def test_small_and_large_records_may_alternate(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_file_that_shrank_after_indexing_is_a_fault_of_its_record(tmp_path: Path
 
 
 def test_record_too_large_for_an_image_is_not_read(tmp_path: Path) -> None:
-    with pytest.raises(CorruptRecord, match=r"300 MiB for one image; at most 256 MiB"):
+    with pytest.raises(CorruptRecord, match=r"300 MiB for one image; the maximum is 256 MiB"):
         read_payload(OffsetFiles([tmp_path / "none"]), 0, 12, 300 * 2**20, "here")
 
 
@@ -217,7 +217,7 @@ def test_damage_is_reported_with_the_actual_bytes(tmp_path: Path) -> None:
             index_records(path, name)
         return error.value
 
-    todo = "Copy or download this file again, or rewrite it: the rest cannot be read."
+    todo = "Copy, download or write this file again: the rest cannot be read."
     assert str(refused(content[:32])) == (
         f"{path}, byte 21: the file ends inside a record header (11 of 12), after 1 intact record\n"
         f"  {todo}"
@@ -256,5 +256,5 @@ def test_payloads_are_refused_with_the_reason(tmp_path: Path) -> None:
     # As large as allowed is read, or would be if there were a file.
     assert refused(12, largest, which=1) == "here: cannot be read: No such file or directory"
     assert refused(12, largest + 1, which=1) == (
-        "here: 256 MiB for one image; at most 256 MiB are read"
+        "here: 256 MiB for one image; the maximum is 256 MiB"
     )

@@ -105,7 +105,7 @@ def test_truncated_compressed_file_is_an_error_and_leaves_nothing_in_the_cache(
     content = gzip.compress(framed(PAYLOADS), mtime=0)
     path = tmp_path / "cut"
     path.write_bytes(content[: where.draw(st.integers(3, len(content) - 1))])
-    with pytest.raises(UserError, match="cut short"):
+    with pytest.raises(UserError, match="truncated"):
         plain(path)
     assert not list(cache.iterdir())
 
@@ -253,14 +253,14 @@ def test_unpacking_errors_have_the_full_message(
 
     packed = gzip.compress(framed(PAYLOADS))
     size = len(framed(PAYLOADS))
-    todo = "Copy or download this file again, or rewrite it."
+    todo = "Copy, download or write this file again."
     assert refused(packed + b"x") == (
         f"{path}: unexpected bytes follow the compressed data (after {size} unpacked bytes)\n"
         f"  {todo}"
     )
     # The beginning of another member is one that is cut short.
     assert refused(packed + b"\x1f") == (
-        f"{path}: the compressed data is cut short (after {size} unpacked bytes)\n  {todo}"
+        f"{path}: the compressed data is truncated (after {size} unpacked bytes)\n  {todo}"
     )
     assert refused(gzip.compress(b"no record at all")) == (
         f"{path}: the compressed data is not a TFRecord, or its first record length is damaged"
@@ -276,8 +276,8 @@ def test_unpacking_errors_have_the_full_message(
     monkeypatch.setattr(tfrecord_cache, "MAX_EXPANSION", 1)
     monkeypatch.setattr(tfrecord_cache, "ALWAYS_ALLOWED", len(bomb) - 1)
     assert refused(packed) == (
-        f"{path}: unpacks to more than 5 KiB, over 1 times its size: refused as a decompression "
-        "bomb\n  If you trust the file, decompress it yourself and give that path."
+        f"{path}: unpacks to more than 5 KiB, over 1 times its size: rejected as a decompression "
+        "bomb\n  If you trust the file, decompress it yourself and specify the result."
     )
     monkeypatch.setattr(tfrecord_cache, "KEPT_FREE", 2**62)
     monkeypatch.setattr(tfrecord_cache, "ALWAYS_ALLOWED", len(bomb))

@@ -31,9 +31,9 @@ def test_varint_has_at_most_ten_bytes() -> None:
     assert varint(ten, 0, 10) == (2**64 - 1, 10)
     with pytest.raises(ValueError, match="longer than 10 bytes at byte 0"):
         varint(b"\xff" * 10 + b"\x01", 0, 11)
-    with pytest.raises(ValueError, match="cut short at byte 0"):
+    with pytest.raises(ValueError, match="truncated at byte 0"):
         varint(ten, 0, 9)
-    with pytest.raises(ValueError, match="cut short at byte 2"):
+    with pytest.raises(ValueError, match="truncated at byte 2"):
         varint(b"\x01\x01", 2, 2)
 
 

@@ -1,4 +1,4 @@
-"""Problems and oddities of a data set, by the same rules for all kinds of items."""
+"""Problems and anomalies in a data set; the same rules apply to all kinds of items."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,8 +13,8 @@ from jumar.ground.text import counted
 
 FAR_FROM_MEDIAN = 4.0
 """A size is odd above this many times the median, or below this fraction of it."""
-SPREADS = 6.0
-"""But only if its distance from the median is this many times that of half of the items."""
+MAX_DEVIATIONS = 6.0
+"""A size is not odd within this many median absolute deviations from the median."""
 FEW_SAMPLES = 0.1
 """A class is small below this fraction of the median class."""
 MIN_SAMPLES = 5
@@ -22,7 +22,7 @@ MIN_SAMPLES = 5
 
 
 class Place(NamedTuple):
-    """An item of a part, and its problem."""
+    """An item of a part, and what is wrong with it."""
 
     part: str
     where: str
@@ -37,7 +37,7 @@ class Finding:
         kind: `broken`, `duplicate`, `leak`, `look-alike`, `label conflict`, `odd size`, `odd kind`
             or `class`.
         what: A short description, with numbers.
-        groups: The places; those of a group belong together, such as copies of one image.
+        groups: The places; those in a group belong together, such as copies of one image.
     """
 
     kind: str
@@ -58,8 +58,8 @@ class PartItems:
     items: Sequence[Item]
 
 
-class _Known(NamedTuple):
-    """An item that could be read, with the name of its part."""
+class _ReadableItem(NamedTuple):
+    """An item without a fault, with the name of its part."""
 
     part: str
     item: Item
@@ -70,19 +70,22 @@ class _Known(NamedTuple):
 
 
 def findings_of(parts: Sequence[PartItems]) -> list[Finding]:
-    """All findings about the parts of a data set, the worst first."""
+    """Return all findings about the parts of a data set, the worst first."""
     entries = [
-        _Known(entry.part.name, item) for entry in parts for item in entry.items if not item.fault
+        _ReadableItem(entry.part.name, item)
+        for entry in parts
+        for item in entry.items
+        if not item.fault
     ]
     copy_pairs, copy_findings = _copies(entries)
-    findings = [
+    return [
         *_broken(parts),
         *copy_findings,
-        *_near(entries, copy_pairs),
+        *_look_alikes(entries, copy_pairs),
         *_odd_sizes(entries),
         *_odd_kinds(entries),
+        *_classes(parts),
     ]
-    return [*findings, *_classes(parts)]
 
 
 def _broken(parts: Sequence[PartItems]) -> Iterator[Finding]:
@@ -95,25 +98,28 @@ def _broken(parts: Sequence[PartItems]) -> Iterator[Finding]:
         yield Finding(kind="broken", what="cannot be used", groups=groups)
 
 
-def _copies(entries: Sequence[_Known]) -> tuple[set[tuple[int, int]], list[Finding]]:
-    """Items with the same bytes or the same content, and their pairs."""
-    findings: list[Finding] = []
+def _copies(entries: Sequence[_ReadableItem]) -> tuple[set[tuple[int, int]], list[Finding]]:
+    """Return the pairs of items with the same bytes or decoded content, and findings about them."""
     same_content = _grouped(entries, lambda item: item.content)
     same_meaning = [
         group
         for group in _grouped(entries, lambda item: item.meaning)
         if len({entries[index].item.content for index in group}) > 1
     ]
-    findings += _duplicates(entries, same_content, "the same content")
-    findings += _duplicates(entries, same_meaning, "the same after decoding")
+    findings = [
+        *_duplicates(entries, same_content, "the same content"),
+        *_duplicates(entries, same_meaning, "the same after decoding"),
+    ]
     pairs = {
         (group[0], duplicate) for group in (*same_content, *same_meaning) for duplicate in group[1:]
     }
     return pairs, findings
 
 
-def _near(entries: Sequence[_Known], copy_pairs: set[tuple[int, int]]) -> list[Finding]:
-    """Images that look alike but are not copies of each other."""
+def _look_alikes(
+    entries: Sequence[_ReadableItem], copy_pairs: set[tuple[int, int]]
+) -> list[Finding]:
+    """Return findings about images that look alike but are not copies of each other."""
     rows = [index for index, entry in enumerate(entries) if entry.item.look is not None]
     if not rows:
         return []
@@ -121,8 +127,8 @@ def _near(entries: Sequence[_Known], copy_pairs: set[tuple[int, int]]) -> list[F
     sizes = [dict(entries[row].item.size) for row in rows]
     aspects = np.array([size["width"] / size["height"] for size in sizes])
     row_indices = np.array(rows, np.int64)
-    look_alikes = alike(looks, aspects)
-    pairs, crowded = row_indices[look_alikes.pairs], row_indices[look_alikes.crowded]
+    similar = alike(looks, aspects)
+    pairs, crowded = row_indices[similar.pairs], row_indices[similar.crowded]
     copy_groups = groups_of(np.array(sorted(copy_pairs), np.int64).reshape(-1, 2), len(entries))
     first = {index: group[0] for group in copy_groups for index in group}
     new_pairs = [
@@ -140,9 +146,9 @@ def _near(entries: Sequence[_Known], copy_pairs: set[tuple[int, int]]) -> list[F
 
 
 def _duplicates(
-    entries: Sequence[_Known], groups: Sequence[Sequence[int]], similarity: str
+    entries: Sequence[_ReadableItem], groups: Sequence[Sequence[int]], similarity: str
 ) -> list[Finding]:
-    """Groups within a part, across parts, and with different labels."""
+    """Return findings about groups within a part, across parts, and with different labels."""
     within_parts: list[list[Place]] = []
     across_parts: list[list[Place]] = []
     conflicts: list[list[Place]] = []
@@ -162,7 +168,7 @@ def _duplicates(
     ]
 
 
-def _grouped(entries: Sequence[_Known], key: Callable[[Item], bytes]) -> list[list[int]]:
+def _grouped(entries: Sequence[_ReadableItem], key: Callable[[Item], bytes]) -> list[list[int]]:
     groups: defaultdict[bytes, list[int]] = defaultdict(list)
     for index, entry in enumerate(entries):
         if key(entry.item):
@@ -170,8 +176,8 @@ def _grouped(entries: Sequence[_Known], key: Callable[[Item], bytes]) -> list[li
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _odd_sizes(entries: Sequence[_Known]) -> Iterator[Finding]:
-    sizes: defaultdict[str, list[tuple[float, _Known]]] = defaultdict(list)
+def _odd_sizes(entries: Sequence[_ReadableItem]) -> Iterator[Finding]:
+    sizes: defaultdict[str, list[tuple[float, _ReadableItem]]] = defaultdict(list)
     for entry in entries:
         for name, value in entry.item.size:
             sizes[name].append((value, entry))
@@ -179,32 +185,32 @@ def _odd_sizes(entries: Sequence[_Known]) -> Iterator[Finding]:
         if size.get("height"):
             sizes["width by height"].append((size["width"] / size["height"], entry))
     for name, values in sizes.items():
-        low, high, middle = _usual([value for value, _ in values])
+        low, high, middle = _normal_range([value for value, _ in values])
         odd_places = [
             [Place(entry.part, entry.item.where, f"{value:.4g}")]
             for value, entry in values
             if not low <= value <= high
         ]
         if odd_places:
-            message = f"{name} outside of {low:.3g} to {high:.3g}, around a median of {middle:.4g}"
+            message = f"{name} outside {low:.3g} to {high:.3g}, around a median of {middle:.4g}"
             yield Finding(kind="odd size", what=message, groups=odd_places)
 
 
-def _usual(values: Sequence[float]) -> tuple[float, float, float]:
-    """The range of sizes that are not odd, and the median.
+def _normal_range(values: Sequence[float]) -> tuple[float, float, float]:
+    """Return the bounds of sizes that are not odd, and the median.
 
-    On a logarithmic scale it extends `FAR_FROM_MEDIAN` to both sides of the median, and further if
-    sizes vary widely, such as lengths of texts.
+    On a logarithmic scale, the range extends by `FAR_FROM_MEDIAN` to both sides of the median, and
+    further if sizes vary widely, as lengths of texts do.
     """
     logs = np.log(np.maximum(values, 1e-9))
     middle = float(np.median(logs))
     deviation = float(np.median(np.abs(logs - middle)))
-    reach = max(float(np.log(FAR_FROM_MEDIAN)), SPREADS * deviation)
+    reach = max(float(np.log(FAR_FROM_MEDIAN)), MAX_DEVIATIONS * deviation)
     low, high, median = np.exp([middle - reach, middle + reach, middle]).tolist()
     return low, high, median
 
 
-def _odd_kinds(entries: Sequence[_Known]) -> Iterator[Finding]:
+def _odd_kinds(entries: Sequence[_ReadableItem]) -> Iterator[Finding]:
     counts = Counter(trait for entry in entries for trait in entry.item.traits)
     for trait, count in counts.items():
         if count <= len(entries) / 2:

@@ -1,4 +1,4 @@
-"""What a check records about an item of any kind of data set."""
+"""Items of a data set as the checks see them, for all kinds of data."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,13 +16,13 @@ class Item:
 
     Attributes:
         where: File, and entry, line or byte offset in it.
-        fault: Why it cannot be used; everything else is then missing.
+        fault: Why it cannot be used; all other attributes are then empty.
         content: Hash of its bytes.
-        meaning: Hash of what they decode to, which another encoding or spelling may share.
-        label: Its target; items with the same content should have the same.
-        classes: The classes that it counts for.
-        size: Sizes compared with those of other items, by name: width, height, duration, length.
-        traits: What may set it apart, such as `grey` or `stereo`.
+        meaning: Hash of its decoded content, which may be equal for different encodings.
+        label: Its target; items with the same content should have the same label.
+        classes: The classes that it is counted in.
+        size: Sizes to compare with other items, by name: width, height, duration, length.
+        traits: Properties that few other items may share, such as `grey` or `stereo`.
         look: uint8 [256], an image of 16 x 16 grey pixels; None for other kinds.
     """
 
@@ -38,12 +38,12 @@ class Item:
 
 
 class ItemReader(Protocol):
-    """The items of a part; read from several threads."""
+    """Reads the items of a part; must be safe to use from several threads."""
 
     def __len__(self) -> int: ...
 
     def item(self, index: int) -> Item:
-        """Everything about an item; an unreadable one is an item with a fault."""
+        """Return an item; if it cannot be read, an item with a fault."""
         ...
 
 
@@ -53,9 +53,9 @@ class CheckedPart:
 
     Attributes:
         name: `training` or `evaluation`.
-        reader: Its items.
+        reader: Reader of its items.
         classes: All classes that it should have; empty if unknown.
-        faults: What was found while it was opened: labels without an image, malformed lines.
+        faults: Faults found while opening it: labels without an image, malformed lines.
     """
 
     name: str

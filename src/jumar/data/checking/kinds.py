@@ -3,4 +3,4 @@
 from typing import Literal
 
 Kind = Literal["images", "pictures", "clips", "sentences", "tagged", "questions", "outlines"]
-"""`images` have classes, `pictures` have none, `outlines` are of words in images."""
+"""`images` have classes, `pictures` have none, `outlines` are outlines of words in images."""

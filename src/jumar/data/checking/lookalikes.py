@@ -1,9 +1,8 @@
 """Images with the same content in another encoding or size.
 
 Two images look alike if none of their 16 x 16 grey means differs by more than a few levels.
-Re-encoding as JPEG, and scaling, change these by less than that; another photograph of the same
-scene usually changes some of them by more. Images without contrast are left out: all empty pages
-look alike.
+Re-encoding as JPEG and scaling change these means by less; in another photograph of the same scene,
+some means usually differ by more. Images without contrast are left out: all empty pages look alike.
 """
 
 from collections.abc import Sequence
@@ -15,9 +14,9 @@ from numpy.typing import NDArray
 from jumar.data.checking.pictures import LOOK_SIDE
 
 MAX_DIFFERENCE = 4
-"""Levels of 0 to 255 by which any of the means may differ."""
+"""Maximum difference of each mean, in levels of 0 to 255."""
 MAX_MEAN_DIFFERENCE = 1.0
-"""Levels by which they may differ on average."""
+"""Maximum average difference of the means, in levels."""
 MIN_CONTRAST = 8.0
 """Standard deviation of the means, in levels, below which an image is not compared."""
 _BLOCKS = 4
@@ -30,7 +29,7 @@ class Alike(NamedTuple):
     """Images that look alike.
 
     Attributes:
-        pairs: Their indices, [pairs, 2].
+        pairs: Indices of images that look alike, [pairs, 2].
         crowded: Images with more than `MAX_NEIGHBOURS` candidates, of which only the nearest
             were compared, in ascending order.
     """
@@ -40,13 +39,13 @@ class Alike(NamedTuple):
 
 
 def alike(looks: NDArray[np.uint8], aspects: NDArray[np.float64]) -> Alike:
-    """The pairs of images that look alike.
+    """Return the pairs of images that look alike.
 
-    Of images with the same look and shape, each is paired with the first only.
+    Of images with identical means and shapes, each is paired with the first only.
 
     Args:
-        looks: [pictures, 256].
-        aspects: Width by height of each; pairs differ in it by less than 2 %.
+        looks: Grey means of the images, [images, 256].
+        aspects: Width divided by height of each image, which differs by less than 2 % in a pair.
     """
     from scipy.spatial import KDTree  # slow to import, and only images need it
 
@@ -64,7 +63,7 @@ def alike(looks: NDArray[np.uint8], aspects: NDArray[np.float64]) -> Alike:
     shape = (len(rows), _BLOCKS, side, _BLOCKS, side)
     blocks = looks[rows].reshape(shape).mean(axis=(2, 4)).reshape(len(rows), -1)
     # Block means differ by no more than their pixels do, so no pair is missed.
-    count = min(MAX_NEIGHBOURS + 2, len(rows))  # itself, and one more to detect a crowd
+    count = min(MAX_NEIGHBOURS + 2, len(rows))  # the image itself, and one to detect a crowd
     bound = MAX_DIFFERENCE + 1e-6  # the bound itself is excluded
     query_result = KDTree(blocks).query(blocks, count, p=np.inf, distance_upper_bound=bound)
     neighbours = np.asarray(query_result[1], np.int64)
@@ -91,10 +90,10 @@ def _confirmed(
 
 
 def groups_of(pairs: NDArray[np.int64], count: int) -> Sequence[Sequence[int]]:
-    """Connected components of the pairs, each group in ascending order.
+    """Return the connected components of the pairs, each in ascending order.
 
     Args:
-        pairs: [pairs, 2].
+        pairs: Indices of items, [pairs, 2].
         count: Number of items.
     """
     from scipy.sparse import coo_matrix  # see `alike`

@@ -1,4 +1,4 @@
-"""The kind of data at a path, and its parts."""
+"""Opens the data to check: detects its kind, and finds its parts."""
 
 import zipfile
 from collections.abc import Sequence
@@ -20,21 +20,21 @@ from jumar.data.text.sentence_files import SentenceData
 from jumar.ground.errors import UserError
 from jumar.ground.paths import expanded, is_file, is_folder, missing, store_url
 
-_LOOKED_AT = 20_000
-"""File names that determine the kind; a data set is of one kind."""
+_MAX_NAMES = 20_000
+"""Maximum number of file names used to detect the kind; a data set is of one kind."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedData:
-    """Where the data to check is.
+    """The location and kind of the data to check.
 
     Attributes:
-        kind: Empty to detect it.
-        path: Training data, or all of it.
-        eval_path: Evaluation data if it is elsewhere; `none` to check none.
-        labels: Label files of outlines, if they are elsewhere.
+        kind: The kind; empty to detect it.
+        path: Training data, or all data.
+        eval_path: Evaluation data if stored elsewhere; `none` to check none.
+        labels: Label files of outlines, if stored elsewhere.
         eval_labels: The same for evaluation.
-        sentences: Which columns of labelled texts are read.
+        sentences: Columns of labelled texts.
     """
 
     kind: Kind | Literal[""] = ""
@@ -46,10 +46,10 @@ class CheckedData:
 
 
 def open_parts(data: CheckedData, notice: Notice) -> tuple[Kind, list[CheckedPart]]:
-    """The kind of the data and its parts.
+    """Return the kind of the data and its parts.
 
     Raises:
-        UserError: The path has no data that can be checked.
+        UserError: There is no data that can be checked at the path.
     """
     kind = data.kind or kind_of(data.path)
     eval_path = "" if data.eval_path == "none" else data.eval_path
@@ -71,7 +71,7 @@ def open_parts(data: CheckedData, notice: Notice) -> tuple[Kind, list[CheckedPar
 
 
 def kind_of(path: str) -> Kind:
-    """The kind of data at a path, by the names of its files.
+    """Detect the kind of data at a path by its file names.
 
     Raises:
         UserError: There are no files, or none of a known kind.
@@ -86,7 +86,7 @@ def kind_of(path: str) -> Kind:
     names = _names(expanded_path)
     pictures = [name for name in names if is_image(name)]
     stems = {Path(name).stem.lower() for name in pictures}
-    labels = [name for name in names if _labels_picture(name, stems)]
+    labels = [name for name in names if _is_label_of_picture(name, stems)]
     endings = {Path(name).suffix.lower() for name in names}
     if any(name.lower().endswith((".wav", ".wave")) for name in names):
         return "clips"
@@ -104,36 +104,36 @@ def kind_of(path: str) -> Kind:
         "has no data of a known kind",
         where=path,
         todo="Known: images, WAV files, TFRecord shards, .tsv, .jsonl and .json of texts, tagged "
-        "tokens in .txt. To set the kind: --kind",
+        "tokens in .txt. Set the kind with --kind.",
     )
 
 
 def _names(root: Path) -> list[str]:
-    """Names of files below a path, including those in zips."""
+    """Return the names of files below a path, including those in zip files."""
     if is_file(root):
-        return _zipped(root) if root.suffix.lower() == ".zip" else [root.name]
+        return _names_in_zip(root) if root.suffix.lower() == ".zip" else [root.name]
     if not is_folder(root):
         raise missing(root)
     names: list[str] = []
-    for path in islice(root.rglob("*"), _LOOKED_AT):
+    for path in islice(root.rglob("*"), _MAX_NAMES):
         if any(is_hidden(part) for part in path.relative_to(root).parts):
             continue
         if path.suffix.lower() == ".zip":
-            names += _zipped(path)
+            names += _names_in_zip(path)
         elif path.suffix or is_shard_name(path.name):
             names.append(str(path.relative_to(root)))
     return names
 
 
-def _zipped(path: Path) -> list[str]:
+def _names_in_zip(path: Path) -> list[str]:
     try:
         with zipfile.ZipFile(path) as archive:
-            return [name for name in archive.namelist()[:_LOOKED_AT] if not is_hidden(name)]
+            return [name for name in archive.namelist()[:_MAX_NAMES] if not is_hidden(name)]
     except (OSError, zipfile.BadZipFile, NotImplementedError, ValueError) as error:
-        raise UserError(f"not a zip, or damaged: {error}", where=str(path)) from error
+        raise UserError(f"not a zip file, or damaged: {error}", where=str(path)) from error
 
 
-def _labels_picture(name: str, stems: set[str]) -> bool:
+def _is_label_of_picture(name: str, stems: set[str]) -> bool:
     path = Path(name)
     if path.suffix.lower() not in (".txt", ".json", ".mat"):
         return False
@@ -153,19 +153,19 @@ def _has_classes(path: str) -> bool:
 
 
 def _open_images(path: str, eval_path: str, kind: Kind, notice: Notice) -> list[CheckedPart]:
-    def opened(place: str, split: Split) -> CheckedPart:
+    def open_part(part_path: str, split: Split) -> CheckedPart:
         name = "training" if split == "train" else "evaluation"
         if kind == "pictures":
-            pictures = open_pictures(place, split, notice=notice)
+            pictures = open_pictures(part_path, split, notice=notice)
             return CheckedPart(name=name, reader=PictureReader(pictures, labelled=False))
-        source = open_source(place, split, notice=notice)
+        source = open_source(part_path, split, notice=notice)
         return CheckedPart(name=name, reader=PictureReader(source), classes=source.classes)
 
-    parts = [opened(path, "train")]
+    parts = [open_part(path, "train")]
     if eval_path:
-        parts.append(opened(eval_path, "eval"))
+        parts.append(open_part(eval_path, "eval"))
     elif kind == "images" and "eval" in splits_of(path):
-        parts.append(opened(path, "eval"))
+        parts.append(open_part(path, "eval"))
     return parts
 
 
@@ -190,7 +190,7 @@ def _open_texts(data: CheckedData, kind: Kind, eval_path: str, notice: Notice) -
 
 
 def _text_files(path: str, eval_path: str, suffixes: Sequence[str]) -> list[tuple[str, Path]]:
-    """The files of the parts; a folder may lack one of them."""
+    """Return the name and file of each part; a folder may lack one of them."""
     files: list[tuple[str, Path]] = []
     faults: list[UserError] = []
     sides: Sequence[tuple[Part, str]] = (("train", "training"), ("eval", "evaluation"))

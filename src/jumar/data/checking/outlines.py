@@ -1,4 +1,4 @@
-"""What a check records about images with outlines of words."""
+"""Checks of images with outlines of words."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from jumar.ground.errors import UserError
 
 
 class OutlinedReader:
-    """Images with words."""
+    """Reads images with words."""
 
     def __init__(self, pictures: TextPictures) -> None:
         self._pictures = pictures
@@ -28,7 +28,7 @@ class OutlinedReader:
         elif all(region.ignored for region in regions):
             traits.append("with ignored words only")
         try:
-            # The outlines are the label: the same image should have the same ones.
+            # The outlines are the label: copies of an image should have the same ones.
             record = self._pictures.read(index)
             outlines = sorted(str(region.corners.round().tolist()) for region in regions)
             item = picture_item(record, traits=traits)
@@ -40,7 +40,7 @@ class OutlinedReader:
 def open_outlined(
     path: str, eval_path: str, *, labels: str, eval_labels: str, notice: Notice
 ) -> list[CheckedPart]:
-    """The parts of a set of images with words.
+    """Open the parts of a set of images with words.
 
     Raises:
         UserError: There are no images with words at a path.

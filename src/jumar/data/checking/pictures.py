@@ -1,4 +1,4 @@
-"""What a check records about images."""
+"""Checks of images."""
 
 import hashlib
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ from jumar.data.pixels.decode import DecodeError, EncodedImage, opened
 from jumar.data.samples import CorruptRecord, ImageSource, Record
 
 LOOK_SIDE = 16
-_TURNED_FROM = 2
-"""EXIF orientations from here on rotate or mirror the stored pixels."""
+_FIRST_ROTATED = 2
+"""The EXIF orientations from this one on rotate or mirror the stored pixels."""
 
 
 class PictureReader:
-    """Images of a source.
+    """Reads the images of a source.
 
     Args:
         source: The undecoded images.
@@ -35,19 +35,19 @@ class PictureReader:
         """See `ItemReader.item`."""
         try:
             record = self._source.read(index)
-            label = _named(record.label, self._source.classes) if self._labelled else ""
+            label = _class_name(record.label, self._source.classes) if self._labelled else ""
             return picture_item(record, label)
         except CorruptRecord as error:
             return Item(where=error.fault.origin, fault=error.fault.reason)
 
 
 def picture_item(record: Record, label: str = "", traits: Sequence[str] = ()) -> Item:
-    """Everything about an image, which is fully decoded.
+    """Decode an image completely, and return its item.
 
     Args:
         record: The encoded image.
-        label: Its class; empty without.
-        traits: Its other traits.
+        label: Its class; empty if it has none.
+        traits: Traits beyond those of its encoding.
 
     Raises:
         CorruptRecord: It cannot be decoded.
@@ -55,7 +55,7 @@ def picture_item(record: Record, label: str = "", traits: Sequence[str] = ()) ->
     try:
         encoded = EncodedImage(record.encoded)
         pixels = encoded.decode(fast=False)
-        own_traits = _traits(record.encoded, encoded.orientation)
+        encoding_traits = _traits(record.encoded, encoded.orientation)
     except DecodeError as error:
         raise CorruptRecord(record.origin, error) from error
     return Item(
@@ -67,12 +67,12 @@ def picture_item(record: Record, label: str = "", traits: Sequence[str] = ()) ->
         label=label,
         classes=(label,) if label else (),
         size=(("width", encoded.width), ("height", encoded.height)),
-        traits=(*own_traits, *traits),
+        traits=(*encoding_traits, *traits),
         look=_look(pixels),
     )
 
 
-def _named(label: int, classes: Sequence[str]) -> str:
+def _class_name(label: int, classes: Sequence[str]) -> str:
     return classes[label] if 0 <= label < len(classes) else f"label {label}"
 
 
@@ -86,7 +86,7 @@ def _traits(encoded: bytes, orientation: int) -> tuple[str, ...]:
         "palette": mode in ("P", "PA"),
         "16 bit": mode.startswith("I"),
         "alpha": has_alpha,
-        "rotated by EXIF": orientation >= _TURNED_FROM,
+        "rotated by EXIF": orientation >= _FIRST_ROTATED,
         "several frames": frames > 1,
     }
     return tuple(name for name, applies in traits.items() if applies)

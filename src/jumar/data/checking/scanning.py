@@ -1,17 +1,18 @@
-"""Reading all items of a part with several threads, a few items at a time."""
+"""Reads all items of a part with several threads, a limited number of items ahead."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 
 from jumar.data.checking.item import Item, ItemReader
 
 _AHEAD = 4
-"""Number of items each thread may be ahead of the slowest one; this bounds memory."""
+"""Items per thread that are read ahead; this limits memory."""
 
 
 def scanned(reader: ItemReader, *, workers: int, done: Callable[[int], None]) -> Iterator[Item]:
-    """The items of a part, in order.
+    """Yield the items of a part, in order.
 
     Args:
         reader: The part.
@@ -19,19 +20,13 @@ def scanned(reader: ItemReader, *, workers: int, done: Callable[[int], None]) ->
         done: Called with the number of items read so far.
     """
     pool = ThreadPoolExecutor(max_workers=workers)
-    pending: deque[Future[Item]] = deque()
     try:
-        read_count = 0
-        for index in range(len(reader)):
-            pending.append(pool.submit(reader.item, index))
-            if len(pending) > _AHEAD * workers:
-                yield pending.popleft().result()
-                read_count += 1
-                done(read_count)
-        while pending:
+        submissions = (pool.submit(reader.item, index) for index in range(len(reader)))
+        pending = deque(islice(submissions, _AHEAD * workers + 1))
+        for read_count in range(1, len(reader) + 1):
             yield pending.popleft().result()
-            read_count += 1
             done(read_count)
+            pending.extend(islice(submissions, 1))
     finally:
-        # After Ctrl-C, do not wait for items that were not started.
+        # After Ctrl-C, drop the items that no thread has started.
         pool.shutdown(wait=True, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""What a check records about clips of words."""
+"""Checks of clips of spoken words."""
 
 import hashlib
 
@@ -16,7 +16,7 @@ _PARTS: dict[Part, str] = {
 
 
 class ClipReader:
-    """The clips of a part."""
+    """Reads the clips of a part."""
 
     def __init__(self, speech: Speech) -> None:
         self._speech = speech
@@ -47,14 +47,13 @@ class ClipReader:
 
 
 def open_clips(path: str, eval_path: str, notice: Notice) -> list[CheckedPart]:
-    """The parts of a set of clips; missing ones are left out.
+    """Open the parts of a set of clips; missing ones are left out.
 
     Raises:
         UserError: There are no clips at a path.
     """
-    opened_parts: list[tuple[str, Speech]] = []
-    first = open_speech(path, "training", whole=bool(eval_path), notice=notice)
-    opened_parts.append(("training", first))
+    training = open_speech(path, "training", whole=bool(eval_path), notice=notice)
+    opened_parts = [("training", training)]
     if eval_path:
         opened_parts.append(
             ("evaluation", open_speech(eval_path, "validation", whole=True, notice=notice))

@@ -1,4 +1,4 @@
-"""What a check records about labelled texts, tagged texts and questions about passages."""
+"""Checks of labelled texts, tagged texts and questions about passages."""
 
 import hashlib
 import unicodedata
@@ -16,19 +16,19 @@ from jumar.ground.text import counted
 
 
 class CollectedFaults(Skipping):
-    """Malformed rows of a file, all of them."""
+    """Collects the faults of all malformed rows of a file."""
 
     def __init__(self) -> None:
         super().__init__(0, lambda _: None)
         self.faults: list[Fault] = []
 
     def fault(self, error: UserError) -> None:
-        """Keep a fault."""
+        """Record a fault."""
         self.faults.append(Fault(origin=error.where, reason=error.what))
 
 
 class TextReader:
-    """Items read together with their file."""
+    """Provides items that were read with their file."""
 
     def __init__(self, items: Sequence[Item]) -> None:
         self._items = items
@@ -42,7 +42,7 @@ class TextReader:
 
 
 def checked_sentences(path: Path, name: str, data: SentenceData) -> CheckedPart:
-    """The labelled sentences or pairs of a file.
+    """Read the labelled sentences or pairs of a file.
 
     Raises:
         UserError: It cannot be read, or has none of the columns.
@@ -53,7 +53,7 @@ def checked_sentences(path: Path, name: str, data: SentenceData) -> CheckedPart:
 
 
 def checked_tagged(path: Path, name: str) -> CheckedPart:
-    """The tagged sentences of a file.
+    """Read the tagged sentences of a file.
 
     Raises:
         UserError: It cannot be read.
@@ -64,7 +64,7 @@ def checked_tagged(path: Path, name: str) -> CheckedPart:
 
 
 def checked_questions(path: Path, name: str, notice: Notice) -> CheckedPart:
-    """The questions of a file.
+    """Read the questions of a file.
 
     Raises:
         UserError: It cannot be read, or is not in SQuAD's format.
@@ -89,7 +89,7 @@ def checked_questions(path: Path, name: str, notice: Notice) -> CheckedPart:
         )
     if reading.moved:
         notice(
-            f"{name}: {counted(reading.moved, 'answer')} not where answer_start says; their real "
+            f"{name}: {counted(reading.moved, 'answer')} not at answer_start; the actual "
             "positions are used"
         )
     return CheckedPart(name=name, reader=TextReader(items), faults=faults.faults)
@@ -122,12 +122,12 @@ def _tagged(sentence: TaggedSentence, path: Path) -> Item:
         label=" ".join(sentence.tags),
         classes=tuple(sorted(kinds)),
         size=(("length", len(sentence.tokens)),),
-        traits=_wrong_beginnings(sentence.tags),
+        traits=_boundary_traits(sentence.tags),
     )
 
 
-def _wrong_beginnings(tags: Sequence[str]) -> tuple[str, ...]:
-    """Tags that continue an entity of another type, or none."""
+def _boundary_traits(tags: Sequence[str]) -> tuple[str, ...]:
+    """Return a trait if a tag continues an entity that does not precede it."""
     previous = "O"
     for tag in tags:
         prefix, _, kind = tag.partition("-")
@@ -139,7 +139,7 @@ def _wrong_beginnings(tags: Sequence[str]) -> tuple[str, ...]:
 
 
 def _plain(text: str) -> str:
-    """A text without differences that readers ignore: case, width, whitespace."""
+    """Return a text without differences that readers ignore: case, width, whitespace."""
     return "".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 

@@ -1,8 +1,8 @@
-"""The Kaggle CAT data set: where in a photograph the cat's head is.
+"""The Kaggle CAT data set, with the position of the cat's head in each photograph.
 
-Next to `00000001_000.jpg` there is `00000001_000.jpg.cat`: one line of whole numbers, first the
-number of points (9), then x and y of each: both eyes, mouth, three of the left and three of the
-right ear. Data: https://www.kaggle.com/crawford/cat-dataset.
+`00000001_000.jpg.cat`, next to `00000001_000.jpg`, is one line of integers: the number of points
+(9), then x and y of each: both eyes, mouth, three points of the left ear, three of the right.
+Data: https://www.kaggle.com/crawford/cat-dataset.
 """
 
 from collections.abc import Sequence
@@ -16,20 +16,20 @@ from jumar.ground.paths import is_folder
 
 SUFFIX = ".cat"
 HEAD_MARGIN = 1.3
-"""Side of the square around a head, as a multiple of the larger extent of its points: ear tips and
-chin have none."""
-_LARGEST_FILE = 4096
+"""Side of the square around a head, as a multiple of the larger extent of its points, which do not
+include ear tips and chin."""
+_MAX_FILE_BYTES = 4096
 
 Box = tuple[float, float, float, float]
 """Relative (ymin, xmin, ymax, xmax), as in `Record.boxes`."""
 
 
 class CatHeads:
-    """Images with the square around the cat's head as their box: an `ImageSource`.
+    """Images whose box is the square around the cat's head; an `ImageSource`.
 
     Args:
         pictures: The images of a folder.
-        folder: That folder; the landmarks are next to the images.
+        folder: That folder, which also contains the landmarks.
 
     Raises:
         UserError: The images are not in a folder.
@@ -40,7 +40,7 @@ class CatHeads:
     def __init__(self, pictures: Pictures, folder: Path) -> None:
         if not is_folder(folder):
             raise UserError(
-                "landmarks are read from a folder of images only",
+                "landmarks can only be read from a folder of images",
                 where=str(folder),
                 todo="Unpack the images with their .cat files, or use data.frame=square.",
             )
@@ -60,7 +60,7 @@ class CatHeads:
         return self._pictures.path(index)
 
     def read(self, index: int) -> Record:
-        """One image with one box.
+        """Read one image with one box.
 
         Raises:
             CorruptRecord: The image or its landmarks cannot be read.
@@ -69,7 +69,7 @@ class CatHeads:
         path = self._folder / f"{self._pictures.path(index)}{SUFFIX}"
         try:
             with path.open("rb") as file:
-                points = parse_landmarks(file.read(_LARGEST_FILE).decode("ascii", "replace"))
+                points = parse_landmarks(file.read(_MAX_FILE_BYTES).decode("ascii", "replace"))
             picture = EncodedImage(record.encoded)
         except OSError as error:
             reason = (
@@ -86,10 +86,11 @@ class CatHeads:
 
 
 def parse_landmarks(text: str) -> list[tuple[int, int]]:
-    """The points (x, y) of a `.cat` file.
+    """Parse the points (x, y) of a `.cat` file.
 
     Raises:
-        ValueError: It contains words, the wrong number of coordinates, or fewer than three points.
+        ValueError: It contains anything but integers, the wrong number of coordinates, or fewer
+            than three points.
     """
     words = text.split()
     if not words or not all(word.lstrip("-").isdigit() for word in words):
@@ -101,7 +102,7 @@ def parse_landmarks(text: str) -> list[tuple[int, int]]:
 
 
 def head_box(points: Sequence[tuple[int, int]], width: int, height: int) -> Box:
-    """The square around the points, moved and clipped to lie within the image.
+    """Return the square around the points, moved and clipped to fit into the image.
 
     Args:
         points: (x, y) in pixels.
@@ -116,5 +117,5 @@ def head_box(points: Sequence[tuple[int, int]], width: int, height: int) -> Box:
     return top / height, left / width, (top + side) / height, (left + side) / width
 
 
-def _clamped(start: float, largest: float) -> float:
-    return max(0.0, min(start, largest))
+def _clamped(start: float, maximum: float) -> float:
+    return max(0.0, min(start, maximum))

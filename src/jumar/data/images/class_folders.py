@@ -1,4 +1,4 @@
-"""Class folders: which files in a folder, on disk or in a zip, are images of which class."""
+"""Class folders: lists the images of each class in a folder, on disk or in a zip."""
 
 import os
 from collections import Counter
@@ -16,19 +16,19 @@ from jumar.ground.paths import unreadable
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif")
 _HIDDEN = ("__MACOSX",)
-_NAMED_AT_MOST = 5
+_MAX_NAMED = 5
 
 
 class Tree(Protocol):
-    """Folders and files under one root; a folder is named by its path from there."""
+    """Folders and files below a root; a folder is identified by its path relative to the root."""
 
     @property
     def name(self) -> str:
-        """Its name in messages."""
+        """The tree's name in messages."""
         ...
 
     def entries(self, folder: str) -> tuple[Sequence[str], Sequence[str]]:
-        """Sorted names of the folders and of the files in a folder, without hidden ones."""
+        """Return the sorted names of the folders and the files in a folder, without hidden ones."""
         ...
 
 
@@ -40,12 +40,12 @@ class DiskTree:
         self.name = str(root)
 
     def entries(self, folder: str) -> tuple[Sequence[str], Sequence[str]]:
-        """Sorted names of the folders and of the files in a folder, without hidden ones.
+        """Return the sorted names of the folders and the files in a folder, without hidden ones.
 
         Raises:
-            UserError: The folder cannot be read, or a link in it that may point to a folder is
-                broken: a class on a disk that is not mounted would vanish. A link with a file
-                suffix is a file that cannot be read.
+            UserError: The folder cannot be read, or a link that may point to a folder is broken: a
+                class on an unmounted disk would silently be missing. A broken link with a file
+                suffix counts as a file.
         """
         folders: list[str] = []
         files: list[str] = []
@@ -60,8 +60,8 @@ class DiskTree:
 
     @staticmethod
     def _is_folder(entry: os.DirEntry[str]) -> bool:
-        is_lost = entry.is_symlink() and not os.path.exists(entry.path)  # noqa: PTH110 - hot
-        if is_lost and not os.path.splitext(entry.name)[1]:  # noqa: PTH122
+        is_broken_link = entry.is_symlink() and not os.path.exists(entry.path)  # noqa: PTH110 - hot
+        if is_broken_link and not os.path.splitext(entry.name)[1]:  # noqa: PTH122
             raise UserError(
                 f"links to '{os.readlink(entry.path)}', which does not exist",  # noqa: PTH115
                 where=entry.path,
@@ -73,8 +73,8 @@ class DiskTree:
 class PackedNames:
     """Many names in one block of bytes.
 
-    A million Python strings are a million objects, whose reference counts a forked worker writes
-    to, so each worker would soon hold its own copy of all of them.
+    A forked worker modifies the reference counts of Python strings, so with a million of them each
+    worker would soon have its own copy of all.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -99,36 +99,36 @@ class PackedNames:
 class ClassListing:
     """The images of a tree of class folders, class by class.
 
-    Within a folder they are sorted by name, its own before those of its subfolders.
+    Within a folder, images are sorted by name, and precede those of its subfolders.
     """
 
     classes: tuple[str, ...]
-    """Sorted by code point, as ImageFolder of torchvision does: `10` comes before `2`."""
+    """Sorted by code point, as in torchvision's ImageFolder: `10` comes before `2`."""
     paths: PackedNames
     """Paths from the root of the tree."""
     labels: NDArray[np.int32]
     ignored: Counter[str]
-    """How many files of each suffix are not images, or lie next to the class folders; hidden ones
-    are not counted."""
+    """Number of files by suffix that are not images or not in a class folder; hidden files are not
+    counted."""
     root: str = ""
     """The folder of the tree that all paths begin with."""
 
     @property
     def fingerprint(self) -> str:
-        """Fingerprint of the labels and the paths below `root`, the same for a folder and a zip
-        of it; see `Fingerprinted`.
+        """Fingerprint of labels and paths below `root`, equal for a folder and a zip of it; see
+        `Fingerprinted`.
         """
         below = len(join(self.root, ""))
         names = "\0".join(path[below:] for path in self.paths)
         return fingerprint(names.encode("utf-8", "surrogateescape"), self.labels.tobytes())
 
     def key(self, index: int) -> str:
-        """The path of an image below `root`, the same in a folder and in a zip of it."""
+        """Return the path of an image below `root`, the same in a folder and in a zip of it."""
         return self.paths[index][len(join(self.root, "")) :]
 
 
 class ListedImages:
-    """Facts about images in class folders, known before any is read.
+    """Metadata of images in class folders, available before any is read.
 
     Attributes:
         classes: Names of the class folders in label order.
@@ -152,41 +152,41 @@ class ListedImages:
         return self._listing.labels
 
     def key(self, index: int) -> str:
-        """The path of an image below the class folders; see `Listed`."""
+        """Return the path of an image relative to the class folders; see `Listed`."""
         return self._listing.key(index)
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a file or folder is not data: a dot file, or macOS's folder in zips."""
+    """Return whether a file or folder is not data: a dot file, or macOS's folder in zips."""
     return name.startswith(".") or name in _HIDDEN
 
 
 def is_image(name: str) -> bool:
-    """Whether a file counts as an image, by its suffix in upper or lower case."""
+    """Return whether a file counts as an image, by its suffix in upper or lower case."""
     return name.lower().endswith(IMAGE_SUFFIXES)
 
 
 def ending_of(path: str) -> str:
-    """The suffix of a file's name in lower case; `without a suffix` if it has none."""
+    """Return the suffix of a file's name in lower case; `without a suffix` if it has none."""
     return os.path.splitext(path)[1].lower() or "without a suffix"  # noqa: PTH122 - a million names
 
 
 def by_ending(counts: Counter[str]) -> str:
-    """`3 .txt, 1 .tif`: the skipped files by suffix, most frequent first."""
-    descriptions = [f"{count} {ending}" for ending, count in counts.most_common(_NAMED_AT_MOST)]
-    return ", ".join(descriptions + (["..."] if len(counts) > _NAMED_AT_MOST else []))
+    """Describe files by suffix, most frequent first: `3 .txt, 1 .tif`."""
+    descriptions = [f"{count} {suffix}" for suffix, count in counts.most_common(_MAX_NAMED)]
+    return ", ".join(descriptions + (["..."] if len(counts) > _MAX_NAMED else []))
 
 
 def join(folder: str, name: str) -> str:
-    """The path of an entry in a folder of a tree."""
+    """Return the path of an entry in a folder of a tree."""
     return f"{folder}/{name}" if folder else name
 
 
 def list_classes(tree: Tree, root: str = "") -> ClassListing:
-    """Every image in the class folders of a folder, including their sub-folders.
+    """List every image in the class folders of a folder, including their subfolders.
 
     Raises:
-        UserError: There are no class folders, or some hold no image.
+        UserError: There are no class folders, or some contain no image.
     """
     folders, loose_files = tree.entries(root)
     where = join(tree.name, root) if root else tree.name
@@ -197,18 +197,18 @@ def list_classes(tree: Tree, root: str = "") -> ClassListing:
     empty: list[str] = []
     ignored = Counter(map(ending_of, loose_files))
     for label, name in enumerate(folders):
-        count_before, other_endings = len(paths), Counter[str]()
+        count_before, other_suffixes = len(paths), Counter[str]()
         for path in files_below(tree, join(root, name)):
             if is_image(path):
                 paths.append(path)
             else:
-                other_endings[ending_of(path)] += 1
-        ignored += other_endings
+                other_suffixes[ending_of(path)] += 1
+        ignored += other_suffixes
         count = len(paths) - count_before
         labels.extend([label] * count)
         if not count:
             empty.append(
-                f"'{name}'" + (f" (with {by_ending(other_endings)})" if other_endings else "")
+                f"'{name}'" + (f" (with {by_ending(other_suffixes)})" if other_suffixes else "")
             )
     if empty:
         raise _empty_classes(empty, len(folders), where)
@@ -222,10 +222,10 @@ def list_classes(tree: Tree, root: str = "") -> ClassListing:
 
 
 def files_below(tree: Tree, folder: str) -> Iterator[str]:
-    """Paths of all files in a folder of a tree, its own before those of its sub-folders.
+    """Yield the paths of all files in a folder of a tree, before those in its subfolders.
 
     Raises:
-        UserError: Folders are nested endlessly.
+        UserError: Folders are nested too deeply.
     """
     pending = [(folder, 0)]
     while pending:
@@ -257,11 +257,11 @@ def _no_classes(loose_files: Sequence[str], where: str) -> UserError:
 
 
 def _empty_classes(empty: Sequence[str], total: int, where: str) -> UserError:
-    names = ", ".join(empty[:_NAMED_AT_MOST])
-    more = f" and {len(empty) - _NAMED_AT_MOST} more" if len(empty) > _NAMED_AT_MOST else ""
-    verb = "holds" if len(empty) == 1 else "hold"
+    names = ", ".join(empty[:_MAX_NAMED])
+    more = f" and {len(empty) - _MAX_NAMED} more" if len(empty) > _MAX_NAMED else ""
+    verb = "contains" if len(empty) == 1 else "contain"
     return UserError(
         f"{len(empty)} of {total} class folders {verb} no image: {names}{more}",
         where=where,
-        todo=f"Put images ({', '.join(IMAGE_SUFFIXES)}) into it, or remove the folder.",
+        todo=f"Add images ({', '.join(IMAGE_SUFFIXES)}), or remove each empty folder.",
     )

@@ -1,4 +1,4 @@
-"""Image source: the handwritten digits that come with scikit-learn, so nothing is downloaded.
+"""Image source: the handwritten digits included in scikit-learn, so nothing is downloaded.
 
 1797 grey images of 8 x 8 pixels from 13 writers. Source: E. Alpaydin, C. Kaynak, Optical
 Recognition of Handwritten Digits, UCI Machine Learning Repository, 1998 (its test part).
@@ -44,7 +44,7 @@ class DigitImages:
         return fingerprint(*self._encoded)
 
     def read(self, index: int) -> Record:
-        """One image by its position in this part."""
+        """Return one image by its position in this part."""
         return Record(
             encoded=self._encoded[index],
             label=self._labels[index],
@@ -53,7 +53,7 @@ class DigitImages:
 
 
 def open_digits(split: Literal["train", "eval"]) -> DigitImages:
-    """The digits of one part; the same images at every call, evenly split by class."""
+    """Return the digits of one part; the split is fixed, and equal for all classes."""
     rows = _rows()
     images: NDArray[np.uint8] = np.rint(rows[:, :-1].reshape(-1, 8, 8) * (255 / 16)).astype(
         np.uint8
@@ -73,10 +73,10 @@ def open_digits(split: Literal["train", "eval"]) -> DigitImages:
 
 
 def _rows() -> NDArray[np.float64]:
-    """64 pixels from 0 to 16 and the digit, one row per image.
+    """Return one row per image: 64 pixels from 0 to 16, and the digit.
 
-    `sklearn.datasets.load_digits` reads the same file, but importing it takes half as long as
-    training for a few steps.
+    `sklearn.datasets.load_digits` reads the same file, but importing it takes half as long as a
+    training of a few steps.
 
     Raises:
         ModuleNotFoundError: scikit-learn is not installed.

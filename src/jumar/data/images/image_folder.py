@@ -1,4 +1,4 @@
-"""Image source: class folders on the disk."""
+"""Image source: class folders on disk."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ class ImageFolder(ListedImages):
         self._root = str(root)
 
     def read(self, index: int) -> Record:
-        """One image's bytes from the disk.
+        """Read one image from disk.
 
         Raises:
             CorruptRecord: The file cannot be read, is empty, or is too large for an image.

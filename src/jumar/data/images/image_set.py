@@ -38,7 +38,7 @@ from jumar.settings import setting
 
 @dataclass(frozen=True, kw_only=True)
 class PlainImageData(LoaderSettings):
-    """Where the images are and how they become batches, regardless of classes."""
+    """Where to find the images and how to make batches of them, regardless of classes."""
 
     path: str = setting(
         "digits", "A registered source, a folder or zip of class folders, or TFRecord shards."
@@ -64,11 +64,11 @@ class PlainImageData(LoaderSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class ImageData(DividedData, PlainImageData):
-    """The same for classifiers, whose data can also be divided, balanced, augmented and mixed."""
+    """`PlainImageData` for classifiers: can also be divided, balanced, augmented and mixed."""
 
     sampling: str = setting(
         "natural",
-        "natural takes every training image once per epoch, balanced every class equally often.",
+        "natural uses every training image once per epoch, balanced every class equally often.",
         choices=("natural", "balanced"),
     )
     auto_augment: AutoAugmentSettings = setting(
@@ -78,10 +78,10 @@ class ImageData(DividedData, PlainImageData):
     mixing: MixingSettings = setting(NoMixing(), "Mixing of training images in pairs.")
 
     def check(self) -> None:
-        """Rules across fields.
+        """Check rules that concern several fields.
 
         Raises:
-            UserError: Contradictory divisions, or a batch that cannot be mixed in pairs.
+            UserError: Divisions contradict each other, or a batch cannot be mixed in pairs.
         """
         is_divided(self, self.eval_path)
         if self.mixes and self.batch_size % 2:
@@ -101,13 +101,13 @@ class LabelledPictures:
         source: The undecoded images.
         preprocessing: The preprocessing; its host half is used here.
         image_size: Side of the input.
-        num_classes: Labels must be below it.
+        num_classes: Number of classes; labels must be lower.
         label_offset: Added to the stored labels.
         seed: Together with a key, determines a sample's augmentation.
         training: Whether samples are augmented.
         auto_augment: Changes training images after the preprocessing.
-        erasing: Erases parts of them after that.
-        numbered: Whether a sample also has its `index`, so that what is paired with an image does
+        erasing: Erases parts of training images after that.
+        numbered: Whether a sample also has its `index`, so that its pairing with other data does
             not depend on batches or unreadable samples.
     """
 
@@ -135,17 +135,17 @@ class LabelledPictures:
         read_ahead(self.source, items)
 
     def open(self, item: int, _key: SampleKey) -> Record:
-        """The undecoded image; see `SampleKind.open`."""
+        """Read the undecoded image; see `SampleKind.open`."""
         return self.source.read(item)
 
     def map(self, record: Record, item: int, key: SampleKey) -> Arrays:
-        """The image as it is sent to the network; see `SampleKind.map`."""
-        numbers: Arrays = {"label": np.asarray(self._label(record), dtype=np.int64)}
+        """Return the preprocessed image with its label; see `SampleKind.map`."""
+        targets: Arrays = {"label": np.asarray(self._label(record), dtype=np.int64)}
         if self.numbered:
-            numbers["index"] = np.asarray(item, dtype=np.int64)
+            targets["index"] = np.asarray(item, dtype=np.int64)
         try:
             if not self.training:
-                return self.preprocessing.eval_image(record, self.image_size) | numbers
+                return self.preprocessing.eval_image(record, self.image_size) | targets
             random = sample_random(self.seed, SampleKey(key.epoch, item))
             arrays = self.preprocessing.train_image(record, self.image_size, random)
         except DecodeError as error:
@@ -153,16 +153,17 @@ class LabelledPictures:
         if self.changes_pixels:
             pixels = self.auto_augment.changed(cast("NDArray[np.uint8]", arrays["image"]), random)
             arrays["image"] = self.erasing.erased(pixels, random, self.preprocessing.mean)
-        return arrays | numbers
+        return arrays | targets
 
     @property
     def changes_pixels(self) -> bool:
         """Whether training images are changed after the preprocessing."""
-        kinds = isinstance(self.auto_augment, NoAutoAugment), isinstance(self.erasing, NoErasing)
-        return not all(kinds)
+        return not (
+            isinstance(self.auto_augment, NoAutoAugment) and isinstance(self.erasing, NoErasing)
+        )
 
     def outputs(self) -> list[str]:
-        """The names of all labels; empty if the source has none."""
+        """Return the names of all labels; empty if the source has none."""
         if not self.source.classes:
             return []
         names = dict(enumerate(self.source.classes, start=self.label_offset))
@@ -174,8 +175,8 @@ class LabelledPictures:
             return label
         first, last = -self.label_offset, self.num_classes - 1 - self.label_offset
         reason = (
-            f"label {record.label} is not within {first} to {last}, which {self.num_classes} "
-            f"classes with a label offset of {self.label_offset} allow"
+            f"label {record.label} is not within {first} to {last}, the range for "
+            f"{self.num_classes} classes with a label offset of {self.label_offset}"
         )
         raise CorruptRecord(record.origin, reason)
 
@@ -186,8 +187,8 @@ def image_set(
     epoch_keys: EpochKeys | None = None,
     finish: PairMixer | None = None,
 ) -> KeyedSet[LabelledPictures]:
-    """The images as batches: `image`, uint8 [N, 3, image_size, image_size] in channels_last
-    memory, `label`, int64 [N], and any other arrays of the samples, [N, ...].
+    """Images as batches: `image`, uint8 [N, 3, image_size, image_size] in channels_last memory,
+    `label`, int64 [N], and any other arrays of the samples, [N, ...].
     """
     return KeyedSet(
         kind=pictures,
@@ -208,11 +209,11 @@ def open_image_sets(
     seed: int,
     notice: Callable[[str], None] = lambda _: None,
 ) -> tuple[KeyedSet[LabelledPictures], KeyedSet[LabelledPictures] | None]:
-    """The training and the evaluation set of the settings.
+    """Open the training and the evaluation set.
 
     Args:
-        data: Settings.
-        num_classes: Outputs of the model; 0 for as many as the data has.
+        data: The settings.
+        num_classes: Outputs of the model; 0 for the number of classes in the data.
         seed: The run's seed.
         notice: Called with notices for the user, such as which files were skipped.
 
@@ -220,8 +221,8 @@ def open_image_sets(
         Both sets; the second is None if `eval_path` is `none`.
 
     Raises:
-        UserError: No data at the path, classes that do not match the model or each other, an
-            empty set, or one that cannot be divided or balanced.
+        UserError: There is no data at the path, the classes do not match the model or each other,
+            or a set is empty or cannot be divided or balanced.
     """
     source = open_source(data.path, "train", notice=notice)
     offset = offset_for(source, data.label_offset)
@@ -243,25 +244,25 @@ def open_image_sets(
         check_pair(source, evaluation)
         eval_offset = offset_for(evaluation, data.label_offset)
     training = pictures(source=source, label_offset=offset, training=True)
-    train = _changed_set(training, data, notice) if isinstance(data, ImageData) else None
-    train = train or image_set(training)
+    is_image_data = isinstance(data, ImageData)
+    train = _augmented_set(training, data, notice) if is_image_data else image_set(training)
     if evaluation is None:
         return train, None
     eval_pictures = pictures(source=evaluation, label_offset=eval_offset, training=False)
     return train, image_set(eval_pictures)
 
 
-def _changed_set(
+def _augmented_set(
     pictures: LabelledPictures, data: ImageData, notice: Callable[[str], None]
 ) -> KeyedSet[LabelledPictures]:
-    """The training set with sampling, mixing and augmentation as set."""
+    """Return the training set with the sampling, mixing and augmentation of the settings."""
     balanced: BalancedKeys | None = None
     if data.sampling == "balanced":
         balanced = BalancedKeys(labels_of(pictures.source, notice))
         counts = balanced.counts
         notice(
             f"balanced sampling: {counted(len(counts), 'class')} of {min(counts)} to "
-            f"{counted(max(counts), 'sample')}, each taken {len(pictures) // len(counts)} times "
+            f"{counted(max(counts), 'sample')}, each used {len(pictures) // len(counts)} times "
             "an epoch"
         )
     pictures = replace(pictures, auto_augment=data.auto_augment, erasing=data.erasing)
@@ -272,7 +273,7 @@ def _changed_set(
 def divided_source(
     source: ImageSource, data: ImageData, notice: Callable[[str], None]
 ) -> tuple[ImageSource, ImageSource]:
-    """A training source without the part that is held out, and that part.
+    """Divide a source into its training part and the held-out part.
 
     Raises:
         UserError: It cannot be divided.
@@ -287,7 +288,7 @@ def divided_source(
 
 
 def offset_for(source: ImageSource, label_offset: int) -> int:
-    """The label offset if the source's label 0 is a background class, otherwise 0."""
+    """Return the label offset if the source's label 0 is a background class, otherwise 0."""
     if not isinstance(source, ImageShards):
         return 0
     return 0 if source.classes and source.classes[0] != BACKGROUND else label_offset
@@ -298,7 +299,7 @@ def _counted_classes(source: ImageSource, offset: int, where: str) -> int:
         raise UserError(
             "the shards do not state the number of classes",
             where=where,
-            todo="Set model.num_classes, for ImageNet 1000 with AlexNet, 1001 with ResNeXt-50.",
+            todo="Set model.num_classes; for ImageNet, 1000 with AlexNet, 1001 with ResNeXt-50.",
         )
     return len(source.classes) + offset
 
@@ -307,14 +308,13 @@ def check_classes(source: ImageSource, num_classes: int, label_offset: int, *, w
     """Check that every class of a source has an output of the model.
 
     Raises:
-        UserError: The source names more classes than the model has outputs.
+        UserError: The source has more classes than the model has outputs.
     """
     needed = len(source.classes) + label_offset
     if needed > num_classes:
         raise UserError(
-            f"the data have {counted(len(source.classes), 'class')} (label offset "
-            f"{label_offset}), the "
-            f"model has {counted(num_classes, 'output')}",
+            f"the data has {counted(len(source.classes), 'class')} (label offset "
+            f"{label_offset}), the model {counted(num_classes, 'output')}",
             where=where,
-            todo=f"Set model.num_classes={needed}, or 0 to take the number from the data.",
+            todo=f"Set model.num_classes={needed}, or 0 to use the number of classes in the data.",
         )

@@ -32,23 +32,23 @@ class ImageShards(RecordShards):
         stored: StoredShards | None = None,
     ) -> None:
         """Index the shards; arguments and errors as for `RecordShards`."""
-        again = "jumar data tfrecord SRC --to DEST"
-        super().__init__(paths, notice, again=again, stored=stored)
+        rewrite_command = "jumar data tfrecord SRC --to DEST"
+        super().__init__(paths, notice, rewrite_command=rewrite_command, stored=stored)
         self.classes: Sequence[str] = read_class_names(paths[0].parent / LABELS_FILE)
 
     def read(self, index: int) -> Record:
-        """One record.
+        """Read one record.
 
         Raises:
             CorruptRecord: Its checksum is wrong, it is not a tf.Example, or it lacks an image, a
-                label, or a side of a box.
+                label, or a coordinate of a box.
         """
         payload, origin = self.payload(index)
         return record_of_example(payload, origin)
 
 
 def is_shard_name(name: str) -> bool:
-    """Whether a file counts as TFRecord, by its name."""
+    """Return whether a file counts as TFRecord, by its name."""
     if is_hidden(name) or is_image(name) or name.lower().endswith(".zip"):
         return False
     stem = name.lower().removesuffix(".gz").removesuffix(".zlib")
@@ -56,7 +56,7 @@ def is_shard_name(name: str) -> bool:
 
 
 def read_class_names(path: Path) -> tuple[str, ...]:
-    """Class names by label, one per line or as `label:name` lines; empty if there is no file.
+    """Read class names by label, one per line or as `label:name`; empty if there is no file.
 
     Raises:
         UserError: The file cannot be read, or its numbered lines skip a label.

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from jumar.data.images.class_folders import ClassListing, ListedImages, is_hidden
-from jumar.data.records.offset_files import LARGEST_IMAGE, OffsetFiles, too_large
+from jumar.data.records.offset_files import MAX_IMAGE_BYTES, OffsetFiles, too_large
 from jumar.data.samples import CorruptRecord, Record
 from jumar.ground.errors import UserError
 
 MAX_EXPANSION = 200
-"""Unpacked bytes per packed byte above which a member is rejected as a decompression bomb."""
+"""Ratio of unpacked to packed size above which a member is rejected as a decompression bomb."""
 ALWAYS_ALLOWED = 16 * 2**20
-"""Unpacked bytes up to which the expansion is not checked: a blank bitmap shrinks a lot."""
+"""Unpacked size up to which the ratio is not checked: blank bitmaps are packed well."""
 _ENCRYPTED = 1
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _LOCAL_MAGIC = b"PK\x03\x04"
@@ -43,7 +43,7 @@ class ZipTree:
                 raise UserError(
                     f"'{name}' is encrypted",
                     where=self.name,
-                    todo="Unpack the zip with its password and give the folder instead.",
+                    todo="Unpack the zip with its password and use the folder instead.",
                 )
             parts = [part for part in name.split("/") if part]
             if not parts or any(is_hidden(part) for part in parts):
@@ -56,8 +56,7 @@ class ZipTree:
                     raise UserError(
                         f"'{'/'.join(parts)}' occurs twice",
                         where=self.name,
-                        todo="Unpack the zip, keep the one that is meant, and zip the folder "
-                        "again.",
+                        todo="Unpack the zip, keep the right one, and zip the folder again.",
                     )
 
     def _add_folders(self, parts: Sequence[str]) -> None:
@@ -68,15 +67,15 @@ class ZipTree:
                 self._folders["/".join(parts[:depth])].add(part)
 
     def entries(self, folder: str) -> tuple[Sequence[str], Sequence[str]]:
-        """Sorted names of the folders and of the files in a folder, without hidden ones."""
+        """Return the sorted names of the folders and the files in a folder, without hidden ones."""
         return sorted(self._folders[folder]), sorted(set(self._files[folder]))
 
 
 class ImageZip(ListedImages):
     """Images in the class folders of a zip; the label of an image is the position of its class.
 
-    The members are read without `zipfile`, whose open file has one file position: forked workers
-    would share it and read each other's bytes.
+    Members are read without `zipfile`, whose open file has one position, which forked workers would
+    share: they would read each other's data.
     """
 
     def __init__(self, tree: ZipTree, listing: ClassListing) -> None:
@@ -84,7 +83,7 @@ class ImageZip(ListedImages):
         self._path = tree.name
         self._file = OffsetFiles([tree.path])
         members = [tree.members[path] for path in listing.paths]
-        self._places = np.array(
+        self._entries = np.array(
             [
                 (
                     info.header_offset,
@@ -99,14 +98,14 @@ class ImageZip(ListedImages):
         self._methods = np.array([info.compress_type for info in members], dtype=np.int32)
 
     def read(self, index: int) -> Record:
-        """One unpacked image.
+        """Read and unpack one image.
 
         Raises:
-            CorruptRecord: The member is damaged, packed in an unknown way, empty, or too large
+            CorruptRecord: The member is damaged, packed by an unknown method, empty, or too large
                 for an image.
         """
         origin = f"{self._path}, {self._listing.paths[index]}"
-        offset, packed_size, size, crc = (int(value) for value in self._places[index])
+        offset, packed_size, size, crc = (int(value) for value in self._entries[index])
         try:
             encoded = self._unpack(offset, packed_size, size, int(self._methods[index]))
             if zlib.crc32(encoded) != crc:
@@ -116,10 +115,10 @@ class ImageZip(ListedImages):
         return Record(encoded=encoded, label=int(self._listing.labels[index]), origin=origin)
 
     def _unpack(self, offset: int, packed_size: int, size: int, method: int) -> bytes:
-        if max(size, packed_size) > LARGEST_IMAGE:
+        if max(size, packed_size) > MAX_IMAGE_BYTES:
             raise ValueError(too_large(max(size, packed_size)))
         if size > max(ALWAYS_ALLOWED, MAX_EXPANSION * packed_size):
-            raise ValueError(f"{packed_size} bytes that unpack to {size}: refused as a zip bomb")
+            raise ValueError(f"{packed_size} bytes that unpack to {size}: rejected as a zip bomb")
         if not size:
             raise ValueError("the file is empty")
         header = self._file.read(0, offset, _LOCAL_HEADER.size)
@@ -143,8 +142,8 @@ class ImageZip(ListedImages):
 
 
 def _bounded(size: int) -> int:
-    # A zip may state 64-bit sizes, of which the array holds 63 bits; either is rejected on reading.
-    return min(size, LARGEST_IMAGE + 1)
+    # A zip may state sizes that do not fit into int64; such members are rejected when read.
+    return min(size, MAX_IMAGE_BYTES + 1)
 
 
 def _directory(path: Path) -> list[zipfile.ZipInfo]:
@@ -153,9 +152,9 @@ def _directory(path: Path) -> list[zipfile.ZipInfo]:
             return archive.infolist()
     except zipfile.BadZipFile as error:
         raise UserError(
-            f"not a zip, or damaged: {error}",
+            f"not a zip file, or damaged: {error}",
             where=str(path),
-            todo="Copy or download the file again; a truncated download has no directory.",
+            todo="Copy or download the file again; a truncated file has no directory.",
         ) from error
     except (OSError, NotImplementedError, ValueError, UnicodeDecodeError) as error:
         raise UserError(f"cannot be read: {error}", where=str(path)) from error

@@ -1,4 +1,4 @@
-"""Labels and keys of all items of a source, for code that needs classes before reading."""
+"""Labels and keys of all items of a source, for code that needs them before reading items."""
 
 import hashlib
 from collections.abc import Sequence
@@ -32,17 +32,17 @@ class Listed(Protocol):
         ...
 
     def key(self, index: int) -> str:
-        """The name of an item, the same wherever the source is stored."""
+        """Return the name of an item, which does not depend on where the source is stored."""
         ...
 
 
 def labels_of(source: ImageSource, notice: Notice) -> NDArray[np.int64]:
-    """The stored label of each item, [items]; `UNREADABLE` for those that cannot be read."""
+    """Return the stored label of each item, [items]; `UNREADABLE` if it cannot be read."""
     return keys_and_labels(source, notice)[1]
 
 
 def keys_and_labels(source: ImageSource, notice: Notice) -> tuple[list[bytes], NDArray[np.int64]]:
-    """What identifies each item, and its label.
+    """Return the identifying key and the label of each item.
 
     The key of an item in a folder or zip is its path below the class folders. Other sources
     (TFRecord shards, registered ones) have no names, so every item is read once, and its key is a
@@ -69,12 +69,12 @@ def keys_and_labels(source: ImageSource, notice: Notice) -> tuple[list[bytes], N
 
 
 class Chosen:
-    """Some items of a source, as a source.
+    """A source with some items of another source.
 
     Args:
         source: The whole source.
-        indices: The items, in the order in which they are numbered here.
-        fingerprint: Fingerprint of the selection; by default that of the source and the indices.
+        indices: The chosen items, in their new order.
+        fingerprint: Fingerprint of the selection; by default, of the source and the indices.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Chosen:
         return len(self._indices)
 
     def read(self, index: int) -> Record:
-        """One record. Raises `CorruptRecord` if the bytes cannot be read."""
+        """Read one record; raises `CorruptRecord` if that fails."""
         return self._source.read(int(self._indices[index]))
 
     def read_ahead(self, items: Sequence[int]) -> None:

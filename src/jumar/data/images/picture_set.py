@@ -27,7 +27,7 @@ FRAMES = ("squeeze", "square", "head")
 
 @dataclass(frozen=True, kw_only=True)
 class PictureData(LoaderSettings):
-    """Where the images are, which part of them is used, and how they become batches."""
+    """Where to find the images, which part of them to use, and how to make batches of them."""
 
     path: str = setting(
         "digits", "A folder tree or zip of images, TFRecord shards, or a registered source."
@@ -43,7 +43,7 @@ class PictureData(LoaderSettings):
     )
     eval_samples: int = setting(
         0,
-        "Compare generated images with only the first so many real ones; 0 for all of them.",
+        "Number of real images, from the first, to compare generated ones with; 0 for all.",
         unit="samples",
         minimum=0,
     )
@@ -80,20 +80,20 @@ class FramedPictures(ImagePreprocessing):
     """A part of the image, resized; the same in training and evaluation except for mirroring.
 
     Equal treatment matters because the distributions of real and generated images are compared.
-    Resized values are rounded to bytes, whereas the original keeps fractions.
+    Resized values are rounded to bytes; the original does not round.
     """
 
     frame: str = "squeeze"
 
     def train_image(self, record: Record, image_size: int, random: np.random.Generator) -> Arrays:
-        """One training sample; see `ImagePreprocessing.train_image`."""
+        """Return one training sample; see `ImagePreprocessing.train_image`."""
         pixels = self._framed(record, image_size)
         if self.flip and random.random() < 0.5:
             pixels = mirror(pixels)
         return {"image": pixels}
 
     def eval_image(self, record: Record, image_size: int) -> Arrays:
-        """The same without mirroring."""
+        """Return one sample without mirroring; see `ImagePreprocessing.eval_image`."""
         return {"image": self._framed(record, image_size)}
 
     def _framed(self, record: Record, image_size: int) -> NDArray[np.uint8]:
@@ -117,10 +117,10 @@ class FramedPictures(ImagePreprocessing):
 def open_generator_sets(
     data: PictureData, *, seed: int, notice: Callable[[str], None] = lambda _: None
 ) -> tuple[KeyedSet[LabelledPictures], KeyedSet[LabelledPictures] | None]:
-    """The training images and those to compare with, whose batches also have `index`.
+    """Open the training images and those to compare with, whose batches also have `index`.
 
     Args:
-        data: Settings.
+        data: The settings.
         seed: The run's seed.
         notice: Called with notices for the user, such as which files were skipped.
 
@@ -130,7 +130,7 @@ def open_generator_sets(
     Raises:
         UserError: There are no images at a path, or none that matches `data.match`.
     """
-    source = _opened(data, data.path, notice)
+    source = _open_matching(data, data.path, notice)
     pictures = partial(
         LabelledPictures,
         preprocessing=data.preprocessing(),
@@ -141,13 +141,13 @@ def open_generator_sets(
     train = image_set(pictures(source=source, training=True))
     if data.eval_path == "none":
         return train, None
-    real = _opened(data, data.eval_path, notice, split="eval") if data.eval_path else source
+    real = _open_matching(data, data.eval_path, notice, split="eval") if data.eval_path else source
     if 0 < data.eval_samples < len(real):
         real = Chosen(real, np.arange(data.eval_samples))
     return train, image_set(pictures(source=real, training=False, numbered=True))
 
 
-def _opened(
+def _open_matching(
     data: PictureData, path: str, notice: Callable[[str], None], *, split: str = "train"
 ) -> ImageSource:
     pictures = open_pictures(path, "eval" if split == "eval" else "train", notice=notice)

@@ -1,7 +1,7 @@
 """Unlabelled images: at any depth in a folder or zip, or in TFRecord shards.
 
-`open_pictures` takes what `open_source` takes, except that no class folders are needed: a folder of
-photographs, a folder of clips with their frames, a zip of either. Parts are detected in the same
+`open_pictures` accepts the same paths as `open_source`, but needs no class folders: a folder of
+photographs, a folder of clips with their frames, or a zip of either. Parts are detected in the same
 way: folders or zips named `train` and `val` (or `validation`, `eval`, `test`).
 """
 
@@ -44,10 +44,10 @@ _DIGITS = re.compile("([0-9]+)")
 
 
 class Pictures:
-    """Images in a fixed order, every label 0.
+    """Images in a fixed order, all with label 0.
 
     Args:
-        source: The source they are read from.
+        source: The source of the images.
         paths: Their paths within the folder or zip, in source order; None if they have none.
 
     Attributes:
@@ -73,14 +73,14 @@ class Pictures:
         read_ahead(self._source, items)
 
     def path(self, index: int) -> str:
-        """The path within the folder or zip, with `/`; the index itself if there is none."""
+        """Return the path within the folder or zip, with `/`; the index if it has none."""
         return str(index) if self._paths is None else self._paths[index]
 
     def read(self, index: int) -> Record:
-        """One image, label 0.
+        """Read one image, with label 0.
 
         Raises:
-            CorruptRecord: As raised by the source.
+            CorruptRecord: The source cannot read it.
         """
         record = self._source.read(index)
         return Record(encoded=record.encoded, label=0, origin=record.origin)
@@ -107,7 +107,7 @@ class ShardPictures:
         read_ahead(self._shards, items)
 
     def read(self, index: int) -> Record:
-        """One image, label 0.
+        """Read one image, with label 0.
 
         Raises:
             CorruptRecord: The record is damaged or lacks an image.
@@ -116,11 +116,11 @@ class ShardPictures:
 
 
 def open_pictures(path: str, split: Split, *, notice: Notice = lambda _: None) -> Pictures:
-    """The images of one part of a data set, with every label 0 and no classes.
+    """Open the images of one part of a data set, all with label 0, without classes.
 
     They are sorted by path, with numbers in names by value: `2.png` is before `10.png`. Hidden
-    files are skipped; files that are not images are counted in a notice. A path without parts gives
-    the same images for both splits, as in `open_source`.
+    files are skipped; files that are not images are counted in a notice. For a path without parts,
+    both splits have the same images, as in `open_source`.
 
     Args:
         path: A folder, a zip, one image, TFRecord shards with `image/encoded`, a glob of those,
@@ -132,10 +132,10 @@ def open_pictures(path: str, split: Split, *, notice: Notice = lambda _: None) -
         A source that is pickled into workers as a block of names, not of images.
 
     Raises:
-        UserError: The path does not exist, holds no images, or is damaged.
+        UserError: The path does not exist, contains no images, or is damaged.
     """
-    elsewhere = not path or is_registered(path) or names_stored_shards(path)
-    expanded_path = None if elsewhere else expanded(path)
+    is_not_local = not path or is_registered(path) or names_stored_shards(path)
+    expanded_path = None if is_not_local else expanded(path)
     if expanded_path is not None and is_folder(expanded_path) and not _has_shards(expanded_path):
         return _from_folder(expanded_path, split, notice)
     if expanded_path is not None and is_file(expanded_path):
@@ -148,14 +148,14 @@ def open_pictures(path: str, split: Split, *, notice: Notice = lambda _: None) -
 
 
 def open_all_pictures(path: Path, *, notice: Notice = lambda _: None) -> Pictures:
-    """All images of a folder or zip, whatever its folders are called, or a single image.
+    """Open all images of a folder or zip, whatever its folders are called, or a single image.
 
     Args:
         path: A folder, a zip or an image.
         notice: Called with how many files were skipped.
 
     Raises:
-        UserError: The path does not exist, holds no images, or cannot be read.
+        UserError: The path does not exist, contains no images, or cannot be read.
     """
     if is_folder(path):
         tree = DiskTree(path)
@@ -170,21 +170,21 @@ def open_all_pictures(path: Path, *, notice: Notice = lambda _: None) -> Picture
     raise UserError(
         "not a folder, a zip or an image",
         where=str(path),
-        todo=f"Give a folder or zip with images ({', '.join(IMAGE_SUFFIXES)}), or one of them.",
+        todo=f"Specify a folder or zip with images ({', '.join(IMAGE_SUFFIXES)}), or one of them.",
     )
 
 
 def by_numbers(path: str) -> tuple[tuple[tuple[int, str], ...], ...]:
-    """A key that sorts paths folder by folder, with the numbers in names by value.
+    """Return a key that sorts paths folder by folder, with the numbers in names by value.
 
-    Numbers are compared by length and then as text, so that a name with thousands of digits is
-    cheap; equal numbers with different leading zeros are compared as text.
+    Numbers are compared by length and then as text, so that names with thousands of digits are
+    handled fast; equal numbers with different leading zeros are compared as text.
     """
     return tuple(_name_key(name) for name in path.split("/"))
 
 
 def _name_key(name: str) -> tuple[tuple[int, str], ...]:
-    # Split at its numbers, a name alternates between text and number, so the types match.
+    # The parts alternate between text and numbers, so parts of the same type are compared.
     parts = _DIGITS.split(name)
     values = [part.lstrip("0") if index % 2 else part for index, part in enumerate(parts)]
     key = [(len(value) if index % 2 else 0, value) for index, value in enumerate(values)]
@@ -227,20 +227,16 @@ def _from_zip(path: Path, split: Split, notice: Notice) -> Pictures:
 def _opened(
     tree: Tree, root: str, source: Callable[[ClassListing], ImageSource], notice: Notice
 ) -> Pictures:
-    pictures: list[str] = []
-    ignored = Counter[str]()
-    for path in files_below(tree, root):
-        if is_image(path):
-            pictures.append(path)
-        else:
-            ignored[ending_of(path)] += 1
+    files = list(files_below(tree, root))
+    pictures = [path for path in files if is_image(path)]
+    ignored = Counter(ending_of(path) for path in files if not is_image(path))
     where = join(tree.name, root) if root else tree.name
     if not pictures:
         raise UserError(
             "there are no images in it"
             + (f", only {by_ending(ignored)}" if ignored else ", and no other files"),
             where=where,
-            todo=f"Give a folder or a zip with images ({', '.join(IMAGE_SUFFIXES)}) anywhere "
+            todo=f"Specify a folder or a zip with images ({', '.join(IMAGE_SUFFIXES)}) anywhere "
             "in it, or TFRecord shards.",
         )
     if ignored:
@@ -262,7 +258,7 @@ def _listing(paths: Iterable[str], ignored: Counter[str], root: str = "") -> Cla
 
 
 def _top_folder(tree: Tree) -> str:
-    """The innermost of nested folders that hold only one folder each, as in many archives."""
+    """Return the innermost of nested folders that contain only one folder each."""
     top = ""
     while True:
         folders, files = tree.entries(top)
@@ -285,18 +281,17 @@ def _is_divided(tree: Tree, top: str) -> bool:
 
 def _part_zips(tree: DiskTree, top: str) -> dict[Split, str]:
     files = {name.lower(): join(top, name) for name in tree.entries(top)[1]}
-    zips: dict[Split, str] = {}
-    for split, names in PART_NAMES.items():
-        zipped = next((files[f"{name}.zip"] for name in names if f"{name}.zip" in files), None)
-        if zipped is not None:
-            zips[split] = zipped
-    return zips
+    return {
+        split: next(files[f"{name}.zip"] for name in names if f"{name}.zip" in files)
+        for split, names in PART_NAMES.items()
+        if any(f"{name}.zip" in files for name in names)
+    }
 
 
 def _no_part(tree: Tree, split: Split) -> UserError:
     return UserError(
         f"there are no images for {'training' if split == 'train' else 'evaluation'} in it",
         where=tree.name,
-        todo=f"Expected {' or '.join(PART_NAMES[split])} in it as a folder or zip, or give the "
+        todo=f"Expected {' or '.join(PART_NAMES[split])} in it as a folder or zip; or specify the "
         "path of the intended folder.",
     )

@@ -1,12 +1,12 @@
-"""Where images come from: a registered name, class folders, zips of them, or TFRecord shards.
+"""Sources of images: a registered name, class folders, zips of them, or TFRecord shards.
 
 `data.path` may be
 - a registered name (`digits`; `register_source` adds others),
 - a folder of class folders, or a zip of one (one common top folder in it is tolerated),
-- a folder or zip that holds the parts `train` and `val` (or `validation`, `eval`, `test`) as
-  such folders; in a folder they may also be `train.zip` and `val.zip`,
-- a folder of shards named `train-00000-of-00008` and `validation-00000-of-00002`, with more
-  before or after that if need be,
+- a folder or zip that contains the parts `train` and `val` (or `validation`, `eval`, `test`) as
+  folders of class folders; in a folder they may also be `train.zip` and `val.zip`,
+- a folder of shards named `train-00000-of-00008` and `validation-00000-of-00002`, optionally with
+  other text before or after that,
 - one TFRecord file, or a glob of them,
 - any of these in an object store, as `s3://BUCKET/PATH` or `obs://BUCKET/PATH`.
 
@@ -56,7 +56,7 @@ PART_NAMES: Mapping[Split, Sequence[str]] = {
     "train": ("train",),
     "eval": ("val", "validation", "eval", "test"),
 }
-"""Names of a part's folder, zip or shards, in upper or lower case; the first found is used."""
+"""Names of a part's folder, zip or shards, in any case; the first one found is used."""
 
 _ShardOpener = Callable[[Sequence[Path], Notice], ImageSource]
 _WORD = re.compile(r"[a-z]+")
@@ -65,7 +65,7 @@ _registered: dict[str, SourceOpener] = {"digits": open_digits}
 
 @dataclass(frozen=True, kw_only=True)
 class _Contents:
-    """The contents of a path: parts, or one undivided set."""
+    """The content of a path: parts, or one undivided set."""
 
     parts: Mapping[Split, Callable[[], ImageSource]] = field(default_factory=dict)
     whole: Callable[[], ImageSource] | None = None
@@ -75,15 +75,15 @@ def register_source(name: str, opener: SourceOpener) -> None:
     """Register your own source, to be opened with `data.path=name`.
 
     Args:
-        name: A word that is not a path.
+        name: A name that does not look like a path.
         opener: Called with the split; returns its source, which is pickled into workers.
 
     Raises:
-        UserError: The name is taken by another opener, or looks like a path.
+        UserError: The name is used by another opener, or looks like a path.
     """
     if not name or any(character in name for character in "/\\*?[~."):
         raise UserError(
-            f"'{name}' is not a valid source name", todo="Use one word without / \\ * ? [ ~ ."
+            f"'{name}' is not a valid source name", todo="Use a name without / \\ * ? [ ~ ."
         )
     if _registered.get(name, opener) is not opener:
         raise UserError(f"a source named '{name}' already exists", todo="Choose another name.")
@@ -91,15 +91,15 @@ def register_source(name: str, opener: SourceOpener) -> None:
 
 
 def is_registered(name: str) -> bool:
-    """Whether `data.path=name` is a registered source."""
+    """Return whether `data.path=name` is a registered source."""
     return name in _registered
 
 
 def open_source(path: str, split: Split, *, notice: Notice = lambda _: None) -> ImageSource:
-    """The images of one part of a data set.
+    """Open the images of one part of a data set.
 
-    A path without parts gives the same images for both splits, because the user may have given it
-    for just this one; `check_pair` detects when training and evaluation share them.
+    For a path without parts, both splits have the same images, because the user may have specified
+    it for only one of them; `check_pair` detects if training and evaluation share images.
 
     Args:
         path: The value of `data.path` or `data.eval_path`; `~` is expanded.
@@ -107,14 +107,14 @@ def open_source(path: str, split: Split, *, notice: Notice = lambda _: None) -> 
         notice: Called with which files were skipped or must be unpacked first.
 
     Raises:
-        UserError: The path does not exist, has nothing suitable, or is damaged.
+        UserError: The path does not exist, contains nothing suitable, or is damaged.
     """
     if path in _registered:
         return _registered[path](split)
     try:
         return _opened_part(path, split, notice)
     except UserError as error:
-        # Shards of a store are checked by their names, as paths, which have one slash.
+        # Shards in a store are checked as paths, in which `//` has become one slash.
         where = store_url(error.where) or error.where
         raise UserError(error.what, where=where, todo=error.todo) from error
 
@@ -135,7 +135,7 @@ def _opened_part(path: str, split: Split, notice: Notice) -> ImageSource:
 
 
 def splits_of(path: str) -> Sequence[Split]:
-    """The parts that a path holds; empty if it is one undivided set."""
+    """Return the parts of a path; empty if it is one undivided set."""
     if path in _registered:
         return ("train", "eval")
     parts = _find(path, lambda _: None).parts
@@ -146,33 +146,34 @@ def check_pair(train: ImageSource, evaluation: ImageSource) -> None:
     """Check that two sources can serve as training and evaluation data of one model.
 
     Raises:
-        UserError: Their classes differ, so that one label would mean two things; or they are
-            the same images, so that the score would measure memorisation.
+        UserError: Their classes differ, so the same label would have two meanings; or they have
+            the same images, so the score would measure memorisation.
     """
     if train.classes and evaluation.classes and tuple(train.classes) != tuple(evaluation.classes):
         only_train = [name for name in train.classes if name not in set(evaluation.classes)]
         only_eval = [name for name in evaluation.classes if name not in set(train.classes)]
         raise UserError(
             f"the classes of training ({len(train.classes)}) and evaluation "
-            f"({len(evaluation.classes)}) differ: only in training {_few(only_train)}, only in "
-            f"evaluation {_few(only_eval)}",
+            f"({len(evaluation.classes)}) differ: only in training {_first_names(only_train)}, "
+            f"only in evaluation {_first_names(only_eval)}",
             where="data.path and data.eval_path",
             todo="Labels are positions in the sorted class names, so both need the same classes.",
         )
-    if len(train) == len(evaluation) and len(train) and _end_paths(train) == _end_paths(evaluation):
+    has_same_size = len(train) == len(evaluation) > 0
+    if has_same_size and _end_origins(train) == _end_origins(evaluation):
         raise UserError(
-            "evaluation would use the training images themselves",
+            "evaluation would use the training images",
             where="data.eval_path",
             todo="Set it to other images, or put train and val folders into data.path.",
         )
 
 
-def _few(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     return (", ".join(names[:3]) + (", ..." if len(names) > 3 else "")) or "none"
 
 
-def _end_paths(source: ImageSource) -> Sequence[str]:
-    """The origin of the first and the last image, however their path was written."""
+def _end_origins(source: ImageSource) -> Sequence[str]:
+    """Return the resolved origins of the first and the last image."""
     origins: list[str] = []
     for index in (0, len(source) - 1):
         try:
@@ -185,23 +186,21 @@ def _end_paths(source: ImageSource) -> Sequence[str]:
 def _find(path: str, notice: Notice) -> _Contents:
     if not path:
         raise UserError(
-            "no path given", where="data.path", todo=f"Give images, or one of: {_names()}."
+            "no path set", where="data.path", todo=f"Specify images, or one of: {_names()}."
         )
-    if (url := store_url(path)) is not None:
-        shards = stored_shards(url)
-        if shards is not None:
-            shard_opener = partial(open_stored_images, shards)
-            if shards.is_chosen:
-                return _Contents(
-                    whole=partial(_open_chosen_shards, shards.paths, url, notice, shard_opener)
-                )
-            return _find_shards(shards.paths, notice, shard_opener)
+    url = store_url(path)
+    if url is not None and (shards := stored_shards(url)) is not None:
+        opener = partial(open_stored_images, shards)
+        if shards.is_chosen:
+            return _Contents(whole=partial(_open_chosen_shards, shards.paths, url, notice, opener))
+        return _find_shards(shards.paths, notice, opener)
+    if url is not None:
         path = str(expanded(url))
     if "://" in path:
         raise UserError(
             "paths of this kind cannot be read",
             where=path,
-            todo="Give a local path, or s3://BUCKET/PATH or obs://BUCKET/PATH.",
+            todo="Specify a local path, or s3://BUCKET/PATH or obs://BUCKET/PATH.",
         )
     expanded_path = expanded(path)
     if is_folder(expanded_path):
@@ -211,7 +210,7 @@ def _find(path: str, notice: Notice) -> _Contents:
     if glob.has_magic(path):
         return _find_by_glob(str(expanded_path), notice)
     suggestion = nearest(path, _registered)
-    advice = f"Give a folder, a zip, TFRecord shards, or one of: {_names()}."
+    advice = f"Specify a folder, a zip, TFRecord shards, or one of: {_names()}."
     if suggestion:  # closer than anything in the current directory
         raise UserError(
             "there is no such file or folder",
@@ -234,7 +233,7 @@ def _find_by_glob(pattern: str, notice: Notice) -> _Contents:
             raise UserError(
                 f"matches '{match}', which is not a TFRecord file",
                 where=pattern,
-                todo="A glob is for TFRecord shards only; give a folder or a zip without one.",
+                todo="Globs are for TFRecord shards only; specify a folder or a zip without one.",
             )
     check_one_set(matches)
     return _Contents(whole=partial(_open_chosen_shards, matches, pattern, notice))
@@ -249,7 +248,7 @@ def _find_in_file(path: Path, notice: Notice) -> _Contents:
     raise UserError(
         "this file is neither a zip nor a TFRecord",
         where=str(path),
-        todo="Give a folder of class folders, a zip of one, or TFRecord shards.",
+        todo="Specify a folder of class folders, a zip of one, or TFRecord shards.",
     )
 
 
@@ -259,7 +258,7 @@ def _find_in_folder(path: Path, notice: Notice) -> _Contents:
     if shards := [path / name for name in files if is_shard_name(name)]:
         left_out = [*folders] + [name for name in files if is_image(name) or name.endswith(".zip")]
         if left_out:
-            notice(f"{path}: contains shards; ignoring {_few(left_out)} next to them")
+            notice(f"{path}: contains shards; ignoring {_first_names(left_out)} next to them")
         return _find_shards(shards, notice)
     zips = {Path(name).stem.lower(): path / name for name in files if name.lower().endswith(".zip")}
     parts: dict[Split, Callable[[], ImageSource]] = {}
@@ -273,39 +272,39 @@ def _find_in_folder(path: Path, notice: Notice) -> _Contents:
                 where=str(path),
                 todo="Remove one of them, or name the intended one in data.path or data.eval_path.",
             )
-        if folder:
-            parts[split] = partial(_open_part, path / folder, split, notice)
-        elif zipped:
-            parts[split] = partial(_open_part, zipped, split, notice)
+        part_path = path / folder if folder else zipped
+        if part_path:
+            parts[split] = partial(_open_part, part_path, split, notice)
     if parts:
         return _Contents(parts=parts)
     return _Contents(whole=partial(_open_folder, tree, top, notice=notice))
 
 
 def _open_part(path: Path, split: Split, notice: Notice) -> ImageSource:
-    """A part that is a separate folder or zip; nested parts must belong to the same split."""
+    """Open a part that is a separate folder or zip; a nested part must be of the same split."""
     contents = _find_in_folder(path, notice) if is_folder(path) else _find_in_file(path, notice)
     opener = contents.parts.get(split, contents.whole)
     if opener is None:
         raise UserError(
-            f"its content is named like a part other than {split}",
+            f"its content has the name of a part other than {split}",
             where=str(path),
-            todo="Move or rename it, so that folder and content are named like the same part.",
+            todo="Move or rename it, so that the names of folder and content match.",
         )
     return opener()
 
 
 def _find_in_tree(tree: Tree, open_at: Callable[[str], ImageSource]) -> _Contents:
     top = _top_folder(tree)
-    parts: dict[Split, Callable[[], ImageSource]] = {}
-    for split, names in PART_NAMES.items():
-        if folder := _part_folder(tree, top, names):
-            parts[split] = partial(open_at, folder)
+    parts = {
+        split: partial(open_at, folder)
+        for split, names in PART_NAMES.items()
+        if (folder := _part_folder(tree, top, names))
+    }
     return _Contents(parts=parts) if parts else _Contents(whole=partial(open_at, top))
 
 
 def _top_folder(tree: Tree) -> str:
-    """The only folder of a tree if it is neither a part nor a class but wraps folders."""
+    """Return a tree's only folder if it is neither a part nor a class but contains folders."""
     folders, _ = tree.entries("")
     parts = {name for names in PART_NAMES.values() for name in names}
     if len(folders) != 1 or folders[0].lower() in parts:
@@ -315,15 +314,13 @@ def _top_folder(tree: Tree) -> str:
 
 
 def _part_folder(tree: Tree, top: str, names: Sequence[str]) -> str:
-    """The folder of a part: one with such a name that holds folders or shards.
+    """Return the folder of a part: one with a part's name that contains folders or shards.
 
-    A lone folder `train` of images is a class (a vehicle). Next to a `val`, it is a part whose
+    A single folder `train` of images is a class (a vehicle). Next to a `val`, it is a part whose
     images lack class folders, which is an error.
     """
     folders = {name.lower(): name for name in tree.entries(top)[0]}
-    has_all_parts = all(
-        any(name in folders for name in part_names) for part_names in PART_NAMES.values()
-    )
+    has_all_parts = all(not folders.keys().isdisjoint(part) for part in PART_NAMES.values())
     for name in names:
         if name in folders:
             folder = join(top, folders[name])
@@ -335,20 +332,20 @@ def _part_folder(tree: Tree, top: str, names: Sequence[str]) -> str:
 
 def _open_folder(tree: DiskTree, root: str, *, notice: Notice) -> ImageSource:
     listing = list_classes(tree, root)
-    _report_doubts(listing, join(tree.name, root) if root else tree.name, notice)
+    _report_irregularities(listing, join(tree.name, root) if root else tree.name, notice)
     return ImageFolder(tree.root, listing)
 
 
 def _open_zip(tree: ZipTree, root: str, *, notice: Notice) -> ImageSource:
     listing = list_classes(tree, root)
-    _report_doubts(listing, tree.name, notice)
+    _report_irregularities(listing, tree.name, notice)
     return ImageZip(tree, listing)
 
 
-def _report_doubts(listing: ClassListing, where: str, notice: Notice) -> None:
+def _report_irregularities(listing: ClassListing, where: str, notice: Notice) -> None:
     if listing.ignored:
         count, kinds = listing.ignored.total(), by_ending(listing.ignored)
-        notice(f"{where}: skipped {counted(count, 'file')} outside of the classes: {kinds}")
+        notice(f"{where}: skipped {counted(count, 'file')} outside the classes: {kinds}")
     same_names: defaultdict[str, list[str]] = defaultdict(list)
     for name in listing.classes:
         same_names[name.casefold()].append(name)
@@ -374,9 +371,9 @@ def _find_shards(
     set_names = sorted({match["stem"] for path in shards if (match := SHARD_NAME.match(path.name))})
     if len(set_names) > 1:
         raise UserError(
-            f"shards of several sets are in it: {_few(set_names)}",
+            f"contains shards of several sets: {_first_names(set_names)}",
             where=str(shards[0].parent),
-            todo=f"Give a glob that matches one of them, for instance '{set_names[0]}-*'.",
+            todo=f"Specify a glob that matches one of them, for instance '{set_names[0]}-*'.",
         )
     return _Contents(whole=partial(_open_shard_set, list(shards), notice, shard_opener))
 
@@ -384,14 +381,14 @@ def _find_shards(
 def _open_chosen_shards(
     paths: Sequence[Path], pattern: str, notice: Notice, shard_opener: _ShardOpener = ImageShards
 ) -> ImageSource:
-    """Shards that were given individually or by a glob, which may omit some of a set.
+    """Open shards specified individually or by a glob, which may omit some of a set.
 
     A missing shard that the glob would have matched is an error.
     """
     for gap in shard_gaps(paths):
         if matching_gap := gap.matching(pattern):
             raise matching_gap.error
-        notice(f"{gap.folder}: using the {gap.present} of {gap.total} shards that were given")
+        notice(f"{gap.folder}: using only the specified {gap.present} of {gap.total} shards")
     return shard_opener(paths, notice)
 
 

@@ -11,22 +11,22 @@ from jumar.ground.paths import store_url
 
 
 def names_stored_shards(path: str) -> bool:
-    """Whether a path names TFRecord shards in an object store."""
+    """Return whether a path names TFRecord shards in an object store."""
     url = store_url(path)
     return url is not None and stored_shards(url) is not None
 
 
 @lru_cache(maxsize=64)
 def stored_shards(url: str) -> ShardListing | None:
-    """The TFRecord shards that a URL names; None if it names anything else.
+    """List the TFRecord shards at a URL; None if it names anything else.
 
     Raises:
-        UserError: There are no shards, or the store does not answer.
+        UserError: There are no shards, or the store does not respond.
     """
     return list_shards(url, is_shard_name)
 
 
 def open_stored_images(listing: ShardListing, paths: Sequence[Path], notice: Notice) -> ImageSource:
-    """Shards of a store, chosen and checked by their names."""
-    stored_shards = listing.opened(paths, notice, beside=[LABELS_FILE])
+    """Open shards in a store that were selected and checked by their names."""
+    stored_shards = listing.opened(paths, notice, companions=[LABELS_FILE])
     return ImageShards([stored_shards.folder / path.name for path in paths], notice, stored_shards)

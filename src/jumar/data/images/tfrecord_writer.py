@@ -1,6 +1,6 @@
 """ImageNet-style TFRecord shards from any image source.
 
-Images are copied byte for byte: a CMYK JPEG stays one, and a PNG stays a PNG.
+Images are copied byte for byte: neither their format nor their colour model changes.
 """
 
 import fcntl
@@ -36,12 +36,12 @@ from jumar.ground.text import counted, size_text
 Prefix = Literal["train", "validation"]
 Compression = Literal["none", "gzip"]
 Progress = Callable[[int, int], None]
-"""Called with the images written and their total, from the calling thread, twice a second."""
+"""Called in the calling thread, twice a second, with the number of images written and the total."""
 
 PREFIXES: dict[Split, Prefix] = {"train": "train", "eval": "validation"}
 MAX_SHARDS = 99999
 _ORDER_SEED = 0
-_REPORT_S = 0.5
+_PROGRESS_INTERVAL_S = 0.5
 _GZIP_LEVEL = 1
 _RECORD_OVERHEAD = 600
 _SIZE_SAMPLES = 64
@@ -90,12 +90,12 @@ def convert_to_tfrecords(
     """Write every part of a data set as TFRecord shards; an undivided one as `train`.
 
     Args:
-        path: What `jumar.data.images.sources.open_source` takes.
+        path: A path for `jumar.data.images.sources.open_source`.
         destination: Folder of the shards; created if it does not exist.
         shards: Number of training shards.
         eval_shards: Number of validation shards; None for shards as large as the training shards.
-        workers: Threads that read and write.
-        label_offset: 1 for labels from 1 with 0 as background, as ImageNet's are; otherwise 0.
+        workers: Number of threads that read and write.
+        label_offset: 1 for labels from 1 with 0 as background, as in ImageNet; otherwise 0.
         compression: Compression of whole shards.
         progress: Called with the images written and their total over all parts.
         notice: Called with notices for the user.
@@ -104,7 +104,7 @@ def convert_to_tfrecords(
         UserError: The destination is inside the source; see also `write_tfrecords`, `open_source`
             and `check_pair`.
     """
-    _refuse_own_source(path, destination)
+    _check_outside_source(path, destination)
     splits: Sequence[Split] = splits_of(path) or ("train",)
     sources: dict[Split, ImageSource] = {
         split: open_source(path, split, notice=notice) for split in splits
@@ -137,23 +137,23 @@ def write_tfrecords(
     """Write an image source as `PREFIX-00000-of-0000N` shards and its classes as `labels.txt`.
 
     The images are put into one fixed random order, so that every shard has images of every class;
-    which bytes are in which file depends only on the source and `shards`. Shards are written into a
-    hidden folder in the destination and renamed when all are complete; after an error or Ctrl-C
-    that folder is removed, after a kill the next call clears it.
+    the content of each file depends only on the source and `shards`. Shards are written into a
+    hidden folder in the destination and moved when all are complete. After an error or Ctrl-C, that
+    folder is removed; after a kill, the next call empties it.
 
     Args:
-        source: Read from several threads at once.
+        source: The images, which are read from several threads at once.
         destination: Folder of the shards; created if it does not exist.
         shards: Number of files.
         split_prefix: Prefix of the file names.
-        workers: Threads; each shard is written by one of them.
+        workers: Number of threads; each shard is written by one of them.
         label_offset: Added to the labels: 0 or 1. With 1, class 0 is named `background`.
         compression: `gzip` packs whole files and adds `.gz` to their names.
         progress: Called with the images written and their total.
 
     Raises:
-        UserError: An image cannot be read, shards of this part exist already, their
-            classes differ from those in `labels.txt`, or the disk is too small or full.
+        UserError: An image cannot be read, shards of this part already exist, their classes differ
+            from those in `labels.txt`, or the disk is too small or full.
     """
     part = _Part(source=source, prefix=split_prefix, shards=shards)
     options = _Options(workers=workers, label_offset=label_offset, compression=compression)
@@ -168,7 +168,7 @@ def _write_parts(
     total, done_images = sum(len(part.source) for part in parts), 0
     summaries: list[Summary] = []
     try:
-        with _workplace(destination) as folder:
+        with _temporary_folder(destination) as folder:
             _check_disk(parts, destination)
             for part in parts:
                 job = _Job(part, options, folder, done_images, total)
@@ -180,19 +180,19 @@ def _write_parts(
     return summaries
 
 
-def _refuse_own_source(path: str, destination: Path) -> None:
-    """Reject writing shards among the images they are made from: they would be read instead."""
+def _check_outside_source(path: str, destination: Path) -> None:
+    """Reject writing shards next to the source images, where they would be read instead of them."""
     if is_registered(path):
         return
     source, target = resolved(expanded(path)), resolved(expanded(destination))
     folder = source if is_folder(source) else source.parent
-    # Next to a zip, shards are separate; next to the shards of a glob they would be a second set.
+    # Shards may be next to a zip, but next to other shards a glob would match both sets.
     is_separate = source.suffix.lower() == ".zip" and is_file(source)
     if not is_separate and (target == folder or (is_folder(source) and folder in target.parents)):
         raise UserError(
             "the shards would be written into the data they are made from",
             where=str(destination),
-            todo=f"Choose a folder outside of {folder}, for instance {folder}-shards.",
+            todo=f"Choose a folder outside {folder}, for instance {folder}-shards.",
         )
 
 
@@ -229,7 +229,7 @@ class _Job:
             }
             try:
                 while running:
-                    finished, running = wait(running, _REPORT_S, FIRST_EXCEPTION)
+                    finished, running = wait(running, _PROGRESS_INTERVAL_S, FIRST_EXCEPTION)
                     for future in finished:
                         future.result()
                     if progress:
@@ -252,9 +252,9 @@ class _Job:
         )
 
     def _write_shard(self, number: int, path: Path) -> None:
-        begin, end = (len(self._order) * edge // self._part.shards for edge in (number, number + 1))
+        start, end = (len(self._order) * edge // self._part.shards for edge in (number, number + 1))
         with path.open("xb", buffering=2**20) as file, self._packed(file) as stream:
-            for index in self._order[begin:end]:
+            for index in self._order[start:end]:
                 if self._stop.is_set():
                     return
                 payload = self._payload(index)
@@ -269,7 +269,7 @@ class _Job:
         if self._options.compression == "none":
             yield file
             return
-        # Neither name nor time goes into the file: the same images must give the same bytes.
+        # Without name and time, since the same images must produce the same bytes.
         with gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0) as stream:
             yield cast(BinaryIO, stream)
 
@@ -315,7 +315,7 @@ def _check_request(part: _Part, destination: Path, label_offset: int) -> None:
             f"lists {counted(len(earlier), 'class')}, not the {len(names)} of the images "
             "to be written",
             where=str(destination / LABELS_FILE),
-            todo="Both parts need the same classes; choose another folder, or correct theirs.",
+            todo="Both parts need the same classes: choose another folder, or correct the classes.",
         )
 
 
@@ -345,10 +345,10 @@ def _check_disk(parts: Sequence[_Part], destination: Path) -> None:
 
 
 @contextmanager
-def _workplace(destination: Path) -> Generator[Path, None, None]:
-    """An empty hidden folder in the destination, held by one process at a time.
+def _temporary_folder(destination: Path) -> Generator[Path, None, None]:
+    """Yield an empty hidden folder in the destination, locked by one process at a time.
 
-    It is removed afterwards, with the destination if that was created for it and stayed empty.
+    It is removed afterwards, with the destination if that was created here and stayed empty.
     """
     is_new = not exists(destination)
     destination.mkdir(parents=True, exist_ok=True)
@@ -362,8 +362,8 @@ def _workplace(destination: Path) -> Generator[Path, None, None]:
             raise UserError(
                 "another process is writing shards there", where=str(destination)
             ) from error
-        for left_over in folder.iterdir():
-            left_over.unlink()
+        for leftover in folder.iterdir():
+            leftover.unlink()
         try:
             yield folder
         finally:

@@ -1,9 +1,9 @@
-"""Balanced sampling: every class equally often, however many samples it has.
+"""Balanced sampling: every class is drawn equally often, however many samples it has.
 
-An epoch has as many samples as the set. Each class gets the same number of them to within one, and
-goes through its own samples in one permutation after another, across epochs: a frequent class
-needs several epochs to show all its samples, a rare one repeats its samples within an epoch.
-Keys use the pass through the class as their epoch, so that a sample taken twice in an epoch is
+The length of an epoch is the size of the set. All classes have the same number of samples in it, to
+within one. The samples of a class are drawn in one permutation after another, across epochs: a
+frequent class needs several epochs to use all its samples, a rare one repeats its samples within an
+epoch. The epoch of a key is the pass through the class, so that a sample drawn twice in an epoch is
 augmented differently.
 """
 
@@ -18,14 +18,14 @@ from jumar.ground.errors import UserError
 from jumar.ground.text import counted
 
 _ORDER, _CLASS = 5, 6
-"""First word of the entropy; others are in `sampler.py` and `keyword_set.py`."""
+"""First entropy words; see `sampler.py` and `keyword_set.py` for others."""
 
 
 class BalancedKeys:
     """The keys of an epoch in which all classes are equally frequent; an `EpochKeys`.
 
     Args:
-        labels: The class of each sample, [samples]; negative ones are left out.
+        labels: The class of each sample, [samples]; samples with negative labels are left out.
 
     Raises:
         UserError: There are fewer than two classes.
@@ -63,7 +63,7 @@ class BalancedKeys:
         return BalancedKeys, (labels,)
 
     def _order(self, seed: int, epoch: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each row of an epoch, the pass through its class and the sample."""
+        """Return the pass through its class and the sample, for each row of an epoch."""
         random = np.random.default_rng((_ORDER, seed, epoch))
         num_classes = len(self._members)
         base_count, extra = divmod(self._size, num_classes)
@@ -84,14 +84,14 @@ class BalancedKeys:
     def _passes_and_samples(
         seed: int, epoch: int, number: int, members: NDArray[np.int64], slots: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Passes and samples of a class in an epoch that has `slots` samples of it."""
+        """Return the passes and samples of a class in an epoch with `slots` samples of it."""
         size = len(members)
         if size < slots:
             count = -(-slots // size)
             random = np.random.default_rng((_CLASS, seed, number, epoch))
             orders = random.permuted(np.tile(members, (count, 1)), axis=1)
             return np.repeat(epoch * count + np.arange(count), size), orders.ravel()
-        # A class's slots do not depend on which classes had one more sample in earlier epochs.
+        # The positions do not depend on which classes had an extra sample in earlier epochs.
         positions = np.arange(epoch * slots, (epoch + 1) * slots)
         numbers = positions // size
         samples = np.empty(slots, np.int64)

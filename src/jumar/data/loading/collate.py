@@ -1,4 +1,4 @@
-"""Collating samples into a batch: arrays of one shape are stacked, others padded."""
+"""Collates samples into a batch: arrays of the same shape are stacked, others are padded."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,33 +14,33 @@ from jumar.ground.errors import UserError
 from jumar.ground.machine import check_fits
 
 SIZES = "_sizes"
-"""Suffix of the tensor with each sample's own shape, int64 [N, dimensions]."""
+"""Suffix of the tensor with the unpadded shape of each sample, int64 [N, dimensions]."""
 
 
 class Collate(Protocol):
     """Collates samples into a batch."""
 
     def __call__(self, samples: Iterator[Arrays], count: int, /) -> Batch:
-        """The batch; empty if there is no sample.
+        """Return the batch; empty if there is no sample.
 
         Args:
-            samples: Produced one by one; the arrays of one may change when the next is requested.
+            samples: The samples; the arrays of one may change when the next one is requested.
             count: Maximum number of samples.
 
         Raises:
-            UserError: They do not match, or do not fit in memory.
+            UserError: The samples do not match, or do not fit into memory.
         """
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stacked:
-    """Stacks arrays of one shape in memory allocated once for the whole batch.
+    """Stacks arrays of the same shape in memory allocated once for the whole batch.
 
     Attributes:
         what: Name of the samples in messages, in the plural.
-        fields: Settings to lower if they do not fit in memory.
-        sample_bytes: The least memory a sample takes; checked before the first one is produced.
+        fields: Settings to lower if the samples do not fit into memory.
+        sample_bytes: Minimum size of a sample; checked before the first one is produced.
         pictures: Names of arrays [height, width, channels], which become tensors
             [N, channels, height, width] in channels_last memory.
     """
@@ -51,7 +51,7 @@ class Stacked:
     pictures: tuple[str, ...] = ()
 
     def __call__(self, samples: Iterator[Arrays], count: int) -> dict[str, Tensor]:
-        """The batch; see `Collate`."""
+        """Return the batch; see `Collate`."""
         check_fits(count, self.sample_bytes, self.what, self.fields)
         tensors: dict[str, Tensor] = {}
         stacked: Arrays = {}
@@ -62,27 +62,27 @@ class Stacked:
                 stacked = {name: tensor.numpy() for name, tensor in tensors.items()}
             elif sample.keys() != stacked.keys():
                 raise UserError(
-                    f"the preprocessing gave {', '.join(sample)} for one sample and "
+                    f"the preprocessing returned {', '.join(sample)} for one sample and "
                     f"{', '.join(stacked)} for another",
-                    todo="Every sample of a batch needs the same names.",
+                    todo="All samples of a batch need the same names.",
                 )
             for name, array in sample.items():
                 target = stacked[name]
                 if target.shape[1:] != array.shape or target.dtype != array.dtype:
                     raise UserError(
-                        f"the preprocessing gave '{name}' as {array.dtype} {list(array.shape)} "
-                        f"for one sample and as {target.dtype} {list(target.shape[1:])} for "
-                        "another",
-                        todo="Resize or pad so that the samples of a batch have one shape and "
-                        "type.",
+                        f"the preprocessing returned '{name}' as {array.dtype} "
+                        f"{list(array.shape)} for one sample and as {target.dtype} "
+                        f"{list(target.shape[1:])} for another",
+                        todo="Resize or pad, so that all samples of a batch have the same shape "
+                        "and type.",
                     )
                 target[filled - 1] = array
         return {name: self._finished(name, tensor[:filled]) for name, tensor in tensors.items()}
 
     def _allocated(self, count: int, array: NDArray[np.generic]) -> Tensor:
         check_fits(count, array.nbytes, self.what, self.fields)
-        kind = torch.from_numpy(np.empty(0, array.dtype)).dtype
-        return torch.empty((count, *array.shape), dtype=kind)
+        dtype = torch.from_numpy(np.empty(0, array.dtype)).dtype
+        return torch.empty((count, *array.shape), dtype=dtype)
 
     def _finished(self, name: str, tensor: Tensor) -> Tensor:
         is_picture = name in self.pictures and tensor.ndim == 4
@@ -91,10 +91,10 @@ class Stacked:
 
 @dataclass(frozen=True, kw_only=True)
 class Padded(Stacked):
-    """`Stacked`, with arrays whose size differs between samples: polygons, lists of tokens.
+    """`Stacked`, but some arrays differ in size between samples: polygons, lists of tokens.
 
-    Each of these is padded to the largest in the batch in every dimension, and a tensor of its
-    name with `_sizes` holds each sample's own shape; `unpadded` returns them as a list.
+    These arrays are padded to the largest size in the batch in every dimension, and a tensor named
+    with the suffix `_sizes` has the unpadded shapes; `unpadded` returns the arrays as a list.
 
     Attributes:
         fill: The padding value of each array of variable size, by name.
@@ -103,7 +103,7 @@ class Padded(Stacked):
     fill: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def __call__(self, samples: Iterator[Arrays], count: int) -> dict[str, Tensor]:
-        """The batch; see `Collate`."""
+        """Return the batch; see `Collate`."""
         variable: dict[str, list[NDArray[np.generic]]] = {name: [] for name in self.fill}
 
         def fixed() -> Iterator[Arrays]:
@@ -122,7 +122,7 @@ class Padded(Stacked):
         kinds = {(array.dtype, array.ndim) for array in arrays}
         if len(kinds) > 1:
             raise UserError(
-                f"the preprocessing gave '{name}' with different types or dimensions: "
+                f"the preprocessing returned '{name}' with different types or dimensions: "
                 + ", ".join(sorted(f"{dtype} in {ndim} dimensions" for dtype, ndim in kinds)),
                 todo="Only the sizes may differ between samples.",
             )
@@ -136,7 +136,7 @@ class Padded(Stacked):
 
 
 def unpadded(batch: Batch, name: str) -> list[Tensor]:
-    """The arrays of variable size that `Padded` put into a batch, each with its own size."""
+    """Return the arrays of variable size in a batch of `Padded`, without the padding."""
     return [
         row[tuple(map(slice, sizes))]
         for row, sizes in zip(batch[name], batch[name + SIZES].tolist(), strict=True)

@@ -1,7 +1,7 @@
-"""A fraction of the training set held out for evaluation, or one of its k folds.
+"""Holds out a fraction of the training set for evaluation, or one of its k folds.
 
-Which samples are held out depends on their keys (a file's path below its class folders, a text)
-and on `split_seed` alone, so neither the order of a listing nor the number of ranks changes it.
+Which samples are held out depends only on their keys (such as a file's path below its class
+folders, or a text) and on `split_seed`, not on the order of a listing or the number of ranks.
 Samples with the same key, and all samples of a group such as a speaker, stay on one side.
 """
 
@@ -20,7 +20,7 @@ from jumar.settings import setting
 
 @dataclass(frozen=True, kw_only=True)
 class DividedData:
-    """Settings of data whose training set can be divided."""
+    """Settings for dividing the training set."""
 
     val_fraction: float = setting(
         0.0,
@@ -37,12 +37,12 @@ class DividedData:
 
 @dataclass(frozen=True, kw_only=True)
 class Division:
-    """Indices of a training set on both sides, each in ascending order.
+    """Indices of the samples on both sides of a divided training set, in ascending order.
 
     Attributes:
         train: Training samples.
         held_out: Evaluation samples.
-        fingerprint: Of the keys held out, independent of their order.
+        fingerprint: Fingerprint of the held-out keys, independent of their order.
     """
 
     train: NDArray[np.int64]
@@ -51,7 +51,7 @@ class Division:
 
 
 def is_divided(data: DividedData, eval_path: str) -> bool:
-    """Whether evaluation uses a part of the training set.
+    """Return whether evaluation uses a part of the training set.
 
     Raises:
         UserError: The settings contradict each other.
@@ -60,7 +60,7 @@ def is_divided(data: DividedData, eval_path: str) -> bool:
         raise UserError(
             f"there is no fold {data.fold} of {counted(data.folds, 'fold')}",
             where="data.fold",
-            todo="data.folds takes 2 or more, and data.fold one of 0 to data.folds - 1.",
+            todo="data.folds must be 2 or more, and data.fold from 0 to data.folds - 1.",
         )
     if data.fold and not data.folds:
         raise UserError(
@@ -76,7 +76,7 @@ def is_divided(data: DividedData, eval_path: str) -> bool:
     divided = bool(data.folds or data.val_fraction)
     if divided and eval_path:
         raise UserError(
-            f"{field} holds out a part of the training set, and data.eval_path names other "
+            f"{field} holds out a part of the training set, but data.eval_path names other "
             "evaluation data",
             where="data.eval_path",
             todo=f"Use one of them: data.eval_path= (empty) or {field}=0.",
@@ -95,10 +95,10 @@ def divided(
 
     Args:
         data: The settings.
-        keys: What identifies each sample; samples with the same key stay together.
-        labels: The class of each sample, [samples]; every class is divided in proportion.
-        groups: The group of each sample, if groups must stay together; classes then only roughly
-            keep their proportions.
+        keys: The identifying key of each sample; samples with the same key stay together.
+        labels: The class of each sample, [samples]; every class is divided in the same proportion.
+        groups: The group of each sample, if groups must stay together; proportions of classes are
+            then only approximate.
 
     Raises:
         UserError: There are too few samples or groups.
@@ -119,7 +119,7 @@ def divided(
     is_held_out = fold_of[unit_of] == held_fold
     if not is_held_out.any() or is_held_out.all():
         noun = "group" if groups is not None else "sample"
-        part = f"fold {data.fold} of {data.folds}" if data.folds else f"a share of {fraction:g}"
+        part = f"fold {data.fold} of {data.folds}" if data.folds else f"a fraction of {fraction:g}"
         raise UserError(
             f"{counted(len(names), noun)} cannot be divided: {part} would leave one side empty",
             where="data.folds" if data.folds else "data.val_fraction",
@@ -158,7 +158,7 @@ def _numbered(units: Sequence[bytes]) -> tuple[list[bytes], NDArray[np.int64]]:
 
 
 def _ranks(names: Sequence[bytes], seed: int) -> NDArray[np.int64]:
-    """The units in a random order that depends only on names and seed."""
+    """Return the units in a random order that depends only on names and seed."""
     salt = seed.to_bytes(8, "little")
     digests = [hashlib.blake2b(name, key=salt, digest_size=16).digest() for name in names]
     return np.array(sorted(range(len(names)), key=digests.__getitem__), np.int64)
@@ -167,16 +167,16 @@ def _ranks(names: Sequence[bytes], seed: int) -> NDArray[np.int64]:
 def _class_of_unit(
     unit_of: NDArray[np.int64], class_of: NDArray[np.int64], units: int
 ) -> NDArray[np.int64]:
-    """The lowest class of each unit: samples with the same key may have different labels."""
-    result = np.full(units, np.iinfo(np.int64).max)
-    np.minimum.at(result, unit_of, class_of)
-    return result
+    """Return the lowest class of each unit: samples with the same key may differ in label."""
+    lowest_class = np.full(units, np.iinfo(np.int64).max)
+    np.minimum.at(lowest_class, unit_of, class_of)
+    return lowest_class
 
 
 def _by_class(
     ranks: NDArray[np.int64], class_of: NDArray[np.int64], data: DividedData
 ) -> NDArray[np.int64]:
-    """The fold of each unit; without folds, 0 is the held-out part.
+    """Return the fold of each unit; without folds, 0 is the held-out part.
 
     With folds, each class continues where the previous one ended, so that fold sizes differ by at
     most one.
@@ -189,7 +189,7 @@ def _by_class(
         if data.folds:
             fold_of[members] = (count_before + positions) % data.folds
         else:
-            # Half of a sample is carried over to the next class, not lost.
+            # Rounding is cumulative, so that the total is right even for many small classes.
             first = round(count_before * data.val_fraction)
             fold_of[members] = (
                 positions >= round((count_before + len(members)) * data.val_fraction) - first
@@ -201,12 +201,12 @@ def _by_class(
 def _by_group(
     ranks: NDArray[np.int64], counts: NDArray[np.int64], shares: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """The fold of each group: the one that needs its classes most.
+    """Assign each group to the fold that needs its classes most.
 
     Args:
-        ranks: The groups in the order in which they are assigned.
-        counts: Samples of each group and class.
-        shares: How many samples of every class each fold should have.
+        ranks: The groups in the order of their assignment.
+        counts: Number of samples of each group and class, [groups, classes].
+        shares: The fraction of every class that each fold should have, [folds].
     """
     targets = shares[:, None] * np.maximum(counts.sum(axis=0), 1)
     totals = np.zeros_like(targets)

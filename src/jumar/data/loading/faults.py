@@ -1,4 +1,4 @@
-"""How many unreadable samples a run tolerates."""
+"""Counts the unreadable samples of a run, and stops it if there are too many."""
 
 from collections.abc import Sequence
 
@@ -6,14 +6,14 @@ from jumar.data.samples import Fault
 from jumar.ground.errors import UserError
 from jumar.ground.text import counted
 
-_SHOWN = 20
+_MAX_SHOWN = 20
 
 
 class FaultTally:
-    """Counts the samples that could not be read, each once however many epochs it occurs in.
+    """Counts samples that cannot be read, each once even if it occurs in several epochs.
 
     Args:
-        allowed: How many are tolerated; 0 stops at the first one.
+        allowed: Maximum number that is tolerated; with 0, the first one is an error.
     """
 
     def __init__(self, allowed: int = 0) -> None:
@@ -22,7 +22,7 @@ class FaultTally:
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """The faults so far, in the order they occurred."""
+        """The faults so far, in order of occurrence."""
         return tuple(self._faults.values())
 
     def add(self, faults: Sequence[Fault]) -> None:
@@ -35,18 +35,18 @@ class FaultTally:
             self._faults.setdefault(fault.origin, fault)
         if len(self._faults) <= self.allowed:
             return
-        so_far = self.faults
-        if len(so_far) == 1:
+        all_faults = self.faults
+        if len(all_faults) == 1:
             raise UserError(
-                so_far[0].reason,
-                where=so_far[0].origin,
-                todo="Repair or remove this sample, or continue without up to N such samples: "
-                "--skip-corrupt N",
+                all_faults[0].reason,
+                where=all_faults[0].origin,
+                todo="Repair or remove this sample, or skip up to N such samples: --skip-corrupt N",
             )
-        lines = [str(fault) for fault in so_far[:_SHOWN]]
-        if len(so_far) > _SHOWN:
-            lines.append(f"... and {len(so_far) - _SHOWN} more")
+        lines = [str(fault) for fault in all_faults[:_MAX_SHOWN]]
+        if len(all_faults) > _MAX_SHOWN:
+            lines.append(f"... and {len(all_faults) - _MAX_SHOWN} more")
         raise UserError(
-            f"{counted(len(so_far), 'unreadable sample')}, more than the {self.allowed} allowed",
+            f"{counted(len(all_faults), 'unreadable sample')}, more than the {self.allowed} "
+            "allowed",
             todo="\n  ".join([*lines, "Repair or remove them, or allow more: --skip-corrupt N"]),
         )

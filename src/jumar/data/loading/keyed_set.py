@@ -1,7 +1,7 @@
-"""Samples of any kind by key: read, retried, skipped if unreadable, collated into batches.
+"""Samples of any kind by key: reads them with retries, skips unreadable ones, makes batches.
 
-A kind of data defines how a sample is read (`open`) and processed (`map`). Everything else is the
-same for all kinds and is here.
+A kind of data defines how to read (`open`) and process (`map`) a sample. Everything else is the
+same for all kinds, and is implemented here.
 """
 
 import time
@@ -25,14 +25,14 @@ from jumar.ground.errors import UserError
 from jumar.ground.paths import is_transient
 
 RETRY_AFTER_S = (0.1, 0.5, 2.0)
-"""Waits before reading again, for all samples of a batch together: if a disk has failed, an
-epoch would otherwise take days to fail."""
+"""Delays before retries, in total for all samples of a batch: if a disk has failed, an epoch would
+otherwise take days to fail."""
 
 Opened = TypeVar("Opened")
 
 
 class SampleKind(Protocol[Opened]):
-    """A kind of data: its items (images, clips, documents) and the samples made from them."""
+    """A kind of data: items (images, clips, documents) and the samples made from them."""
 
     def __len__(self) -> int:
         """Number of items."""
@@ -42,7 +42,7 @@ class SampleKind(Protocol[Opened]):
         """Read an item; called again after a transient system error.
 
         Args:
-            item: Its number: that of the key, or of the item that replaces it.
+            item: Index of the item: that of the key, or of the item that replaces it.
             key: The requested sample.
 
         Raises:
@@ -54,7 +54,7 @@ class SampleKind(Protocol[Opened]):
         """Decode, preprocess and augment; the same for the same arguments and seed.
 
         Args:
-            opened: What `open` returned.
+            opened: The result of `open`.
             item: See `open`.
             key: See `open`.
 
@@ -72,10 +72,10 @@ Kind = TypeVar("Kind", bound=SampleKind[Any])
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KeyedSet(Generic[Kind]):
-    """The samples of one kind of data as batches: a `SampleSet`.
+    """The samples of one kind of data as batches; a `SampleSet`.
 
-    A sample that cannot be read is reported as a fault. In training the next readable item replaces
-    it, so that the batch keeps its size; in evaluation it is skipped.
+    A sample that cannot be read is reported as a fault. In training, the next readable item
+    replaces it, so that the batch keeps its size; in evaluation, it is skipped.
 
     Attributes:
         kind: Reads and processes the samples.
@@ -106,11 +106,11 @@ class KeyedSet(Generic[Kind]):
         return fingerprint_of(self.kind)
 
     def fetch(self, keys: Sequence[SampleKey]) -> Fetched:
-        """The batch of these keys, in their order.
+        """Return the batch of these keys, in their order.
 
         Raises:
-            UserError: The samples do not match or do not fit in memory, or no item of the whole set
-                can be read.
+            UserError: The samples do not match or do not fit into memory, or no item of the whole
+                set can be read.
         """
         faults: list[Fault] = []
         read_ahead(self.kind, [key.index // self.per_item for key in keys])
@@ -136,7 +136,7 @@ class KeyedSet(Generic[Kind]):
             else:
                 if self.training:
                     raise UserError(
-                        f"none of the {items} {self.what} can be read, the last one because: "
+                        f"none of the {items} {self.what} can be read; the last error: "
                         f"{faults[-1].reason}",
                         where=faults[-1].origin,
                         todo=self.todo,

@@ -1,7 +1,7 @@
-"""Turning sample sets into a stream of batches, in the main process or through workers.
+"""Turns sample sets into a stream of batches, in the main process or with workers.
 
 A run has one loader from its first step to its last: it does not stop at the end of an epoch, and
-starting in the middle costs nothing, because a step's number determines its keys.
+starting in the middle costs nothing, because the step number determines the keys.
 
 Workers ignore SIGINT and SIGTERM, which a terminal or a scheduler sends to every process: the
 main process decides when to stop, and needs the workers until then.
@@ -35,9 +35,9 @@ from jumar.ground.errors import UserError
 from jumar.ground.machine import checked_count, usable_cores
 
 MAX_WORKERS = 16
-"""Maximum per rank when jumar chooses; more rarely help, and each takes memory."""
+"""Maximum per rank if jumar chooses the number; more rarely help, and each uses memory."""
 PREFETCH = 2
-"""Batches that each worker prepares ahead, unless the settings say otherwise."""
+"""Default number of batches that each worker prepares ahead."""
 
 
 class _Parcel(NamedTuple):
@@ -45,9 +45,9 @@ class _Parcel(NamedTuple):
 
     Attributes:
         content: The batch.
-        faults: Faults that occurred while it was prepared.
+        faults: Faults that occurred while preparing it.
         error: An error for the user as (what, where, todo). It is passed as a value, because an
-            exception raised in a worker arrives as a different one, whose message is a traceback.
+            exception raised in a worker becomes a different one, whose message is a traceback.
     """
 
     content: Batch | PackedBatch
@@ -59,16 +59,16 @@ _Running = tuple[Iterator[_Parcel], Sequence[BaseProcess]]
 
 
 def resolve_workers(requested: int, *, local_world: int, on_cpu: bool) -> int:
-    """The number of worker processes of a rank.
+    """Return the number of worker processes of a rank.
 
     Args:
-        requested: The number in the settings; -1 to choose.
-        local_world: Ranks on this machine, which share its cores.
+        requested: The number in the settings; -1 to choose it here.
+        local_world: Number of ranks on this machine, which share its cores.
         on_cpu: Whether the model computes on the same cores. Then one worker per 16 cores is
             enough, and none is better than occupying the only core.
 
     Raises:
-        UserError: More than this machine can handle.
+        UserError: This machine cannot handle so many processes.
     """
     if requested >= 0:
         checked_count(
@@ -94,19 +94,19 @@ def train_batches(
     prefetch: int = PREFETCH,
     tally: FaultTally,
 ) -> Iterator[Batch]:
-    """The batches of one rank for steps first_step to last_step - 1.
+    """Return the batches of one rank for steps first_step to last_step - 1.
 
     Args:
         samples: Training samples.
-        seed: Determines the order.
+        seed: Seed of the order.
         first_step: First step, counted from 0 over the whole run.
         last_step: The step before which the stream ends.
-        batch_per_rank: Samples in a batch.
+        batch_per_rank: Number of samples in a batch.
         rank: This rank.
         world: Number of ranks.
         workers: Worker processes; 0 prepares the batches in this process.
         prefetch: Batches that each worker prepares ahead.
-        tally: Counts unreadable samples; a batch with too many is never delivered.
+        tally: Counter of unreadable samples, which raises an error if there are too many.
 
     Raises:
         UserError: The set is smaller than a global batch, too many samples cannot be read, or a
@@ -136,9 +136,10 @@ def eval_batches(
     workers: int = 0,
     tally: FaultTally,
 ) -> Iterator[Batch]:
-    """One rank's share of the samples, in batches of at most `batch`; over all ranks each once.
+    """Return one rank's part of the samples, in batches of at most `batch`.
 
-    The arguments are those of `train_batches`. A batch without any readable sample is skipped.
+    All ranks together have each sample once. The arguments are as for `train_batches`. A batch
+    without a readable sample is skipped.
 
     Raises:
         UserError: Too many samples cannot be read, or a worker was killed.
@@ -148,7 +149,7 @@ def eval_batches(
 
 
 class _StepKeys:
-    """The keys of each step, generated on demand: a permutation is long."""
+    """The keys of each step, generated on demand, since a permutation is long."""
 
     def __init__(self, steps: range, keys_of: Callable[[int], list[SampleKey]]) -> None:
         self._steps = steps
@@ -180,7 +181,7 @@ class _Fetcher(Dataset[Any]):
         if worker is None:
             return batch
         if self._packer is None:
-            # One buffer per prefetched batch, one for the batch that the receiver is copying.
+            # One buffer per prefetched batch, and one for the batch that the receiver is copying.
             self._packer = BatchPacker(worker.id, self._prefetch + 1)
         return self._packer.pack(batch)
 
@@ -196,13 +197,13 @@ def _batches(
         _Fetcher(samples, prefetch),
         batch_sampler=keys,
         num_workers=workers,
-        collate_fn=_as_it_is,
+        collate_fn=_unchanged,
         prefetch_factor=prefetch if workers else None,
         worker_init_fn=_start_worker,
         # Fork shares the index of a large source between workers; spawn would copy it to each.
         multiprocessing_context="fork" if workers and sys.platform == "linux" else None,
-        # Without its own generator the loader would draw its base seed from torch's global
-        # one, and the model's dropout would depend on how often loaders were started.
+        # With torch's global generator, from which the loader would draw its base seed, the
+        # model's dropout would depend on how often loaders were started.
         generator=torch.Generator(),
     )
     unpacker = BatchUnpacker()
@@ -214,7 +215,7 @@ def _batches(
                 return
             except (RuntimeError, OSError, EOFError) as failure:
                 if not isinstance(failure, RuntimeError):
-                    _await_the_dying(processes)
+                    _await_exit_codes(processes)
                 death = _worker_death(processes)
                 if death is None:
                     raise
@@ -230,10 +231,10 @@ def _batches(
 
 @contextmanager
 def _running(loader: DataLoader[Any]) -> Generator[_Running, None, None]:
-    """A loader's iterator and its workers, which end with the block."""
-    with _signals_held(), _garbage_kept_from_workers():
+    """Start a loader's iterator and its workers, which end with the block."""
+    with _signals_blocked(), _garbage_frozen():
         parcels: Iterator[_Parcel] = iter(loader)
-    # Not multiprocessing.active_children(): it forgets a worker that has already died.
+    # Not multiprocessing.active_children(), which omits workers that have already died.
     processes: Sequence[BaseProcess] = tuple(getattr(parcels, "_workers", ()))
 
     def stop() -> None:
@@ -245,8 +246,8 @@ def _running(loader: DataLoader[Any]) -> Generator[_Running, None, None]:
                 process.kill()  # SIGTERM is ignored
                 process.join()
 
-    # If the interpreter ends while the block is open, multiprocessing would send the workers a
-    # SIGTERM and wait for ever; exit functions run in reverse order, so this one comes first.
+    # If the interpreter exits within the block, multiprocessing would send SIGTERM to the workers
+    # and wait forever; exit functions run in reverse order, so this one runs before that.
     atexit.register(stop)
     try:
         yield parcels, processes
@@ -256,9 +257,9 @@ def _running(loader: DataLoader[Any]) -> Generator[_Running, None, None]:
 
 
 @contextmanager
-def _signals_held() -> Generator[None, None, None]:
+def _signals_blocked() -> Generator[None, None, None]:
     """Context for starting workers: no signal reaches them before they ignore it, and torch cannot
-    raise its own error about a dead worker at an arbitrary point of the main process.
+    raise its error about a dead worker at an arbitrary point of the main process.
     """
     stopping = {signal.SIGINT, signal.SIGTERM}
     previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, stopping)
@@ -272,8 +273,8 @@ def _signals_held() -> Generator[None, None, None]:
 
 
 @contextmanager
-def _garbage_kept_from_workers() -> Generator[None, None, None]:
-    """Context for starting workers: excludes what they inherit from garbage collection.
+def _garbage_frozen() -> Generator[None, None, None]:
+    """Context for starting workers: excludes inherited objects from garbage collection.
 
     A worker that collected a decoder of the main process would wait forever for the decoder's
     threads, which do not survive a fork; and traversing inherited objects would copy their pages.
@@ -289,40 +290,40 @@ def _start_worker(_: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
-    sys.excepthook = _print_unless_the_receiver_left
+    sys.excepthook = _handle_thread_error
 
 
-def _print_unless_the_receiver_left(
+def _handle_thread_error(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
     """Handle an uncaught error in a worker's thread.
 
-    The main process fetches a batch's memory through a connection. If it is interrupted meanwhile,
-    it exits, and the serving thread would print its own traceback about that.
+    The main process fetches a batch's memory through a connection. If it exits meanwhile, the
+    serving thread would print a traceback about the broken connection.
     """
     if not isinstance(error, ConnectionError | EOFError):
         sys.__excepthook__(kind, error, trace)
 
 
-def _await_the_dying(processes: Sequence[BaseProcess]) -> None:
-    """Wait until dead workers have an exit status: their connections break before that."""
+def _await_exit_codes(processes: Sequence[BaseProcess]) -> None:
+    """Wait until dead workers have an exit code, since their connections break before that."""
     ended = wait([process.sentinel for process in processes], timeout=1) if processes else []
     for process in processes:
         if process.sentinel in ended:
-            process.join()  # its files are closed before it has an exit status
+            process.join()  # its files are closed before it has an exit code
 
 
 def _worker_death(processes: Sequence[BaseProcess]) -> UserError | None:
-    """Why a worker may have died; None if all are alive or exited normally."""
+    """Return the error for a dead worker; None if all are alive or exited normally."""
     exit_codes = [process.exitcode for process in processes if process.exitcode not in (None, 0)]
     if not exit_codes:
         return None
     code = exit_codes[0] or 0
     name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
     likely_causes = {
-        "SIGKILL": "Most likely the machine ran out of memory: use fewer workers or a smaller "
+        "SIGKILL": "Most likely, the machine ran out of memory: use fewer workers or a smaller "
         "batch (data.workers, data.batch_size), or check the kernel's log.",
-        "SIGBUS": "Most likely shared memory is full: enlarge /dev/shm (docker run --shm-size) "
+        "SIGBUS": "Most likely, shared memory is full: enlarge /dev/shm (docker run --shm-size) "
         "or use fewer workers (data.workers).",
     }
     return UserError(
@@ -333,5 +334,5 @@ def _worker_death(processes: Sequence[BaseProcess]) -> UserError | None:
     )
 
 
-def _as_it_is(parcel: Any) -> Any:
+def _unchanged(parcel: Any) -> Any:
     return parcel

@@ -7,7 +7,7 @@ from jumar.settings import setting
 
 @dataclass(frozen=True, kw_only=True)
 class LoaderSettings:
-    """Batches and the processes that prepare them; each kind of data adds its own settings."""
+    """Settings of batches and of the processes that prepare them, for all kinds of data."""
 
     batch_size: int = setting(
         64, "Training batch size per rank.", unit="samples per rank", minimum=1

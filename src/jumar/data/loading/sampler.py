@@ -1,7 +1,7 @@
-"""Which samples a step takes: deterministic in seed, step, rank and world size.
+"""Selects the samples of each step, as a function of seed, step, rank and world size.
 
-Nothing here is stateful, so starting at any step costs the same, and the ranks together take what
-one rank with the whole batch would, in the same order.
+Nothing here has state, so starting at any step costs the same. All ranks together have the samples
+that a single rank with the whole batch would have, in the same order.
 """
 
 from collections.abc import Iterator
@@ -16,29 +16,29 @@ from jumar.ground.errors import UserError
 from jumar.ground.text import counted
 
 _ORDER, _AUGMENTATION = 1, 2
-"""First word of the entropy, so that no two uses of one seed draw the same numbers."""
-_LARGEST_WORD = 2**32 - 1
+"""First entropy words, so that different uses of a seed draw different numbers."""
+_MAX_WORD = 2**32 - 1
 
 
 @lru_cache(maxsize=2)
 def epoch_order(seed: int, epoch: int, size: int) -> NDArray[np.int64]:
-    """The order of an epoch: a permutation of 0 to size - 1, read-only."""
+    """Return the order of an epoch: a permutation of 0 to size - 1, read-only."""
     order = np.random.default_rng((_ORDER, seed, epoch)).permutation(size).astype(np.int64)
     order.flags.writeable = False
     return order
 
 
 def sample_random(seed: int, key: SampleKey) -> np.random.Generator:
-    """The random generator of one sample in one epoch; created in about 5 microseconds."""
+    """Return the random generator of a sample in an epoch, which takes about 5 microseconds."""
     words = (_AUGMENTATION, seed, key.epoch, key.index)
-    if max(words) > _LARGEST_WORD:
+    if max(words) > _MAX_WORD:
         return np.random.default_rng(words)
-    # The same generator, created in half the time: numpy converts a tuple number by number.
+    # The same generator in half the time, since numpy converts tuples element by element.
     return np.random.default_rng(np.array(words, dtype=np.uint32))
 
 
 def steps_per_epoch(size: int, global_batch: int) -> int:
-    """Whole batches per epoch; an incomplete last one is dropped in training.
+    """Return the number of full batches per epoch; training drops an incomplete last one.
 
     Raises:
         UserError: The set is smaller than one batch.
@@ -53,10 +53,10 @@ def steps_per_epoch(size: int, global_batch: int) -> int:
 
 
 class EpochKeys(Protocol):
-    """The samples of an epoch, and their order."""
+    """Defines the samples of an epoch and their order."""
 
     def __call__(self, seed: int, epoch: int, rows: slice, /) -> list[SampleKey]:
-        """The keys of some rows of an epoch; deterministic."""
+        """Return the keys of some rows of an epoch, deterministically."""
         ...
 
 
@@ -80,14 +80,14 @@ def batch_keys(
     world: int,
     epoch_keys: EpochKeys | None = None,
 ) -> list[SampleKey]:
-    """The samples of one rank at one step, counted from 0 over the whole run.
+    """Return the samples of one rank at one step, counted from 0 over the whole run.
 
     Args:
-        seed: Determines the order of every epoch.
-        step: Training step; the epoch follows from it.
+        seed: Seed of the order of every epoch.
+        step: Training step, which determines the epoch.
         size: Number of samples in the training set.
         batch_per_rank: Samples per rank and step.
-        rank: This rank; it takes rows rank * batch_per_rank onwards of the global batch.
+        rank: This rank, whose rows of the global batch start at rank * batch_per_rank.
         world: Number of ranks.
         epoch_keys: The order of an epoch; None for a permutation.
 
@@ -105,9 +105,9 @@ def batch_keys(
 
 
 def evaluation_keys(size: int, batch: int, rank: int, world: int) -> Iterator[list[SampleKey]]:
-    """Batches of at most `batch` keys: over all ranks, each sample exactly once.
+    """Yield batches of at most `batch` keys, such that all ranks together have each sample once.
 
-    The last batch may be smaller, and a rank may have one batch less than another.
+    The last batch may be smaller, and a rank may have one batch fewer than another.
     """
     for start in range(rank * batch, size, batch * world):
         yield [SampleKey(0, index) for index in range(start, min(start + batch, size))]

@@ -1,9 +1,9 @@
-"""tf.Example messages, read and written on the wire without protobuf.
+"""Encodes and decodes tf.Example messages without protobuf.
 
-Example {1: Features {1: map<string, Feature>}}, and a Feature is one of 1 bytes list, 2 float
+Example {1: Features {1: map<string, Feature>}}, where a Feature is one of 1 bytes list, 2 float
 list (fixed 32 bit), 3 integer list (varint), each with the repeated field 1. Numbers may be
-packed, unpacked or both, as protobuf allows; TensorFlow's own parser rejects the mixture.
-Facts: TensorFlow, core/example/{example,feature}.proto, and protobuf's encoding guide.
+packed, unpacked or both, as in protobuf; TensorFlow's parser rejects the mixture.
+Sources: TensorFlow, core/example/{example,feature}.proto, and protobuf's encoding guide.
 """
 
 import struct
@@ -53,17 +53,17 @@ Feature = BytesFeature | FloatFeature | IntegerFeature
 
 
 def decode_example(data: bytes, keys: Collection[bytes] | None = None) -> dict[str, Feature]:
-    """The features of a serialized tf.Example.
+    """Decode the features of a serialized tf.Example.
 
     If a key occurs twice, the last one counts; a feature that is not a list counts as missing.
 
     Args:
         data: The message.
-        keys: The keys to decode, in UTF-8; None for all. The others are skipped, which is several
-            times faster if three of a record's fifteen features are needed.
+        keys: The keys to decode, in UTF-8; None for all. Others are skipped, which is several times
+            faster for three of fifteen features.
 
     Raises:
-        ValueError: The bytes are not such a message; the error names the byte.
+        ValueError: The bytes are not such a message; the message states the position.
     """
     features: dict[str, Feature] = {}
     for field, begin, end in _delimited_fields(data, 0, len(data)):
@@ -75,10 +75,10 @@ def decode_example(data: bytes, keys: Collection[bytes] | None = None) -> dict[s
 
 
 def encode_example(features: Mapping[str, Feature]) -> bytes:
-    """A serialized tf.Example with the features in the order of the mapping, numbers packed.
+    """Serialize features as a tf.Example, in the order of the mapping, with packed numbers.
 
     Raises:
-        ValueError: A number does not fit into float32 or int64; the error names the key.
+        ValueError: A number does not fit into float32 or int64; the message states the key.
     """
     entries: list[bytes] = []
     for key, feature in features.items():
@@ -109,13 +109,13 @@ def _decode_entry(
 
 
 def _split_entry(data: bytes, begin: int, end: int) -> tuple[bytes, Sequence[tuple[int, int]]]:
-    """The key of an entry of the map, and the positions of its value's parts."""
+    """Return the key of a map entry, and the positions of its value's parts."""
     if end - begin > 1 and data[begin] == _KEY_TAG and data[begin + 1] < 128:
-        # Key, then value, as every writer does it: the general loop below takes twice as long.
+        # Key, then value, as by all writers; the general loop below takes twice as long.
         value = begin + 2 + data[begin + 1]
-        sole = _sole_field(data, value, end)
-        if sole is not None and sole[0] == 2:
-            return data[begin + 2 : value], ((sole[1], end),)
+        single = _single_field(data, value, end)
+        if single is not None and single[0] == 2:
+            return data[begin + 2 : value], ((single[1], end),)
     key = b""
     spans: list[tuple[int, int]] = []
     for field, wire, start, stop in fields(data, begin, end):
@@ -127,7 +127,7 @@ def _split_entry(data: bytes, begin: int, end: int) -> tuple[bytes, Sequence[tup
 
 
 def _decode_feature(data: bytes, spans: Sequence[tuple[int, int]]) -> Feature | None:
-    # A list of another type replaces what came before; one of the same type continues it.
+    # A list of another type replaces earlier lists; one of the same type extends them.
     kind = 0
     lists: list[tuple[int, int]] = []
     for begin, end in spans:
@@ -166,7 +166,7 @@ def _floats(data: bytes, lists: list[tuple[int, int]]) -> tuple[float, ...]:
 def _integers(data: bytes, lists: list[tuple[int, int]]) -> tuple[int, ...]:
     values: list[int] = []
     for start, stop in _number_spans(data, lists, VARINT):
-        if data[start:stop].isascii():  # numbers below 128, such as masks: a byte each
+        if data[start:stop].isascii():  # only numbers below 128, such as masks: one byte each
             values.extend(data[start:stop])
             continue
         while start < stop:
@@ -179,12 +179,12 @@ def _integers(data: bytes, lists: list[tuple[int, int]]) -> tuple[int, ...]:
 def _number_spans(
     data: bytes, lists: list[tuple[int, int]], unpacked_type: int
 ) -> list[tuple[int, int]]:
-    """The positions of a list's numbers: packed runs, and fields of the unpacked wire type."""
+    """Return the positions of a list's numbers: packed runs, and fields of an unpacked type."""
     spans: list[tuple[int, int]] = []
     for begin, end in lists:
-        sole = _sole_field(data, begin, end)
-        if sole is not None and sole[0] == 1:
-            spans.append((sole[1], end))
+        single = _single_field(data, begin, end)
+        if single is not None and single[0] == 1:
+            spans.append((single[1], end))
             continue
         spans.extend(
             (start, stop)
@@ -194,8 +194,8 @@ def _number_spans(
     return spans
 
 
-def _sole_field(data: bytes, position: int, end: int) -> tuple[int, int] | None:
-    """Field number and first content byte of a message that is one length-delimited field."""
+def _single_field(data: bytes, position: int, end: int) -> tuple[int, int] | None:
+    """Return field number and start of the content if a message is one length-delimited field."""
     if position + 1 < end:
         tag = data[position]
         if tag < 128 and tag & 7 == DELIMITED:
@@ -206,10 +206,10 @@ def _sole_field(data: bytes, position: int, end: int) -> tuple[int, int] | None:
 
 
 def _delimited_fields(data: bytes, begin: int, end: int) -> Sequence[tuple[int, int, int]]:
-    """Field number, begin and end of the length-delimited fields of a message."""
-    sole = _sole_field(data, begin, end)
-    if sole is not None:
-        return ((*sole, end),)
+    """Return field number, start and end of each length-delimited field of a message."""
+    single = _single_field(data, begin, end)
+    if single is not None:
+        return ((*single, end),)
     return [
         (field, start, stop)
         for field, wire, start, stop in fields(data, begin, end)

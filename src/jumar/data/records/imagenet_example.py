@@ -34,18 +34,18 @@ _COLORSPACES = {
     "P": ("RGB", 3),
     "CMYK": ("CMYK", 4),
 }
-"""By Pillow's mode; any other is RGB with as many channels as it has bands."""
+"""Colour space and channels by Pillow's mode; any other is RGB, with one channel per band."""
 
 
 def record_of_example(payload: bytes, origin: str) -> Record:
-    """The image, label and boxes of a serialized tf.Example.
+    """Decode image, label and boxes of a serialized tf.Example.
 
     Args:
         payload: The message.
         origin: File and byte offset, for error messages.
 
     Raises:
-        CorruptRecord: It is not a tf.Example, or lacks an image, a label, or a side of a box.
+        CorruptRecord: It is not a tf.Example, or lacks an image, a label, or a coordinate of a box.
     """
     try:
         features = decode_example(payload, _WANTED)
@@ -60,7 +60,7 @@ def record_of_example(payload: bytes, origin: str) -> Record:
 
 
 def picture_of_example(payload: bytes, origin: str) -> Record:
-    """Only the image of a serialized tf.Example, with label 0, whether or not it has a label.
+    """Decode only the image of a serialized tf.Example, with label 0, ignoring its label.
 
     Args:
         payload: The message.
@@ -77,15 +77,15 @@ def picture_of_example(payload: bytes, origin: str) -> Record:
 
 
 def example_of_record(record: Record, label_offset: int, names: Sequence[str]) -> bytes:
-    """The serialized tf.Example of an image, its size and colours taken from its header.
+    """Serialize an image as a tf.Example, with the size and colours in its header.
 
     Args:
         record: The image.
         label_offset: Added to its label.
-        names: Class names by the resulting label; empty if not known.
+        names: Class names by the resulting label; empty if unknown.
 
     Raises:
-        CorruptRecord: The header is not that of an image.
+        CorruptRecord: It does not have the header of an image.
     """
     width, height, colorspace, channels, kind = _header(record)
     label = record.label + label_offset
@@ -116,7 +116,7 @@ def _header(record: Record) -> tuple[int, int, str, int, str]:
         with Image.open(io.BytesIO(record.encoded)) as image:
             colorspace, channels = _COLORSPACES.get(image.mode, ("RGB", len(image.getbands())))
             return image.width, image.height, colorspace, channels, image.format or ""
-    # Pillow's readers let the errors of struct, zlib and others through for damaged headers.
+    # For damaged headers, Pillow also raises errors of struct, zlib and others.
     except Exception as error:
         raise CorruptRecord(record.origin, f"unreadable image: {reason_of(error)}") from error
 
@@ -133,7 +133,7 @@ def _image(features: dict[str, Feature]) -> bytes:
 def _label(features: dict[str, Feature]) -> int:
     feature = features.get(LABEL)
     if not isinstance(feature, IntegerFeature) or len(feature.values) != 1:
-        raise ValueError(f"'{LABEL}' is not one whole number")
+        raise ValueError(f"'{LABEL}' is not a single integer")
     return feature.values[0]
 
 

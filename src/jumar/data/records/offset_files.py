@@ -1,4 +1,4 @@
-"""Files that threads and forked workers read at offsets, without a shared position."""
+"""Files that threads and forked workers read at offsets, without sharing a position."""
 
 import os
 import stat
@@ -7,21 +7,22 @@ from pathlib import Path
 
 from jumar.ground.text import size_text
 
-LARGEST_IMAGE = 256 * 2**20
-"""Size in bytes above which an encoded image is rejected instead of read into memory."""
+MAX_IMAGE_BYTES = 256 * 2**20
+"""Maximum size of an encoded image in bytes; larger ones are not read into memory."""
 
 MAX_OPEN = 256
-"""Open files per source: 1024 ImageNet shards would hit the usual limit of 1024 per process."""
+"""Maximum number of open files per source: 1024 ImageNet shards would exceed the usual limit of a
+process."""
 
 
-def _open_without_waiting(path: str, flags: int) -> int:
+def _open_without_blocking(path: str, flags: int) -> int:
     # Opening a named pipe among the images would otherwise block the run forever.
     return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 class _Descriptor:
     def __init__(self, path: str) -> None:
-        self.number = _open_without_waiting(path, os.O_RDONLY)
+        self.number = _open_without_blocking(path, os.O_RDONLY)
         self._close = os.close
 
     def __del__(self) -> None:
@@ -33,10 +34,10 @@ class _Descriptor:
 class OffsetFiles:
     """Several files, opened on first use, that any thread or process may read at offsets.
 
-    A file object has one position, which forked workers share, so that two of them reading at
-    once would get each other's bytes. `os.pread` does not use it. No file is open when the object
-    is pickled. There is no lock, because a fork while another thread holds one would leave it
-    locked in the child; each dictionary operation here is atomic.
+    A file object has one position, which forked workers share, so concurrent reads would return
+    wrong bytes. `os.pread` does not use the position. Pickling omits open files. There is no lock,
+    because a lock held by another thread during a fork would stay locked in the child; each
+    dictionary operation here is atomic.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
@@ -50,29 +51,29 @@ class OffsetFiles:
         self._paths = paths
         self._open = {}
 
-    def read(self, which: int, offset: int, length: int) -> bytes:
-        """Bytes of one file; fewer than `length` only at its end.
+    def read(self, file_index: int, offset: int, length: int) -> bytes:
+        """Read bytes of one file; fewer than `length` only at its end.
 
         Args:
-            which: Index of the file.
+            file_index: Index of the file.
             offset: First byte.
-            length: Number of bytes; the caller has checked it against the size of the file.
+            length: Number of bytes, which the caller has checked against the size of the file.
 
         Raises:
             OSError: The file cannot be opened or read.
         """
-        descriptor = self._open.get(which)
+        descriptor = self._open.get(file_index)
         if descriptor is None:
-            descriptor = _Descriptor(self._paths[which])
+            descriptor = _Descriptor(self._paths[file_index])
             for oldest in list(self._open)[: len(self._open) + 1 - MAX_OPEN]:
-                # Another thread may still be reading from it: it closes with its last reference.
+                # It is closed with its last reference, since another thread may be reading it.
                 self._open.pop(oldest, None)
-            self._open[which] = descriptor
+            self._open[file_index] = descriptor
         try:
             return _read_at(descriptor.number, offset, length)
         except OSError:
-            # A file handle that went stale on a network file system must be opened again.
-            self._open.pop(which, None)
+            # A stale file handle on a network file system must be opened again.
+            self._open.pop(file_index, None)
             raise
 
 
@@ -90,22 +91,22 @@ def _read_at(descriptor: int, offset: int, length: int) -> bytes:
     return b"".join(parts)
 
 
-def read_whole(path: Path, largest: int = LARGEST_IMAGE) -> bytes:
-    """The content of a regular file.
+def read_whole(path: Path, max_bytes: int = MAX_IMAGE_BYTES) -> bytes:
+    """Read the content of a regular file.
 
     Raises:
         OSError: It cannot be read.
-        ValueError: It is not a regular file, or larger than `largest` bytes.
+        ValueError: It is not a regular file, or larger than `max_bytes`.
     """
-    with open(path, "rb", buffering=0, opener=_open_without_waiting) as file:
+    with open(path, "rb", buffering=0, opener=_open_without_blocking) as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise ValueError("not a regular file")
-        if status.st_size > largest:
-            raise ValueError(too_large(status.st_size, largest))
+        if status.st_size > max_bytes:
+            raise ValueError(too_large(status.st_size, max_bytes))
         return file.readall()
 
 
-def too_large(size: int, largest: int = LARGEST_IMAGE) -> str:
-    """The reason given for an image that is refused because of its size in bytes."""
-    return f"{size_text(size)} for one image; at most {size_text(largest)} are read"
+def too_large(size: int, max_bytes: int = MAX_IMAGE_BYTES) -> str:
+    """Return the reason for rejecting an image because of its size in bytes."""
+    return f"{size_text(size)} for one image; the maximum is {size_text(max_bytes)}"

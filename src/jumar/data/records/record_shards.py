@@ -21,7 +21,7 @@ SHARD_NAME = re.compile(
     r"^(?P<stem>.*?)-(?P<number>\d{5,9})-of-(?P<total>\d{5,9})(?P<suffix>\D.*)?$"
 )
 RECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec")
-_NAMED_AT_MOST = 5
+_MAX_NAMED = 5
 
 
 class RecordShards:
@@ -32,26 +32,26 @@ class RecordShards:
         paths: Sequence[Path],
         notice: Callable[[str], None],
         *,
-        again: str,
+        rewrite_command: str,
         stored: StoredShards | None = None,
     ) -> None:
         """Index the shards.
 
         Args:
             paths: The shards, plain, gzip or zlib.
-            notice: Receives notices of slow steps.
-            again: The command that writes such shards, for messages.
-            stored: Shards that are read from a store instead of the disk.
+            notice: Called with notices of slow steps.
+            rewrite_command: The command that writes such shards, for messages.
+            stored: Shards in an object store, if there are any.
 
         Raises:
-            UserError: A shard is unreadable, damaged, or without a record.
+            UserError: A shard is unreadable, damaged, or empty.
         """
-        distant = {} if stored is None else stored.distant
-        local = iter(plain_files([path for path in paths if path not in distant], notice))
-        plain_paths = [path if path in distant else next(local) for path in paths]
+        remote = {} if stored is None else stored.remote
+        local = iter(plain_files([path for path in paths if path not in remote], notice))
+        plain_paths = [path if path in remote else next(local) for path in paths]
         self._names = [
-            str(distant[path].location)
-            if path in distant
+            str(remote[path].location)
+            if path in remote
             else str(path)
             if path == plain_path
             else f"{path} (unpacked as {plain_path})"
@@ -66,8 +66,8 @@ class RecordShards:
         self._offsets = np.concatenate([index.offsets for index in indexes])
         self._lengths = np.concatenate([index.lengths for index in indexes])
         if empty := [path for path, index in zip(paths, indexes, strict=True) if not index]:
-            raise _without_records(empty, len(paths), again)
-        self._files = StoredFiles(plain_paths, distant) if distant else OffsetFiles(plain_paths)
+            raise _without_records(empty, len(paths), rewrite_command)
+        self._files = StoredFiles(plain_paths, remote) if remote else OffsetFiles(plain_paths)
 
     def __len__(self) -> int:
         return len(self._offsets)
@@ -78,7 +78,7 @@ class RecordShards:
         return fingerprint(self._lengths.astype(np.int64).tobytes())
 
     def read_ahead(self, items: Sequence[int]) -> None:
-        """Prefetch the records of a store that are needed next."""
+        """Prefetch the records that are needed next, if they are in a store."""
         if isinstance(self._files, StoredFiles):
             files = np.searchsorted(self._ends, items, side="right")
             self._files.read_ahead(
@@ -89,7 +89,7 @@ class RecordShards:
             )
 
     def payload(self, index: int) -> tuple[bytes, str]:
-        """The bytes of one record, and their position.
+        """Return the payload of one record, and its origin.
 
         Raises:
             CorruptRecord: The checksum is wrong.
@@ -101,11 +101,11 @@ class RecordShards:
 
 
 def check_one_set(paths: Sequence[Path]) -> None:
-    """Check that shards with one name in one folder come from the same conversion.
+    """Check that shards with the same stem in a folder are from the same conversion.
 
     Raises:
-        UserError: For instance `train-00000-of-00004` and `train-00000-of-00008`, of which one
-            was left over and would count its images twice.
+        UserError: They are not, as for `train-00000-of-00004` and `train-00000-of-00008`, of which
+            one is left over, so that its images would be counted twice.
     """
     kinds: defaultdict[tuple[Path, str], set[str]] = defaultdict(set)
     for path in paths:
@@ -117,7 +117,7 @@ def check_one_set(paths: Sequence[Path]) -> None:
             raise UserError(
                 f"shards of different sets are mixed: {' and '.join(sorted(names))}",
                 where=str(folder),
-                todo="Remove the leftovers, or give a glob that matches one set.",
+                todo="Remove leftover shards, or specify a glob that matches one set.",
             )
 
 
@@ -125,7 +125,7 @@ def check_none_missing(paths: Sequence[Path]) -> None:
     """Check that all shards implied by the names of a set exist.
 
     Raises:
-        UserError: Shards are missing; the message names them.
+        UserError: Shards are missing; the message lists them.
     """
     for gap in shard_gaps(paths):
         raise gap.error
@@ -133,13 +133,13 @@ def check_none_missing(paths: Sequence[Path]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ShardGap:
-    """The shards implied by the names of a set that are missing from some paths.
+    """The shards of a set, as implied by the names of others, that are missing from some paths.
 
     Attributes:
         folder: The set's folder.
-        names: The missing files, at most 100,000 of them: a total may be anything.
-        present: How many are among the paths.
-        total: How many the set has.
+        names: The missing files, at most 100,000, since the total in a name may be any number.
+        present: Number of shards among the paths.
+        total: Number of shards in the set.
     """
 
     folder: Path
@@ -148,7 +148,7 @@ class ShardGap:
     total: int
 
     def matching(self, pattern: str) -> "ShardGap | None":
-        """The missing shards that a glob would have matched; None if there are none."""
+        """Return the missing shards that a glob would have matched; None if there are none."""
         matching_names = [
             name for name in self.names if fnmatchcase(str(self.folder / name), pattern)
         ]
@@ -157,30 +157,30 @@ class ShardGap:
 
     @property
     def error(self) -> UserError:
-        """Advice if they should exist."""
+        """The error if these shards should exist."""
         return UserError(
             self.text,
             where=str(self.folder),
-            todo="Copy the missing shards, or write the set again. To train on those present, "
-            "select them with a glob that the missing ones do not match.",
+            todo="Copy the missing shards, or write the set again. To train on existing shards, "
+            "select them with a glob that does not match the missing ones.",
         )
 
     @property
     def text(self) -> str:
-        """A sentence with how many exist and which are missing."""
+        """A sentence stating how many shards exist and which are missing."""
         count = self.total - self.present
         verb = "is" if count == 1 else "are"
         return (
             f"{self.present} of {self.total} shards exist; "
-            f"{_first_few(self.names, count)} {verb} missing"
+            f"{_first_names(self.names, count)} {verb} missing"
         )
 
 
 def shard_gaps(paths: Sequence[Path]) -> list[ShardGap]:
-    """The missing shards of each set, by the totals in their names.
+    """Find the missing shards of each set, by the totals in their names.
 
     Raises:
-        UserError: A shard's number is not below the total, or one number occurs twice.
+        UserError: A shard's number is not below the total, or a number occurs twice.
     """
     sets: defaultdict[tuple[Path, str, int, str], dict[int, Path]] = defaultdict(dict)
     for path in paths:
@@ -191,13 +191,13 @@ def shard_gaps(paths: Sequence[Path]) -> list[ShardGap]:
                 raise UserError(
                     f"shard {number} of {total}, which are numbered from 0",
                     where=str(path),
-                    todo="Remove it if it is left over, or give it back its own name.",
+                    todo="Remove it if it is left over, or restore its original name.",
                 )
             if number in sets[key]:
                 raise UserError(
                     f"shard {number} exists twice: '{sets[key][number].name}' and '{path.name}'",
                     where=str(path.parent),
-                    todo="Remove the one that is left over.",
+                    todo="Remove the leftover one.",
                 )
             sets[key][number] = path
     gaps: list[ShardGap] = []
@@ -212,17 +212,17 @@ def shard_gaps(paths: Sequence[Path]) -> list[ShardGap]:
     return gaps
 
 
-def _first_few(names: Sequence[str], count: int) -> str:
-    text = ", ".join(f"'{name}'" for name in names[:_NAMED_AT_MOST])
-    return text + (f" and {count - _NAMED_AT_MOST} more" if count > _NAMED_AT_MOST else "")
+def _first_names(names: Sequence[str], count: int) -> str:
+    text = ", ".join(f"'{name}'" for name in names[:_MAX_NAMED])
+    return text + (f" and {count - _MAX_NAMED} more" if count > _MAX_NAMED else "")
 
 
-def _without_records(empty: Sequence[Path], total: int, again: str) -> UserError:
-    verb = "holds" if len(empty) == 1 else "hold"
-    examples = _first_few([path.name for path in empty], len(empty))
+def _without_records(empty: Sequence[Path], total: int, rewrite_command: str) -> UserError:
+    verb = "contains" if len(empty) == 1 else "contain"
+    examples = _first_names([path.name for path in empty], len(empty))
     return UserError(
         f"{len(empty)} of {total} shards {verb} no record: {examples}",
         where=str(empty[0].parent),
-        todo=f"Copy them again, or write the set again: {again}. If they never held a record, "
-        "select the others with a glob.",
+        todo=f"Copy them again, or write the set again: {rewrite_command}. If they were always "
+        "empty, select the others with a glob.",
     )

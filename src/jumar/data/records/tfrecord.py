@@ -1,7 +1,7 @@
 """TFRecord files: framing, checksums, and an index for reading any record.
 
 A record is the length of its payload (u64, little-endian), the masked CRC-32C of those eight
-bytes, the payload, and the masked CRC-32C of the payload. Facts: TensorFlow,
+bytes, the payload, and the masked CRC-32C of the payload. Sources: TensorFlow,
 core/lib/io/record_writer.h and core/lib/hash/crc32c.h.
 """
 
@@ -18,7 +18,7 @@ import google_crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from jumar.data.records.offset_files import LARGEST_IMAGE, too_large
+from jumar.data.records.offset_files import MAX_IMAGE_BYTES, too_large
 from jumar.data.samples import CorruptRecord
 from jumar.ground.errors import UserError
 from jumar.ground.paths import open_to_read
@@ -35,14 +35,14 @@ class RecordFileError(UserError):
     """The framing of a TFRecord file is damaged, so that later records cannot be found.
 
     Attributes:
-        good: Index of the records before the damage.
+        good: Index of the intact records before the damage.
     """
 
     def __init__(self, reason: str, *, where: str, good: "RecordIndex") -> None:
         super().__init__(
             f"{reason}, after {counted(len(good), 'intact record')}",
             where=where,
-            todo="Copy or download this file again, or rewrite it: the rest cannot be read.",
+            todo="Copy, download or write this file again: the rest cannot be read.",
         )
         self.good = good
 
@@ -61,17 +61,17 @@ class RecordIndex:
 
 
 def masked_crc(data: "bytes | NDArray[np.uint8]") -> int:
-    """The CRC-32C of some bytes, rotated and shifted as TFRecord stores it."""
+    """Return the CRC-32C of some bytes, masked as TFRecord stores it."""
     return masked(google_crc32c.value(data))
 
 
 def masked(crc: int) -> int:
-    """A CRC-32C as TensorFlow stores it, masked because checksumming a checksum is weak."""
+    """Mask a CRC-32C as TensorFlow stores it, because the CRC of data with its CRC is weak."""
     return ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
 
 
 def frame(payload: bytes) -> tuple[bytes, bytes]:
-    """The bytes before and after a payload in a TFRecord file."""
+    """Return the bytes before and after a payload in a TFRecord file."""
     return _header(len(payload)), masked_crc(payload).to_bytes(4, "little")
 
 
@@ -82,7 +82,7 @@ def _header(payload_length: int) -> bytes:
 
 
 def header_length(header: bytes) -> int | None:
-    """The payload length that a 12-byte header states, or None if its checksum is wrong."""
+    """Return the payload length in a 12-byte header, or None if its checksum is wrong."""
     length = header[:8]
     if masked_crc(length) != int.from_bytes(header[8:], "little"):
         return None
@@ -97,8 +97,8 @@ def index_records(path: Path, name: str = "") -> RecordIndex:
         name: Its name in error messages; its path if empty.
 
     Raises:
-        RecordFileError: A header is damaged, or the file ends inside a record. TensorFlow's own
-            reader silently stops at a truncated header.
+        RecordFileError: A header is damaged, or the file ends inside a record. TensorFlow's reader
+            silently stops at a truncated header.
         UserError: The file cannot be read.
     """
     name = name or str(path)
@@ -114,7 +114,7 @@ def index_records(path: Path, name: str = "") -> RecordIndex:
 
 
 def index_many(paths: Sequence[Path], names: Sequence[str], threads: int = 8) -> list[RecordIndex]:
-    """`index_records` of several files, in several threads because the reads wait for the disk."""
+    """Call `index_records` for several files, in threads because reads wait for the disk."""
     with ThreadPoolExecutor(max_workers=max(1, min(threads, len(paths)))) as pool:
         return list(pool.map(index_records, paths, names))
 
@@ -125,10 +125,10 @@ def scan_records(
     """Find every record of a plain TFRecord file by its headers; see `index_records`.
 
     Args:
-        read: Called with a number of bytes and their position; returns them, fewer at the end.
-        size: Bytes of the file.
+        read: Called with a number of bytes and their position; returns the bytes, fewer at the end.
+        size: Size of the file in bytes.
         name: Its name in error messages.
-        block_bytes: Minimum to read at once, larger if each read is slow.
+        block_bytes: Minimum size of a read; should be large if each read is slow.
 
     Raises:
         RecordFileError: A header is damaged, or the file ends inside a record.
@@ -162,8 +162,8 @@ def scan_records(
             )
         offsets.append(position + HEADER_BYTES)
         lengths.append(length)
-        # Reading ahead saves calls if many headers fit into a block, but would read the whole
-        # file if none do.
+        # Reading ahead saves calls if many headers fit into a block, but would otherwise read the
+        # whole file.
         ahead = max(block_bytes, _READ_AHEAD if length < _SMALL_RECORD else HEADER_BYTES)
         position = end
     return _index(offsets, lengths)
@@ -178,29 +178,31 @@ def _index(offsets: "array[int]", lengths: "array[int]") -> RecordIndex:
 class ReadAtOffsets(Protocol):
     """Files that are read at offsets: `OffsetFiles`, or objects of a store."""
 
-    def read(self, which: int, offset: int, length: int) -> bytes:
-        """Bytes of one file; fewer only at its end. Raises OSError."""
+    def read(self, file_index: int, offset: int, length: int) -> bytes:
+        """Read bytes of one file; fewer only at its end. Raises OSError."""
         ...
 
 
-def read_payload(files: ReadAtOffsets, which: int, offset: int, length: int, origin: str) -> bytes:
-    """The payload of one indexed record, its checksum verified.
+def read_payload(
+    files: ReadAtOffsets, file_index: int, offset: int, length: int, origin: str
+) -> bytes:
+    """Read the payload of one indexed record, and verify its checksum.
 
     Args:
         files: The plain files.
-        which: Index of the file.
+        file_index: Index of the file.
         offset: First byte of the payload.
-        length: Bytes of the payload.
-        origin: The origin that a fault names.
+        length: Size of the payload in bytes.
+        origin: The record's origin, for errors.
 
     Raises:
-        CorruptRecord: The bytes cannot be read, are too many for an image, or do not have the
-            stored checksum.
+        CorruptRecord: The payload cannot be read, is too large for an image, or does not match its
+            checksum.
     """
-    if length > LARGEST_IMAGE:
+    if length > MAX_IMAGE_BYTES:
         raise CorruptRecord(origin, too_large(length))
     try:
-        data = files.read(which, offset, length + FOOTER_BYTES)
+        data = files.read(file_index, offset, length + FOOTER_BYTES)
     except OSError as error:
         raise CorruptRecord(origin, error) from error
     if len(data) < length + FOOTER_BYTES:

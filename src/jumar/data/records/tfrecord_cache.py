@@ -1,7 +1,7 @@
-"""Compressed TFRecord files, unpacked once so that any record can be read.
+"""Unpacks compressed TFRecord files once, so that any record can be read.
 
-A gzip or zlib stream can only be read from its start. Such a file is unpacked into a cache folder
-when first opened; later, this or any other process reads it from there.
+A gzip or zlib stream can only be read from its start. When first opened, such a file is unpacked
+into a cache folder, from which this or any other process reads it later.
 """
 
 import errno
@@ -26,10 +26,10 @@ from jumar.ground.paths import exists, open_to_read
 from jumar.ground.text import size_text
 
 MAX_EXPANSION = 100
-"""Unpacked bytes per packed byte above which a file is rejected as a decompression bomb: encoded
-images hardly shrink, and DEFLATE reaches about 1000 for constant bytes."""
+"""Ratio of unpacked to packed size above which a file is rejected as a decompression bomb: encoded
+images hardly shrink, and DEFLATE's ratio is about 1000 for constant bytes."""
 ALWAYS_ALLOWED = 256 * 2**20
-"""Unpacked bytes up to which the expansion is not checked."""
+"""Unpacked size up to which the ratio is not checked."""
 KEPT_FREE = 256 * 2**20
 """Bytes that unpacking leaves free on the cache's disk."""
 _CHUNK = 2**20
@@ -38,20 +38,20 @@ _AUTO_DETECT = zlib.MAX_WBITS | 32
 
 
 def is_record_file(path: Path) -> bool:
-    """Whether a file starts like a TFRecord, plain or compressed; an empty file does."""
+    """Return whether a file starts like a TFRecord, plain or compressed; an empty file counts."""
     return _packing(path) != "unknown"
 
 
 def plain_files(paths: Sequence[Path], notice: Callable[[str], None]) -> list[Path]:
-    """For each TFRecord file, a plain one with the same records: itself, or one in the cache.
+    """Return a plain file for each TFRecord file: the file itself, or an unpacked one in the cache.
 
     Args:
         paths: TFRecord files, plain, gzip or zlib.
         notice: Called once, before the first file is unpacked.
 
     Raises:
-        UserError: A file is not a TFRecord, is damaged, expands beyond reason, or does not fit on
-            the disk of the cache.
+        UserError: A file is not a TFRecord, is damaged, expands too much, or does not fit on the
+            disk of the cache.
     """
     packings = [_packing(path) for path in paths]
     for path, packing in zip(paths, packings, strict=True):
@@ -72,7 +72,7 @@ def plain_files(paths: Sequence[Path], notice: Callable[[str], None]) -> list[Pa
         try:
             unpacked_paths = list(pool.map(partial(_unpacked, stop=stop), packed_paths))
         except BaseException:
-            # Otherwise the threads would finish all files before reacting to Ctrl-C or an error.
+            # Otherwise, all files would be unpacked before Ctrl-C or an error takes effect.
             stop.set()
             raise
     plain_by_path = dict(zip(packed_paths, unpacked_paths, strict=True))
@@ -82,7 +82,7 @@ def plain_files(paths: Sequence[Path], notice: Callable[[str], None]) -> list[Pa
 def _packing(path: Path) -> str:
     with open_to_read(path) as file:
         head = file.read(HEADER_BYTES)
-    # The checksum comes first: a plain record of 35,615 bytes begins with gzip's magic number.
+    # The checksum is tested first: a plain record of 35,615 bytes begins with gzip's magic number.
     if not head or (len(head) == HEADER_BYTES and header_length(head) is not None):
         return "plain"
     zlib_header = len(head) > 1 and head[0] & 15 == 8 and int.from_bytes(head[:2], "big") % 31 == 0
@@ -105,16 +105,16 @@ def _unpacked(path: Path, stop: Event) -> Path:
         return entry
     try:
         entry.parent.mkdir(parents=True, exist_ok=True)
-        with _sole_writer(entry) as target:
+        with _locked_target(entry) as target:
             if target is not None:
                 _unpack(path, target, stop)
                 target.flush()
                 Path(target.name).rename(entry)
-                _forget_earlier(entry)
+                _remove_earlier(entry)
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         raise UserError(
-            "the disk is full" if full else f"failed: {error.strerror}",
+            "the disk is full" if is_full else f"failed: {error.strerror}",
             where=f"unpacking {path} into {entry.parent}",
             todo=f"Free some space, or set {CACHE_VARIABLE} to a folder on another disk.",
         ) from error
@@ -122,24 +122,24 @@ def _unpacked(path: Path, stop: Event) -> Path:
 
 
 @contextmanager
-def _sole_writer(entry: Path) -> Generator[BinaryIO | None, None, None]:
-    """A locked temporary file for the entry, or None if another process has created the entry.
+def _locked_target(entry: Path) -> Generator[BinaryIO | None, None, None]:
+    """Yield a locked temporary file for the entry, or None if another process has created it.
 
-    All ranks of a job open the same data at once; without the lock each would unpack its own
-    copy. The lock ends with the process, so a killed one leaves nothing to clean up.
+    All ranks of a job open the same data at once; without the lock, each would unpack a separate
+    copy. The lock ends with the process, so nothing needs to be cleaned up after a kill.
     """
     partial_file = entry.with_suffix(".partial")
     while True:
         with partial_file.open("ab") as target:
             fcntl.flock(target, fcntl.LOCK_EX)
-            is_sole = is_at(target, partial_file)
+            is_current = is_at(target, partial_file)
             if entry.exists():
-                if is_sole:
+                if is_current:
                     partial_file.unlink()
                 yield None
                 return
-            if not is_sole:
-                # The previous holder of the lock failed and removed the file that is open here.
+            if not is_current:
+                # The previous owner of the lock failed and removed the file that is open here.
                 continue
             try:
                 target.truncate(0)
@@ -150,7 +150,7 @@ def _sole_writer(entry: Path) -> Generator[BinaryIO | None, None, None]:
             return
 
 
-def _forget_earlier(entry: Path) -> None:
+def _remove_earlier(entry: Path) -> None:
     path_digest = entry.name.partition("-")[0]
     for earlier in entry.parent.glob(f"{path_digest}-*.tfrecord"):
         if earlier != entry:
@@ -174,9 +174,9 @@ def _unpack(path: Path, target: BinaryIO, stop: Event) -> None:
         if written_bytes > allowed_bytes:
             raise UserError(
                 f"unpacks to more than {size_text(allowed_bytes)}, over {MAX_EXPANSION} times "
-                "its size: refused as a decompression bomb",
+                "its size: rejected as a decompression bomb",
                 where=str(path),
-                todo="If you trust the file, decompress it yourself and give that path.",
+                todo="If you trust the file, decompress it yourself and specify the result.",
             )
         if shutil.disk_usage(target.name).free < KEPT_FREE:
             raise OSError(errno.ENOSPC, "the disk is full")
@@ -184,7 +184,7 @@ def _unpack(path: Path, target: BinaryIO, stop: Event) -> None:
 
 
 def _inflate(path: Path) -> Iterator[bytes]:
-    """The unpacked bytes in pieces of at most one MiB, across consecutive gzip members."""
+    """Yield the unpacked bytes in pieces of at most one MiB, across consecutive gzip members."""
     stream = zlib.decompressobj(_AUTO_DETECT)
     unpacked_bytes = 0
 
@@ -192,7 +192,7 @@ def _inflate(path: Path) -> Iterator[bytes]:
         return UserError(
             f"{reason} (after {unpacked_bytes} unpacked bytes)",
             where=str(path),
-            todo="Copy or download this file again, or rewrite it.",
+            todo="Copy, download or write this file again.",
         )
 
     with open_to_read(path) as file:
@@ -206,12 +206,12 @@ def _inflate(path: Path) -> Iterator[bytes]:
                     raise damaged("unexpected bytes follow the compressed data")
                 stream = zlib.decompressobj(_AUTO_DETECT)
             try:
-                # Without input this returns what the last call held back because of its limit.
+                # Without input, this returns output that the last call omitted due to its limit.
                 piece = stream.decompress(pending, _CHUNK)
             except zlib.error as error:
                 raise damaged(f"the compressed data is damaged: {error}") from error
             if not (pending or piece or stream.eof):
-                raise damaged("the compressed data is cut short")
+                raise damaged("the compressed data is truncated")
             pending = stream.unused_data if stream.eof else stream.unconsumed_tail
             unpacked_bytes += len(piece)
             if piece:

@@ -1,7 +1,7 @@
 """Protobuf's wire format: reading and writing the fields of messages.
 
-No memory is allocated based on a length in a message before checking that the field ends inside
-its message. Facts: protobuf's encoding guide.
+Before memory is allocated based on a length in a message, the field is checked to end inside the
+message. Source: protobuf's encoding guide.
 """
 
 from collections.abc import Iterator
@@ -12,10 +12,10 @@ _FIXED_BYTES = {FIXED64: 8, FIXED32: 4}
 
 
 def fields(data: bytes, position: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """Field number, wire type, and where the content begins and ends, of a message's fields.
+    """Yield field number, wire type, start and end of the content, for each field of a message.
 
     Raises:
-        ValueError: The bytes are not a message; the error names the byte.
+        ValueError: The bytes are not a message; the error states the position.
     """
     while position < end:
         field_start = position
@@ -40,10 +40,10 @@ def fields(data: bytes, position: int, end: int) -> Iterator[tuple[int, int, int
 
 
 def varint(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """The number at a position, and the position after it.
+    """Return the number at a position, and the position after it.
 
     Raises:
-        ValueError: The number has no end before `end`, or more than 10 bytes.
+        ValueError: The number does not end before `end`, or has more than 10 bytes.
     """
     if position < end and data[position] < 128:
         return data[position], position + 1
@@ -53,12 +53,12 @@ def varint(data: bytes, position: int, end: int) -> tuple[int, int]:
         value |= (byte & 127) << 7 * (index - position)
         if byte < 128:
             return value, index + 1
-    reason = "longer than 10 bytes" if end - position >= 10 else "cut short"
+    reason = "longer than 10 bytes" if end - position >= 10 else "truncated"
     raise ValueError(f"a varint {reason} at byte {position}")
 
 
 def encode_varint(value: int) -> bytes:
-    """A non-negative number as a varint."""
+    """Encode a non-negative number as a varint."""
     if value < 128:
         return bytes((value,))
     parts = bytearray()
@@ -70,5 +70,5 @@ def encode_varint(value: int) -> bytes:
 
 
 def delimited(field: int, content: bytes) -> bytes:
-    """A field whose content is bytes, text or a message."""
+    """Encode a field whose content is bytes, text or a message."""
     return encode_varint(field << 3 | DELIMITED) + encode_varint(len(content)) + content

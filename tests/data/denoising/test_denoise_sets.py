@@ -25,7 +25,7 @@ def test_parts_become_patches_and_whole_images(tmp_path: Path) -> None:
 
 def test_training_images_are_refused_for_evaluation(tmp_path: Path) -> None:
     photographs(tmp_path, scene())
-    with pytest.raises(UserError, match="the training images themselves"):
+    with pytest.raises(UserError, match="would use the training images"):
         open_patches(DenoisingData(path=str(tmp_path)), seed=1)
 
 

@@ -198,7 +198,7 @@ def test_no_frames_are_held_out_with_a_zero_share_or_another_path(tmp_path: Path
     train, evaluation = open_triplets(replace(data, holdout_frames=1), seed=1)
     assert evaluation is not None
     assert (len(train.kind.triplets), len(evaluation.kind.triplets)) == (6, 2)
-    with pytest.raises(UserError, match="the training images themselves"):
+    with pytest.raises(UserError, match="would use the training images"):
         open_triplets(replace(data, holdout_frames=0), seed=1)
     other = {name: flat(7) for name in clips()}
     elsewhere = replace(data, eval_path=str(write_files(tmp_path / "b", other)))
@@ -220,8 +220,8 @@ def test_clip_errors_have_the_full_message(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         open_triplets(replace(DATA, path=str(write_files(tmp_path / "few", few))), seed=1)
     assert str(caught.value) == (
-        f"{tmp_path / 'few'}: no three of 4 frames belong to the same clip\n  Give a folder of "
-        "clips, each with three frames or more in addition to the 2 of data.holdout_frames."
+        f"{tmp_path / 'few'}: no three of 4 frames belong to the same clip\n  Specify a folder of "
+        "clips, each with at least three frames in addition to the 2 of data.holdout_frames."
     )
     files = clips(a__frame10=flat(3, 10, 11))
     data = replace(DATA, path=str(write_files(tmp_path / "sizes", files)), eval_path="none")

@@ -140,15 +140,15 @@ def test_later_of_two_images_may_be_requested_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"levels": []}, "data.eval_levels: no noise level to evaluate at"),
+        ({"levels": []}, "data.eval_levels: needs at least one noise level"),
         (
             {"kind": "poisson", "levels": [5.0, 0.99]},
-            "data.eval_levels: 0.99 photons per white pixel give no image\n"
-            "  Give numbers of photons, 1 or more.",
+            "data.eval_levels: 0.99 photons per white pixel are too few for an image\n"
+            "  Specify levels of 1 photon or more.",
         ),
         (
             {"kind": "poisson", "seeding": "sequence"},
-            "data.eval_seeding: noise seeded by 'sequence' is gaussian, not poisson\n"
+            "data.eval_seeding: noise seeded by 'sequence' must be gaussian, not poisson\n"
             "  Set data.eval_seeding=index.",
         ),
     ],

@@ -49,7 +49,7 @@ def test_noise_range_is_one_number_or_two_in_order(
     with pytest.raises(UserError, match=re.escape(f"'data.noise.{name}'")) as caught:
         noise.NoiseSettings(**{name: values}).check()  # pyright: ignore[reportArgumentType]
     assert str(caught.value) == (
-        f"'data.noise.{name}' takes one number, or a lower and an upper one, not {given}\n"
+        f"'data.noise.{name}' needs one number, or a lower and an upper one, not {given}\n"
         f"  For instance: data.noise.{name}=15 or data.noise.{name}=0,50"
     )
     for good in ((2.0,), (2.0, 2.0), (2.0, 3.0)):
@@ -60,4 +60,4 @@ def test_noise_range_is_one_number_or_two_in_order(
 def test_empty_lists_are_refused_by_name(name: str) -> None:
     with pytest.raises(UserError) as caught:
         denoise_sets.DenoisingData(**{name: ()}).check()  # pyright: ignore[reportArgumentType]
-    assert str(caught.value) == f"data.{name}: no number given"
+    assert str(caught.value) == f"data.{name}: needs at least one number"

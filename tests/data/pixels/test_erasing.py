@@ -54,7 +54,7 @@ def test_image_too_small_for_any_box_is_unchanged() -> None:
 
 
 def test_invalid_ranges_are_refused() -> None:
-    with pytest.raises(UserError, match="smallest and the largest"):
+    with pytest.raises(UserError, match="minimum and a maximum"):
         checked(RandomErasing(area=(0.5, 0.2)))
 
 
@@ -75,7 +75,7 @@ def test_range_has_two_values_that_may_be_equal(name: str) -> None:
         with pytest.raises(UserError) as caught:
             checked(RandomErasing(**{name: values}))
         assert (caught.value.what, caught.value.where, caught.value.todo) == (
-            f"'{name}' takes the smallest and the largest value, not {values}",
+            f"'{name}' needs a minimum and a maximum, not {values}",
             f"data.erasing.{name}",
             f"For instance: data.erasing.{name}=0.02,0.4",
         )

@@ -34,7 +34,7 @@ def test_difference_of_one_level_is_48_db() -> None:
 
 def test_image_smaller_than_the_window_is_refused() -> None:
     small = torch.zeros(1, 3, 10, 30)
-    with pytest.raises(ValueError, match="11 pixels or more, not 30 x 10"):
+    with pytest.raises(ValueError, match="at least 11 pixels, not 30 x 10"):
         ssim(small, small, peak=1)
 
 

@@ -176,16 +176,22 @@ def test_labels_are_drawn_by_pillow_centred_below_each_image(
 @pytest.mark.parametrize(
     ("images", "says"),
     [
-        (torch.zeros(2, 3, 4, 4), "an image is uint8, not torch.float32"),
-        (torch.zeros(2, 2, 4, 4, dtype=torch.uint8), "an image is [3 or 1, H, W], not [2, 4, 4]"),
-        (torch.zeros(2, 3, 0, 4, dtype=torch.uint8), "an image is [3 or 1, H, W], not [3, 0, 4]"),
+        (torch.zeros(2, 3, 4, 4), "an image must be uint8, not torch.float32"),
+        (
+            torch.zeros(2, 2, 4, 4, dtype=torch.uint8),
+            "an image must be [3 or 1, H, W], not [2, 4, 4]",
+        ),
+        (
+            torch.zeros(2, 3, 0, 4, dtype=torch.uint8),
+            "an image must be [3 or 1, H, W], not [3, 0, 4]",
+        ),
         (
             torch.zeros(0, 3, 4, 4, dtype=torch.uint8),
-            "a grid takes images [N, channels, H, W], not [0, 3, 4, 4]",
+            "a grid needs images [N, channels, H, W], not [0, 3, 4, 4]",
         ),
         (
             torch.zeros(3, 4, 4, dtype=torch.uint8),
-            "a grid takes images [N, channels, H, W], not [3, 4, 4]",
+            "a grid needs images [N, channels, H, W], not [3, 4, 4]",
         ),
     ],
 )
@@ -196,7 +202,7 @@ def test_error_for_a_non_image_array_names_its_shape(images: torch.Tensor, says:
 
 
 def test_strip_errors_say_what_is_missing() -> None:
-    with pytest.raises(ValueError, match=r"^a strip takes at least one image$"):
+    with pytest.raises(ValueError, match=r"^a row needs at least one image$"):
         side_by_side([])
     with pytest.raises(ValueError, match=r"^2 images have 3 labels$"):
         side_by_side(list(pictures(2)), ["1", "2", "3"])

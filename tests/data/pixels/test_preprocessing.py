@@ -301,7 +301,7 @@ def test_normalisation_needs_three_constants(name: str) -> None:
         with pytest.raises(UserError) as caught:
             checked(ImagePreprocessing(**{name: values}))
         assert caught.value.what == (
-            f"'{name}' takes three numbers (red, green, blue), not {values}"
+            f"'{name}' needs three numbers (red, green, blue), not {values}"
         )
 
 

@@ -66,7 +66,7 @@ class TestWithPyAv:
         *result, last = VideoReader(tmp_path / "cut.mkv").frames()
         assert 0 < len(result) < 10
         assert isinstance(last, Fault)
-        assert "announces 20 frames" in last.reason
+        assert "should have 20 frames" in last.reason
 
     def test_audio_longer_than_the_video_is_not_a_fault(self, tmp_path: Path) -> None:
         av = pytest.importorskip("av")
@@ -218,7 +218,7 @@ class TestWithPyAv:
         if count < 18:
             assert last == Fault(
                 origin=f"{tmp_path / 'a.mkv'}, frame 18",
-                reason="the file ends here but announces 20 frames",
+                reason="the file ends here, but should have 20 frames",
             )
         else:
             assert isinstance(last, np.ndarray)
@@ -240,7 +240,7 @@ class TestWithPyAv:
             for stream, part in ((audio, sound), (video, None), (audio, None)):
                 container.mux(stream.encode(part))
         reader = VideoReader(tmp_path / "a.mkv")
-        assert reader.lost == ("sound", "transparency", "the mark that its colours are HDR")
+        assert reader.lost == ("sound", "transparency", "the HDR colour information")
         assert (reader.bits, reader.peak) == (8, 255)
         with av.open(str(tmp_path / "b.mkv"), "w") as container:
             audio = container.add_stream("pcm_s16le", rate=16000, layout="mono")
@@ -255,7 +255,7 @@ class TestWithPyAv:
             check_written_video(tmp_path / "a.webm")
         assert (caught.value.what, caught.value.todo) == (
             "videos cannot be written as '.webm'",
-            "Known: .mkv, .mp4, .mov; or give a folder for single images.",
+            "Known: .mkv, .mp4, .mov; or specify a folder for single images.",
         )
 
 

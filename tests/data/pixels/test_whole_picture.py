@@ -158,7 +158,7 @@ def test_lost_features_are_named() -> None:
     ink = saved(Image.new("CMYK", (8, 8)), "JPEG")
     assert "CMYK" in decode_whole(ink).lost[0]
     picture = WholePicture(pixels=scene(), profile=PROFILE)
-    assert "one of colours" in picture.with_pixels(scene()[..., 0]).lost[0]
+    assert "for colours" in picture.with_pixels(scene()[..., 0]).lost[0]
     assert picture.with_pixels(scene()).profile == PROFILE
 
 
@@ -193,10 +193,10 @@ def test_profile_is_kept_only_with_matching_pixels() -> None:
     picture = WholePicture(pixels=grey, profile=grey_profile(), lost=("sound",))
     assert picture.with_pixels(grey[::-1]).profile == grey_profile()
     changed = picture.with_pixels(colours)
-    assert changed.lost == ("sound", "the colour profile (one of grey levels)")
+    assert changed.lost == ("sound", "the colour profile (for grey levels)")
     assert (changed.profile, changed.pixels.shape) == (b"", colours.shape)
     changed = WholePicture(pixels=colours, profile=PROFILE).with_pixels(grey)
-    assert (changed.profile, changed.lost) == (b"", ("the colour profile (one of colours)",))
+    assert (changed.profile, changed.lost) == (b"", ("the colour profile (for colours)",))
     assert WholePicture(pixels=colours).with_pixels(grey).lost == ()
     assert (profile_is_grey(grey_profile()), profile_is_grey(PROFILE)) == (True, False)
 
@@ -266,7 +266,7 @@ def test_intact_exif_data_is_kept_without_the_orientation() -> None:
 def test_cmyk_images_lose_their_inks_and_profile() -> None:
     encoded = saved(Image.new("CMYK", (8, 8)), "JPEG", icc_profile=PROFILE)
     picture = decode_whole(encoded)
-    assert picture.lost == ("inks (CMYK become RGB) and their colour profile",)
+    assert picture.lost == ("CMYK (converted to RGB) and its colour profile",)
     assert picture.profile == b""
     plain = decode_whole(saved(Image.fromarray(scene()), "JPEG", icc_profile=PROFILE))
     assert (plain.lost, plain.profile, plain.alpha, plain.exif) == ((), PROFILE, None, b"")

@@ -166,7 +166,7 @@ RANGE = "takes the smallest and the largest value, not"
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"scales": ()}, "scales: no number given"),
+        ({"scales": ()}, "scales: needs at least one number"),
         (
             {"contrast": (2.0, 1.0)},
             f"'contrast' {RANGE} (2.0, 1.0)\n  For instance: contrast=0.5,1.5",

@@ -147,9 +147,9 @@ def test_evaluation_may_be_off_but_not_on_the_training_images(
     _, none = open_detection_sets(settings(eval_path="none"), targets="kernels", seed=1)
     assert none is None
     same = settings(path=str(tmp_path / "train"))
-    with pytest.raises(UserError, match="training images themselves"):
+    with pytest.raises(UserError, match="would use the training images"):
         open_detection_sets(same, targets="kernels", seed=1)
-    with pytest.raises(UserError, match="no path given"):
+    with pytest.raises(UserError, match="no path set"):
         open_detection_sets(settings(path=""), targets="kernels", seed=1)
     with pytest.raises(UserError, match="multiple of 32"):
         settings(image_size=70).check()
@@ -214,7 +214,7 @@ def test_mismatched_settings_have_the_full_message(
     with pytest.raises(UserError) as caught:
         open_detection_sets(settings(path=""), targets="kernels", seed=1)
     assert str(caught.value) == (
-        "data.path: no path given\n  Give a folder or zip of images and label files."
+        "data.path: no path set\n  Specify a folder or zip of images and label files."
     )
 
 
@@ -224,7 +224,7 @@ def test_equal_training_and_evaluation_images_are_reported(
     with pytest.raises(UserError) as caught:
         open_detection_sets(settings(path=str(tmp_path / "train")), targets="kernels", seed=1)
     assert str(caught.value) == (
-        "data.eval_path: evaluation would use the training images themselves\n"
+        "data.eval_path: evaluation would use the training images\n"
         "  Set it to other images or to none, or put folders train and test into data.path."
     )
 

@@ -48,7 +48,7 @@ def test_missing_fonts_are_reported_with_some_of_the_characters(tmp_path: Path) 
     (tmp_path / "a.ttf").write_bytes(b"no font")
     (tmp_path / "b.ttf").write_bytes(b"no font")
     install = (
-        "\n  Install one (Debian: fonts-dejavu for Latin, fonts-noto-cjk for Chinese), or give "
+        "\n  Install one (Debian: fonts-dejavu for Latin, fonts-noto-cjk for Chinese), or specify "
         "font files or folders."
     )
     for characters, sample in (

@@ -59,9 +59,9 @@ def test_text_json_and_matlab_files_are_read_together(packed: bool, tmp_path: Pa
 
 def test_locations_are_given_as_lines_or_words() -> None:
     file = LabelFile(name="n", origin="o", unit="line", outlines=(), bad=())
-    assert file.place(7) == "o, line 7"
+    assert file.location(7) == "o, line 7"
     words = LabelFile(name="n", origin="o", unit="word", outlines=(), bad=())
-    assert words.place(7) == "o, word 7"
+    assert words.location(7) == "o, word 7"
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,8 @@ def test_locations_are_given_as_lines_or_words() -> None:
         (
             "a.txt",
             LINE + b"a\n" + LINE + b"b\xff\n",
-            "{place}, line 2: is not UTF-8 text: invalid start byte\n  From GBK for instance: "
+            "{place}, line 2: is not UTF-8 text: invalid start byte\n  Convert it, from GBK for "
+            "instance: "
             "iconv -f GB18030 -t UTF-8 '{place}' > converted.txt",
         ),
         (
@@ -102,7 +103,7 @@ def test_member_that_unpacks_to_far_too_much_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         read_labels(tree, ["a.txt", "b.txt"])
     assert str(caught.value) == (
-        f"{bomb}/a.txt: {packed} bytes that unpack to 80000000: refused as a zip bomb"
+        f"{bomb}/a.txt: {packed} bytes that unpack to 80000000: rejected as a zip bomb"
     )
     assert len(read_labels(tree, ["b.txt"])) == 1
 

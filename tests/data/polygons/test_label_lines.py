@@ -202,8 +202,8 @@ def test_lines_parse_into_corners_and_text(
         ("languages", "1,1,9,1,9,9,1,x,Latin", "7 numbers instead of 8"),
         ("rectangles", "1,a", "1 number instead of 4"),
         ("rectangles", "1 2 3", "3 numbers instead of 4"),
-        ("polygons", "1,2,3,4,####a", "4 numbers: three corners or more have 6, 8, 10, ..."),
-        ("polygons", f"{SIX},7", "7 numbers: three corners or more have 6, 8, 10, ..."),
+        ("polygons", "1,2,3,4,####a", "4 numbers instead of 6, 8, 10, ... for the corners"),
+        ("polygons", f"{SIX},7", "7 numbers instead of 6, 8, 10, ... for the corners"),
         (
             "polygons",
             "1,2,3,4,5, a coordinate with a long name,7",

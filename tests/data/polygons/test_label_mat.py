@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.io import savemat
 
 from jumar.data.polygons.label_lines import BadLine, Outline
-from jumar.data.polygons.label_mat import LARGEST, outlines_of
+from jumar.data.polygons.label_mat import MAX_BYTES, outlines_of
 from jumar.data.polygons.text_pictures import open_text_pictures
 from jumar.ground.errors import UserError
 from tests.data.pictures import picture, write_files
@@ -73,7 +73,7 @@ def test_set_with_mat_files_is_opened(tmp_path: Path) -> None:
         (b"nonsense", "not a MATLAB file"),
         (mat(ROWS)[:200], "not a MATLAB file"),
         (mat(ROWS, "rectgt"), "has no array 'polygt', but rectgt"),
-        (bytes(LARGEST + 1), "are more than an image's words need"),
+        (bytes(MAX_BYTES + 1), "are too many for the words of an image"),
     ],
 )
 def test_other_files_are_errors_with_the_reason(
@@ -148,13 +148,15 @@ def test_file_without_arrays_or_in_another_format_is_reported() -> None:
     with pytest.raises(ValueError, match=r"^has no array 'polygt', but nothing$"):
         outlines_of(file.getvalue())
     newer = b"MATLAB 7.3 MAT-file".ljust(124, b" ") + b"\x00\x02IM" + bytes(400)
-    with pytest.raises(ValueError, match=r"^MATLAB 7\.3 files are not read; save it with -v7$"):
+    with pytest.raises(
+        ValueError, match=r"^MATLAB 7\.3 files are not supported; save it with -v7$"
+    ):
         outlines_of(newer)
-    assert LARGEST == 262_144
-    with pytest.raises(ValueError, match=r"^262145 bytes are more than an image's words need$"):
-        outlines_of(bytes(LARGEST + 1))
+    assert MAX_BYTES == 262_144
+    with pytest.raises(ValueError, match=r"^262145 bytes are too many for the words of an image$"):
+        outlines_of(bytes(MAX_BYTES + 1))
     with pytest.raises(ValueError, match=r"^not a MATLAB file: "):
-        outlines_of(bytes(LARGEST))
+        outlines_of(bytes(MAX_BYTES))
 
 
 def test_non_numeric_coordinates_are_reported_and_the_next_row_is_read() -> None:

@@ -20,7 +20,7 @@ def test_valid_outline_is_unchanged() -> None:
 def test_counter_clockwise_corners_are_reversed_keeping_the_first() -> None:
     corners, wrong = mended(SQUARE[[0, 3, 2, 1]])
     np.testing.assert_array_equal(corners, SQUARE)
-    assert wrong == ["the corners run counter-clockwise"]
+    assert wrong == ["the corners are in counter-clockwise order"]
 
 
 @pytest.mark.parametrize("order", [[0, 1, 3, 2], [0, 2, 1, 3], [0, 2, 3, 1], [0, 3, 1, 2]])
@@ -43,7 +43,7 @@ def test_parts_outside_the_image_are_clipped() -> None:
     [
         ([[1, 1], [9, 9], [1, 1], [9, 9]], "2 different corners"),
         ([[1, 1], [1, 1], [1, 1], [1, 1]], "1 different corner"),
-        ([[1, 1], [5, 5], [9, 9], [3, 3]], "corners lie on one line"),
+        ([[1, 1], [5, 5], [9, 9], [3, 3]], "corners are on one line"),
         ([[0, 0], [20, 0], [10, 0], [10, 10]], "crosses itself"),
         ([[1, 1], [5, 1], [9, 1.1]], "area is 0"),
         ([[0, 0], [20, 20], [20, 0], [0, 20], [10, 30]], "crosses itself"),
@@ -77,13 +77,13 @@ def test_result_is_simple_clockwise_and_inside(points: list[tuple[int, int]]) ->
         ([[1, 1], [9, 9], [1, 1], [9, 9]], "only 2 different corners"),
         ([[1, 1], [1, 1], [1, 1], [1, 1]], "only 1 different corner"),
         # Not through the origin.
-        ([[1, 2], [5, 6], [9, 10]], "its corners lie on one line"),
+        ([[1, 2], [5, 6], [9, 10]], "its corners are on one line"),
         ([[0, 0], [2, 0], [0, 0.999]], "its area is 0.999 square pixels"),
         ([[0, 0], [0, 0.5], [2, 0]], "its area is 0.5 square pixels"),
         ([[0, 0], [20, 20], [20, 0], [0, 20], [10, 30]], "it crosses itself"),
         (
             [[200, 1], [220, 1], [220, 9], [200, 9]],
-            "it lies outside the image of 100 x 80 pixels",
+            "it is outside the image of 100 x 80 pixels",
         ),
         (
             [[10, 70], [20, 70], [20, 90], [30, 90], [30, 70], [40, 70], [40, 95], [10, 95]],
@@ -132,7 +132,7 @@ def test_problems_of_an_outline_are_reported_in_order() -> None:
     ]
     assert signed_area(corners) == pytest.approx(600)
     backwards, wrong = mended(np.array([[90, 70], [90, 90], [110, 90], [110, 70]]), (80, 100))
-    assert wrong == ["the corners run counter-clockwise", "it extends beyond the image"]
+    assert wrong == ["the corners are in counter-clockwise order", "it extends beyond the image"]
     assert sorted(map(tuple, backwards.tolist())) == [(90, 70), (90, 80), (100, 70), (100, 80)]
     assert signed_area(backwards) == 100
 
@@ -140,7 +140,7 @@ def test_problems_of_an_outline_are_reported_in_order() -> None:
 def test_one_pixel_within_the_image_is_enough() -> None:
     corners, _ = mended(np.array([[-9, 3], [1, 3], [1, 4], [-9, 4]]), (80, 100))
     assert sorted(map(tuple, corners.tolist())) == [(0, 3), (0, 4), (1, 3), (1, 4)]
-    with pytest.raises(BrokenPolygon, match=r"^it lies outside"):
+    with pytest.raises(BrokenPolygon, match=r"^it is outside"):
         mended(np.array([[-9, 3], [0.9, 3], [0.9, 4], [-9, 4]]), (80, 100))
 
 

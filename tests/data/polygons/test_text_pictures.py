@@ -142,7 +142,7 @@ def test_images_without_labels_and_labels_without_images_are_named(tmp_path: Pat
         ({"img_1.jpg": JPEG, "gt_img_1.txt": b"1,2,3"}, "1 outline cannot be used"),
         ({"img_1.jpg": JPEG, "gt_img_1.txt": WORD.encode() + b"\xff\xfe"}, "not UTF-8"),
         ({"img_1.jpg": JPEG, "a.json": b"{"}, "no labels in JSON"),
-        ({"img_1.jpg": JPEG, "img_1.txt": b"1", "gt_img_1.txt": b"1"}, "labels of one image"),
+        ({"img_1.jpg": JPEG, "img_1.txt": b"1", "gt_img_1.txt": b"1"}, "labels of the same image"),
         ({"a/img_1.jpg": JPEG, "b/img_1.jpg": JPEG, "img_1.txt": b"1"}, "several images"),
         ({"test/a.jpg": JPEG, "test/a.txt": WORD.encode()}, "no images for training"),
     ],
@@ -170,7 +170,7 @@ def test_fingerprint_depends_on_the_outlines(tmp_path: Path) -> None:
     assert len(prints) == 2
 
 
-GIVE = "Give a folder or a zip of images and label files."
+GIVE = "Specify a folder or a zip of images and label files."
 FOUND = (
     "Expected gt_NAME.txt for each image NAME.jpg, or a JSON file; set data.labels if they are "
     "in another folder or zip."
@@ -183,7 +183,7 @@ FOUND = (
         ({"a.txt": b"x"}, "{set}: there are no images in it"),
         (
             {"b.zip": b"", "a.ZIP": b""},
-            "{set}: there are no images in it\n  Unpack a.ZIP, or give a zip of images and one "
+            "{set}: there are no images in it\n  Unpack a.ZIP, or specify a zip of images and one "
             "of labels.",
         ),
         ({"img_1.jpg": JPEG}, f"{{set}}: there are no label files in it\n  {FOUND}"),
@@ -194,17 +194,17 @@ FOUND = (
         ),
         (
             {"img_1.jpg": JPEG, "img_1.txt": b"1", "gt_img_1.txt": b"1"},
-            "'{set}/gt_img_1.txt' and '{set}/img_1.txt' are labels of one image\n  Keep one of "
-            "them, or give the path of the intended folder (data.labels).",
+            "'{set}/gt_img_1.txt' and '{set}/img_1.txt' are labels of the same image\n  Keep one "
+            "of them, or specify the path of the intended folder (data.labels).",
         ),
         (
             {"a/img_1.jpg": JPEG, "b/img_1.jpg": JPEG, "img_1.txt": b"1"},
-            "several images are named img_1\n  Their labels cannot be told apart: give the "
+            "several images are named img_1\n  Their labels are ambiguous: specify the "
             "path of the intended folder.",
         ),
         (
             {"test/a.jpg": JPEG, "test/a.txt": WORD.encode()},
-            "{set}: there are no images for training in it\n  Give the path of the intended "
+            "{set}: there are no images for training in it\n  Specify the path of the intended "
             "folder.",
         ),
         (
@@ -286,7 +286,7 @@ def test_skipped_and_repaired_outlines_are_reported_per_line(tmp_path: Path) -> 
     place = f"{tmp_path}/img_1.txt"
     assert messages == [
         f"1 outline left out: {place}, line 1: 0 numbers instead of 8",
-        f"2 outlines repaired: {place}, line 2: the corners run counter-clockwise; "
+        f"2 outlines repaired: {place}, line 2: the corners are in counter-clockwise order; "
         f"{place}, line 3: "
         "it extends beyond the image",
     ]

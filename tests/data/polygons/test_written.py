@@ -19,7 +19,7 @@ from jumar.data.polygons.written import (
     _in_perspective,
     _part_of,
     _texture,
-    open_desk,
+    open_materials,
     write_text_pictures,
     written_picture,
 )
@@ -80,12 +80,12 @@ def test_written_set_is_read_like_any_other(fonts: tuple[Path, ...], tmp_path: P
 def test_outlines_contain_exactly_the_ink(fonts: tuple[Path, ...]) -> None:
     import cv2
 
-    desk = open_desk(small(fonts, text_height=(30, 50), rotation=40.0))
+    materials = open_materials(small(fonts, text_height=(30, 50), rotation=40.0))
     checked = 0
     for number in range(12):
-        bare = open_desk(small(fonts, words=(0, 0)))
+        bare = open_materials(small(fonts, words=(0, 0)))
         background = written_picture(bare, number).pixels.astype(int)
-        picture = written_picture(desk, number)
+        picture = written_picture(materials, number)
         changed = np.abs(picture.pixels - background).max(axis=2) > 8
         inside = np.zeros(changed.shape, np.uint8)
         for region in picture.regions:
@@ -106,8 +106,8 @@ def test_outlines_contain_exactly_the_ink(fonts: tuple[Path, ...]) -> None:
 
 
 def test_words_too_small_to_read_are_ignored(fonts: tuple[Path, ...]) -> None:
-    desk = open_desk(small(fonts, text_height=(5, 12), words=(10, 20)))
-    regions = [each for n in range(4) for each in written_picture(desk, n).regions]
+    materials = open_materials(small(fonts, text_height=(5, 12), words=(10, 20)))
+    regions = [each for n in range(4) for each in written_picture(materials, n).regions]
     for region in regions:
         sides = np.hypot(*(np.roll(region.corners, -1, axis=0) - region.corners).T)
         assert region.ignored == (sides.min() < MIN_SIDE) == (region.text == "###")
@@ -117,9 +117,9 @@ def test_words_too_small_to_read_are_ignored(fonts: tuple[Path, ...]) -> None:
 def test_text_is_written_on_photographs(fonts: tuple[Path, ...], tmp_path: Path) -> None:
     pixels = scene(120, 200, seed=4)
     write_files(tmp_path, {"photo.png": png(pixels), "broken.png": b"x"})
-    desk = open_desk(small(fonts, photographs=tmp_path, words=(0, 0)))
+    materials = open_materials(small(fonts, photographs=tmp_path, words=(0, 0)))
     for number in range(4):
-        picture = written_picture(desk, number).pixels
+        picture = written_picture(materials, number).pixels
         assert picture.shape == (160, 240, 3)
         assert (picture.min(axis=(0, 1)) + 3 >= pixels.min(axis=(0, 1))).all()
 
@@ -127,7 +127,7 @@ def test_text_is_written_on_photographs(fonts: tuple[Path, ...], tmp_path: Path)
 def test_fonts_of_the_test_part_are_not_trained_on(fonts: tuple[Path, ...]) -> None:
     if len(fonts) < 4:
         pytest.skip("needs four fonts")
-    train, test = (set(open_desk(small(fonts), part).latin) for part in ("train", "test"))
+    train, test = (set(open_materials(small(fonts), part).latin) for part in ("train", "test"))
     assert train
     assert test
     assert not train & test
@@ -194,7 +194,7 @@ def test_files_have_the_written_content_at_their_own_quality(
     for place, name in enumerate(names):
         part, _, file = name.partition("/")
         number = 0 if part == "test" else place
-        pixels, regions = written_picture(open_desk(writing, part), number)
+        pixels, regions = written_picture(open_materials(writing, part), number)
         # 70, 77, 84, 91, and from 96 on again from 70.
         quality = (70, 77, 84, 91, 72, 70)[place]
         with Image.open(tmp_path / "set" / f"{name}.jpg") as result:
@@ -223,7 +223,7 @@ def test_set_may_lack_a_test_part_and_an_empty_folder_is_accepted(
     assert [path.name for path in (tmp_path / "set").iterdir()] == ["train"]
     with pytest.raises(UserError) as caught:
         write_text_pictures(tmp_path / "set", small(fonts), train=1)
-    assert str(caught.value) == f"{tmp_path}/set: is not empty\n  Give a new folder."
+    assert str(caught.value) == f"{tmp_path}/set: is not empty\n  Specify a new folder."
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(UserError, match="is not empty"):
         write_text_pictures(tmp_path / "file", small(fonts), train=1)
@@ -237,9 +237,9 @@ def test_every_fourth_font_is_reserved_for_the_test_part(
 
     def named(part: str, *names: str) -> str:
         places = tuple(tmp_path / f"{name}.ttf" for name in names)
-        desk = open_desk(small(places), part)
-        assert (desk.chinese, desk.test) == ((), part == "test")
-        return "".join(path.stem for path in desk.latin)
+        materials = open_materials(small(places), part)
+        assert (materials.chinese, materials.test) == ((), part == "test")
+        return "".join(path.stem for path in materials.latin)
 
     assert (named("train", *"abcdefgh"), named("test", *"abcdefgh")) == ("abcefg", "dh")
     assert (named("train", *"abcd"), named("test", *"abcd")) == ("abc", "d")
@@ -250,10 +250,10 @@ def test_words_are_separate_and_inside_and_the_requested_number_is_tried(
     fonts: tuple[Path, ...],
 ) -> None:
     writing = small(fonts, words=(1, 3), width=420, height=300, text_height=(20, 30))
-    desk = open_desk(writing)
+    materials = open_materials(writing)
     counts: set[int] = set()
     for number in range(16):
-        pixels, regions = written_picture(desk, number)
+        pixels, regions = written_picture(materials, number)
         assert pixels.shape == (300, 420, 3)
         counts.add(len(regions))
         taken = np.zeros((300, 420), int)
@@ -271,12 +271,12 @@ def test_words_are_separate_and_inside_and_the_requested_number_is_tried(
 def test_heights_are_log_uniform_and_a_twelfth_are_tiny(
     fonts: tuple[Path, ...],
 ) -> None:
-    desk = open_desk(
+    materials = open_materials(
         small(fonts, words=(20, 20), width=700, height=500, text_height=(16, 64), rotation=0.0)
     )
     heights: list[float] = []
     for number in range(8):
-        for region in written_picture(desk, number).regions:
+        for region in written_picture(materials, number).regions:
             upper, lower = region.corners[:2].mean(axis=0), region.corners[2:].mean(axis=0)
             heights.append(float(lower[1] - upper[1]))
     tall = [height for height in heights if height > 11]
@@ -389,11 +389,11 @@ def test_photograph_crops_cover_at_least_half_of_the_largest_fit() -> None:
 
 def test_lack_of_readable_photographs_is_reported(fonts: tuple[Path, ...], tmp_path: Path) -> None:
     write_files(tmp_path, {"a.png": b"x", "b.png": b""})
-    desk = open_desk(small(fonts, photographs=tmp_path))
+    materials = open_materials(small(fonts, photographs=tmp_path))
     with pytest.raises(UserError, match=r"no photograph can be read: .+"):
-        written_picture(desk, 0)
+        written_picture(materials, 0)
     write_files(tmp_path, {"b.png": png(np.full((50, 50, 3), 77, np.uint8))})
-    bare = open_desk(small(fonts, photographs=tmp_path, words=(0, 0)))
+    bare = open_materials(small(fonts, photographs=tmp_path, words=(0, 0)))
     for number in range(6):
         assert (written_picture(bare, number).pixels == 77).all()
 

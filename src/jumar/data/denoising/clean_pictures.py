@@ -1,4 +1,4 @@
-"""Clean images as pixels: read, decoded, converted to grey or scaled, and cached."""
+"""Clean images as pixels: reads, decodes, converts to grey, scales and caches them."""
 
 from typing import Literal
 
@@ -19,15 +19,15 @@ Pixels = NDArray[np.uint8]
 class CleanPictures:
     """The images of a source as uint8 [height, width, 3 or 1], at one or several scales.
 
-    Scales other than 1 are resampled with bicubic weights between pixel centres (like OpenCV's
-    `INTER_CUBIC` except for the form of the cubic, and without widening it), rounded to whole
-    levels. Grey is the luma of ITU-R BT.601, which leaves grey images unchanged.
+    For scales other than 1, images are resampled with bicubic weights between pixel centres (like
+    OpenCV's `INTER_CUBIC` except for the cubic's parameter, and without widening the kernel), and
+    rounded to integer levels. Grey is the luma of ITU-R BT.601, which leaves grey images unchanged.
 
     Args:
         pictures: The undecoded images.
         channels: `colour` for RGB or `grey`.
         scales: Sizes relative to the stored one.
-        cache_bytes: The most bytes of decoded pixels to cache; 0 decodes every time.
+        cache_bytes: Maximum size of the cache of decoded pixels, in bytes; 0 disables it.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class CleanPictures:
         return len(self.pictures)
 
     def read(self, index: int, scale: int = 0) -> Pixels:
-        """The pixels of an image, which must not be modified.
+        """Return the pixels of an image, which must not be modified.
 
         Args:
             index: The image's index.
@@ -76,7 +76,7 @@ class CleanPictures:
 
 
 def grey(pixels: Pixels) -> Pixels:
-    """The luma [height, width, 1] of RGB pixels [height, width, 3]."""
+    """Return the luma [height, width, 1] of RGB pixels [height, width, 3]."""
     return np.array(Image.fromarray(pixels).convert("L"))[..., None]
 
 

@@ -18,7 +18,7 @@ from jumar.settings import setting
 
 @dataclass(frozen=True, kw_only=True)
 class DenoisingData(LoaderSettings):
-    """Where the clean images are, and how they become noisy batches."""
+    """Where to find the clean images, and how to make noisy batches of them."""
 
     path: str = setting(
         "digits",
@@ -54,8 +54,8 @@ class DenoisingData(LoaderSettings):
     )
     eval_seeding: str = setting(
         "index",
-        "How the noise in evaluation is seeded: an image's position, its file name as for NLRN's "
-        "scores, or one sequence for all.",
+        "How the noise in evaluation is seeded: by an image's position, by its file name as for "
+        "NLRN's scores, or as one sequence for all images.",
         choices=("index", "file_hash", "sequence"),
     )
     cache_mib: int = setting(
@@ -70,16 +70,16 @@ class DenoisingData(LoaderSettings):
         """Reject empty lists."""
         for name in ("scales", "eval_levels"):
             if not getattr(self, name):
-                raise UserError("no number given", where=f"data.{name}")
+                raise UserError("needs at least one number", where=f"data.{name}")
 
 
 def open_patches(
     data: DenoisingData, *, seed: int, notice: Callable[[str], None] = lambda _: None
 ) -> tuple[KeyedSet[Patches], KeyedSet[NoisyPictures] | None]:
-    """Patches for training and whole images for evaluation.
+    """Open patches for training and whole images for evaluation.
 
     Args:
-        data: Settings.
+        data: The settings.
         seed: The run's seed.
         notice: Called with notices for the user, such as which files were skipped.
 
@@ -108,7 +108,7 @@ def open_patches(
 
 
 def with_evaluation_noise(data: DenoisingData, pictures: Pictures) -> NoisyPictures:
-    """Whole images with the evaluation noise of the settings."""
+    """Return whole images with the evaluation noise of the settings."""
     return NoisyPictures(
         CleanPictures(pictures, _channels(data)),
         kind=evaluation_kind(data),
@@ -119,14 +119,14 @@ def with_evaluation_noise(data: DenoisingData, pictures: Pictures) -> NoisyPictu
 
 
 def evaluation_kind(data: DenoisingData) -> Kind:
-    """The kind of noise in evaluation: as in training, but gaussian for a mixture."""
+    """Return the kind of noise in evaluation: as in training, but gaussian for a mixture."""
     return "gaussian" if data.noise.kind == "mixed" else cast("Kind", data.noise.kind)
 
 
 def level_names(data: DenoisingData) -> Sequence[str]:
-    """What the noise levels are called in tables and metrics, such as `sigma 25`."""
-    word = {"gaussian": "sigma", "poisson": "photons", "camera": "gain"}[evaluation_kind(data)]
-    return [f"{word} {level:g}" for level in data.eval_levels]
+    """Return the names of the noise levels in tables and metrics, such as `sigma 25`."""
+    quantity = {"gaussian": "sigma", "poisson": "photons", "camera": "gain"}[evaluation_kind(data)]
+    return [f"{quantity} {level:g}" for level in data.eval_levels]
 
 
 def _channels(data: DenoisingData) -> Channels:

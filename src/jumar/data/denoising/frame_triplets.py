@@ -1,16 +1,18 @@
 """Three consecutive frames of a clip, for networks that use neighbouring frames.
 
-A clip is a folder of frames (on the disk or in a zip), in the order of the numbers in their
-names. The frames of a triplet have noise of one strength, as ViDeNN's Temp3-CNN was trained.
+A clip is a folder of frames (on disk or in a zip), in the order of the numbers in their names. The
+frames of a triplet have noise of the same strength, as in the training of ViDeNN's Temp3-CNN.
 
-ViDeNN's scripts first denoise whole frames with the spatial network and write patches of those to a
-file. Here batches hold the noisy patches, which the spatial network denoises on the device; with
-`margin`, they are larger than the clean patch on each side, so that the spatial network's borders
-do not reach the temporal one. Triplets start at every frame, in the scripts at every third.
+ViDeNN's scripts first denoise whole frames with the spatial network and write patches of the result
+to a file. Here, batches contain the noisy patches, which the spatial network denoises on the
+device; with `margin`, these are larger than the clean patch on each side, so that border effects of
+the spatial network do not reach the temporal one. A triplet starts at every frame; in the scripts,
+at every third.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -40,7 +42,7 @@ class Triplet(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ClipData(DenoisingData):
-    """Where the clips are, and how their frames become noisy triplets."""
+    """Where to find the clips, and how to make noisy triplets of their frames."""
 
     margin: int = setting(
         0, "Extra border of noisy patches around clean ones.", unit="px", minimum=0
@@ -55,11 +57,11 @@ class ClipData(DenoisingData):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TripletPatches:
-    """Patches of one position in three frames: `noisy` of all three, `clean` of the middle one.
+    """Patches at the same position in three frames: `noisy` of all, `clean` of the middle one.
 
     Attributes:
-        frames: Decoded, at one scale.
-        triplets: Which frames belong together.
+        frames: The decoded frames, at one scale.
+        triplets: The frames that belong together.
         noise: Kind, strength and form of the noise.
         patch_size: Side of a clean patch in pixels.
         margin: Extra pixels of noisy patches on each side.
@@ -84,11 +86,11 @@ class TripletPatches:
         return triplets_fingerprint(self.frames, self.triplets)
 
     def open(self, item: int, _key: SampleKey) -> Pixels:
-        """The three frames; see `SampleKind.open`."""
+        """Read the three frames; see `SampleKind.open`."""
         return np.concatenate(read_frames(self.frames, self.triplets[item]), axis=2)
 
     def map(self, pixels: Pixels, _item: int, key: SampleKey) -> Arrays:
-        """A patch of the frames; see `SampleKind.map`."""
+        """Cut a patch from the frames, and add noise; see `SampleKind.map`."""
         random = sample_random(self.seed, key)
         patch = random_window(pixels, self.patch_size + 2 * self.margin, random)
         patch = np.ascontiguousarray(
@@ -108,7 +110,7 @@ def triplet_set(patches: TripletPatches, *, per_triplet: int) -> KeyedSet[Triple
     is patch_size + 2 * margin; uint8 or float32 as in `patch_set`.
 
     Args:
-        patches: How they are produced.
+        patches: The patches to batch.
         per_triplet: Patches of each triplet in an epoch.
     """
     channels = 3 if patches.frames.channels == "colour" else 1
@@ -131,7 +133,7 @@ class NoisyTriplets:
 
     Args:
         pictures: The frames and their noise.
-        triplets: Which frames belong together.
+        triplets: The frames that belong together.
     """
 
     def __init__(self, pictures: NoisyPictures, triplets: Sequence[Triplet]) -> None:
@@ -147,11 +149,11 @@ class NoisyTriplets:
         return triplets_fingerprint(self.pictures.pictures, self.triplets)
 
     def open(self, item: int, _key: SampleKey) -> list[Pixels]:
-        """The three clean frames of a sample; see `SampleKind.open`."""
+        """Read the three clean frames of a sample; see `SampleKind.open`."""
         return read_frames(self.pictures.pictures, self.triplets[item % len(self.triplets)])
 
     def map(self, frames: list[Pixels], item: int, _key: SampleKey) -> Arrays:
-        """The middle frame, and all three with noise; see `SampleKind.map`."""
+        """Return the middle frame, and all three with noise; see `SampleKind.map`."""
         level, index = divmod(item, len(self.triplets))
         noisy = [
             self.pictures.noisy(pixels, frame, level)
@@ -161,15 +163,15 @@ class NoisyTriplets:
 
 
 def triplets_fingerprint(frames: CleanPictures, triplets: Sequence[Triplet]) -> str:
-    """A fingerprint of frames and of how they are grouped."""
+    """Return a fingerprint of frames and of their grouping."""
     return fingerprint(frames.pictures.fingerprint.encode(), np.array(triplets).tobytes())
 
 
 def read_frames(frames: CleanPictures, triplet: Triplet) -> list[Pixels]:
-    """Three frames [height, width, channels].
+    """Read the three frames of a triplet, each [height, width, channels].
 
     Raises:
-        CorruptRecord: One cannot be read, or they differ in size.
+        CorruptRecord: A frame cannot be read, or the frames differ in size.
     """
     pixels = [frames.read(index) for index in triplet]
     if len({frame.shape for frame in pixels}) > 1:
@@ -181,35 +183,32 @@ def read_frames(frames: CleanPictures, triplet: Triplet) -> list[Pixels]:
 
 
 def clips_of(pictures: Pictures) -> list[range]:
-    """The positions of the frames of each clip, that is, of the images in each folder."""
+    """Return the positions of the frames of each clip, that is, of the images in each folder."""
     clips: list[range] = []
-    start, folder = 0, ""
-    for index in range(len(pictures)):
-        frame_folder = pictures.path(index).rpartition("/")[0]
-        if index and frame_folder != folder:
-            clips.append(range(start, index))
-            start = index
-        folder = frame_folder
-    return [*clips, range(start, len(pictures))]
+    indices = range(len(pictures))
+    for _, frames in groupby(indices, lambda index: pictures.path(index).rpartition("/")[0]):
+        positions = list(frames)
+        clips.append(range(positions[0], positions[-1] + 1))
+    return clips
 
 
 def inner_triplets(clip: range) -> list[Triplet]:
-    """The triplets of a clip whose frames have both neighbours."""
+    """Return the triplets of a clip whose middle frame has both neighbours."""
     return [Triplet(middle - 1, middle, middle + 1) for middle in clip[1:-1]]
 
 
 def all_triplets(clip: range) -> list[Triplet]:
-    """A triplet for each frame of a clip; the first and the last one are their own neighbours."""
+    """Return a triplet for each frame of a clip; at both ends, the frame itself is repeated."""
     return [Triplet(max(middle - 1, clip[0]), middle, min(middle + 1, clip[-1])) for middle in clip]
 
 
 def open_triplets(
     data: ClipData, *, seed: int, notice: Callable[[str], None] = lambda _: None
 ) -> tuple[KeyedSet[TripletPatches], KeyedSet[NoisyTriplets] | None]:
-    """Patches of triplets for training and whole triplets for evaluation.
+    """Open patches of triplets for training and whole triplets for evaluation.
 
     Args:
-        data: Settings.
+        data: The settings.
         seed: The run's seed.
         notice: Called with notices for the user, such as which files were skipped.
 
@@ -235,7 +234,7 @@ def open_triplets(
         raise UserError(
             f"no three of {counted(len(pictures), 'frame')} belong to the same clip",
             where=data.path,
-            todo="Give a folder of clips, each with three frames or more in addition to the "
+            todo="Specify a folder of clips, each with at least three frames in addition to the "
             f"{data.holdout_frames} of data.holdout_frames.",
         )
     channels = cast("Channels", data.channels)

@@ -1,28 +1,27 @@
-"""Noise of known strength, added to clean images on the host.
+"""Adds noise of known strength to clean images, on the host.
 
-Kinds, each with one number for its strength, the level:
+There are several kinds of noise; the strength of each is one number, its level:
 
 - `gaussian`: normally distributed, independently for every pixel and channel. The level is the
   standard deviation on the scale 0 to 255.
-- `poisson`: photon counts. The level is the mean number of photons in a white pixel, so fewer mean
-  more noise.
+- `poisson`: photon counts. The level is the mean number of photons in a white pixel, so a lower
+  level means more noise.
 - `camera`: the sensor model of ViDeNN (M. Claus and J. van Gemert, arXiv 1904.10898). The level
   is the analogue gain A; the digital gain is D. For a brightness s of 0 to 1 the standard
   deviation is sqrt(A D s / 7480 + D^2 (A 1.25e-4 + 1.11e-4)^2): photon noise with a full well of
   7480 electrons, and the sensor's dark noise.
-- `mixed`: for each sample one of `gaussian` and `camera`, as described for the weights
-  `ckpt_videnn` (`ckpt_videnn-g` was trained on `gaussian` alone). The originals publish neither the
-  shares nor the gains of that mixture; here the shares are equal.
+- `mixed`: either `gaussian` or `camera` for each sample, as described for the weights
+  `ckpt_videnn` (`ckpt_videnn-g` was trained on `gaussian` alone). Neither the proportions nor the
+  gains of that mixture are published; here the proportions are equal.
 
-Differences from the camera model in the original's `realistic_noise`, which its scripts do not
-call: there, the photon term is divided by s instead of multiplied, so that black pixels get
-infinite noise; and each image is stretched to the full range afterwards, which would make clean
-and noisy images differ in contrast.
+Differences from the original's `realistic_noise`, which its scripts do not call: there, the photon
+term is divided by s instead of multiplied, so that black pixels get infinite noise; and each image
+is stretched to the full range afterwards, so that clean and noisy images differ in contrast.
 
 A noisy image is stored as
 
-- `uint8`: clipped to 0..255 and truncated, like ViDeNN's training data (so it is half a level too
-  dark on average, which its network learns to undo);
+- `uint8`: clipped to 0..255 and truncated, like ViDeNN's training data (on average, this is half a
+  level too dark, which its network learns to undo);
 - `float`: float32 from 0 to 1, neither clipped nor rounded, like NLRN's and DnCNN's.
 """
 
@@ -44,7 +43,7 @@ _DARK_PER_GAIN, _DARK = 1.25e-4, 1.11e-4
 
 
 class Level(NamedTuple):
-    """The kind and the amount of noise."""
+    """The kind and strength of noise."""
 
     kind: Kind
     value: float
@@ -57,84 +56,84 @@ class NoiseSettings:
 
     kind: str = setting(
         "gaussian",
-        "kind of noise; mixed is gaussian or camera, each for half of the samples",
+        "Kind of noise; mixed is gaussian or camera, each for half of the samples.",
         choices=("gaussian", "poisson", "camera", "mixed"),
     )
     sigma: tuple[float, ...] = setting(
         (0.0, 50.0),
-        "standard deviation of gaussian noise: one number, or the lowest and the highest",
+        "Standard deviation of gaussian noise: one number, or the lowest and the highest.",
         unit="levels of 255",
         minimum=0,
         only_with={"kind": ("gaussian", "mixed")},
     )
     photons: tuple[float, ...] = setting(
         (10.0, 1000.0),
-        "mean photons of a white pixel for poisson noise: one number, or lowest and highest",
+        "Mean photons of a white pixel for poisson noise: one number, or lowest and highest.",
         minimum=1,
         maximum=1e6,
         only_with={"kind": ("poisson",)},
     )
     analog_gain: tuple[float, ...] = setting(
         (1.0, 64.0),
-        "analogue gain for camera noise: one number, or lowest and highest",
+        "Analogue gain for camera noise: one number, or lowest and highest.",
         minimum=0,
         only_with={"kind": ("camera", "mixed")},
     )
     digital_gain: tuple[float, ...] = setting(
         (1.0, 4.0),
-        "digital gain for camera noise: one number, or lowest and highest",
+        "Digital gain for camera noise: one number, or lowest and highest.",
         minimum=0,
         only_with={"kind": ("camera", "mixed")},
     )
     storage: str = setting(
         "uint8",
-        "uint8: clipped to 0..255 and truncated, as in ViDeNN; float: neither, as in NLRN",
+        "uint8: clipped to 0..255 and truncated, as in ViDeNN; float: neither, as in NLRN.",
         choices=("uint8", "float"),
     )
 
     def check(self) -> None:
-        """Reject anything that is not a range."""
+        """Reject values that are not a range."""
         for name in ("sigma", "photons", "analog_gain", "digital_gain"):
             values: tuple[float, ...] = getattr(self, name)
             if len(values) not in (1, 2) or values[0] > values[-1]:
                 raise UserError(
-                    f"'data.noise.{name}' takes one number, or a lower and an upper one, not "
+                    f"'data.noise.{name}' needs one number, or a lower and an upper one, not "
                     f"{', '.join(map(str, values)) or 'none'}",
                     todo=f"For instance: data.noise.{name}=15 or data.noise.{name}=0,50",
                 )
 
 
 def draw_level(noise: NoiseSettings, random: np.random.Generator) -> Level:
-    """The noise of one sample, uniform within the ranges of the settings.
+    """Draw the noise of one sample, uniformly within the ranges of the settings.
 
     Args:
-        noise: Settings.
+        noise: The settings.
         random: The sample's random generator.
     """
     kind = noise.kind
     if kind == "mixed":
         kind = "camera" if random.random() < 0.5 else "gaussian"
     if kind == "gaussian":
-        return Level("gaussian", _between(noise.sigma, random))
+        return Level("gaussian", _draw_between(noise.sigma, random))
     if kind == "poisson":
-        return Level("poisson", _between(noise.photons, random))
-    gain = _between(noise.analog_gain, random)
-    return Level("camera", gain, _between(noise.digital_gain, random))
+        return Level("poisson", _draw_between(noise.photons, random))
+    gain = _draw_between(noise.analog_gain, random)
+    return Level("camera", gain, _draw_between(noise.digital_gain, random))
 
 
 def add_noise(
     clean: NDArray[np.uint8], level: Level, random: np.random.Generator, storage: Storage
 ) -> NDArray[np.uint8] | Floats:
-    """A noisy copy of an image.
+    """Return a noisy copy of an image.
 
     Args:
-        clean: Levels 0 to 255, any shape.
+        clean: The image, with levels 0 to 255 and any shape.
         level: Kind and strength.
-        random: The random generator for the noise; float32 values take about 15 ns each.
-        storage: `uint8`, clipped and truncated, or `float` from 0 to 1, unchanged.
+        random: The random generator for the noise; drawing a float32 takes about 15 ns.
+        storage: `uint8`, clipped and truncated, or `float` from 0 to 1, neither.
 
     Returns:
-        The same shape, uint8 or float32.
+        An image of the same shape, uint8 or float32.
     """
     if level.kind == "poisson":
         counts = random.poisson(clean * np.float64(level.value / 255))
@@ -153,7 +152,7 @@ def stored(values: Floats, storage: Storage) -> NDArray[np.uint8] | Floats:
 
     Args:
         values: The values, which are overwritten.
-        storage: See the module.
+        storage: See the module's docstring.
     """
     if storage == "uint8":
         np.clip(values, 0, 255, out=values)
@@ -163,17 +162,17 @@ def stored(values: Floats, storage: Storage) -> NDArray[np.uint8] | Floats:
 
 
 def storage_of(noise: NoiseSettings) -> Storage:
-    """The settings' storage, limited to two values by its choices."""
+    """Return the storage of the settings as a literal type, which its choices guarantee."""
     return cast("Storage", noise.storage)
 
 
 def _camera_deviations(level: Level) -> Floats:
-    """The standard deviation for each of the 256 levels, on the scale 0 to 255."""
+    """Return the standard deviation for each of the 256 levels, on the scale 0 to 255."""
     brightness = np.arange(256) / 255
     photons = level.value * level.digital_gain * brightness / _FULL_WELL
     dark = (level.digital_gain * (level.value * _DARK_PER_GAIN + _DARK)) ** 2
     return (255 * np.sqrt(photons + dark)).astype(np.float32)
 
 
-def _between(limits: tuple[float, ...], random: np.random.Generator) -> float:
+def _draw_between(limits: tuple[float, ...], random: np.random.Generator) -> float:
     return limits[0] if len(limits) == 1 else float(random.uniform(limits[0], limits[1]))

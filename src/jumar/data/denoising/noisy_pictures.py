@@ -1,7 +1,7 @@
 """Whole images with reproducible noise, for evaluating a denoiser.
 
 The noise of an image does not depend on the run's seed, so scores of different runs are comparable.
-The seeding determines which published numbers they are comparable with:
+The seeding determines with which published scores they are comparable:
 
 - `index`: from the position of the image and of the noise level; for any kind of noise.
 - `file_hash`: from the SHA-256 of the file's name, as in NLRN's evaluation, so that an image has
@@ -9,7 +9,7 @@ The seeding determines which published numbers they are comparable with:
 - `sequence`: one generator with seed 0 for all images in order, restarted for each level. Gaussian
   only. DnCNN's 30.45 dB on Set12, which the tests replay, was measured this way.
 
-The last two draw from NumPy's legacy generator, whose numbers never change.
+The last two draw from NumPy's legacy generator, whose output never changes.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ Seeding = Literal["index", "file_hash", "sequence"]
 Kinds = TypeVar("Kinds", bound=SampleKind[Any])
 
 _EVALUATION_NOISE = 3
-"""First word of the entropy; 1 and 2 are order and augmentation of `jumar.data.loading.sampler`."""
+"""First entropy word; `jumar.data.loading.sampler` uses 1 and 2 for order and augmentation."""
 _CAMERA_DIGITAL_GAIN = 2.0
 
 
@@ -42,7 +42,7 @@ class NoisyPictures:
         kind: The kind of noise.
         levels: Strengths; their meaning depends on the kind (`jumar.data.denoising.noise`).
         storage: Form of the noisy image.
-        seeding: See the module.
+        seeding: See the module's docstring.
 
     Raises:
         UserError: There is no level, or a level or the seeding does not match the kind.
@@ -58,16 +58,16 @@ class NoisyPictures:
         seeding: Seeding,
     ) -> None:
         if not levels:
-            raise UserError("no noise level to evaluate at", where="data.eval_levels")
+            raise UserError("needs at least one noise level", where="data.eval_levels")
         if kind == "poisson" and min(levels) < 1:
             raise UserError(
-                f"{min(levels):g} photons per white pixel give no image",
+                f"{min(levels):g} photons per white pixel are too few for an image",
                 where="data.eval_levels",
-                todo="Give numbers of photons, 1 or more.",
+                todo="Specify levels of 1 photon or more.",
             )
         if seeding != "index" and kind != "gaussian":
             raise UserError(
-                f"noise seeded by '{seeding}' is gaussian, not {kind}",
+                f"noise seeded by '{seeding}' must be gaussian, not {kind}",
                 where="data.eval_seeding",
                 todo="Set data.eval_seeding=index.",
             )
@@ -87,25 +87,25 @@ class NoisyPictures:
         return self.pictures.pictures.fingerprint
 
     def open(self, item: int, _key: SampleKey) -> Pixels:
-        """The clean image of a sample; see `SampleKind.open`."""
+        """Read the clean image of a sample; see `SampleKind.open`."""
         return self.pictures.read(item % len(self.pictures))
 
     def map(self, clean: Pixels, item: int, _key: SampleKey) -> Arrays:
-        """The image without and with noise; see `SampleKind.map`."""
+        """Return the image without and with noise; see `SampleKind.map`."""
         level, index = divmod(item, len(self.pictures))
         return whole_sample(clean, self.noisy(clean, index, level), level)
 
-    def noisy(self, clean: Pixels, index: int, place: int) -> Pixels | Floats:
-        """An image with its fixed noise.
+    def noisy(self, clean: Pixels, index: int, level_index: int) -> Pixels | Floats:
+        """Return an image with its fixed noise.
 
         Args:
             clean: Its pixels.
-            index: Its position, or that of the frame.
-            place: Position of the noise level.
+            index: The position of the image or frame.
+            level_index: The position of the noise level.
         """
-        level = self.levels[place]
+        level = self.levels[level_index]
         if self.seeding == "index":
-            random = np.random.default_rng((_EVALUATION_NOISE, index, place))
+            random = np.random.default_rng((_EVALUATION_NOISE, index, level_index))
             gain = _CAMERA_DIGITAL_GAIN if self.kind == "camera" else 1.0
             return add_noise(clean, Level(self.kind, level, gain), random, self.storage)
         if self.seeding == "file_hash":
@@ -116,10 +116,10 @@ class NoisyPictures:
         return stored(values.astype(np.float32), self.storage)
 
     def _state_before(self, index: int) -> np.random.RandomState:
-        """The generator shared by all images, advanced to this one.
+        """Return the generator shared by all images, advanced to this one.
 
-        Its state depends on the sizes of the earlier images, so these are read once; nothing is
-        drawn for one that cannot be read.
+        Its state depends on the sizes of the earlier images, which are read once; nothing is drawn
+        for an image that cannot be read.
         """
         random = np.random.RandomState(0)
         if self._states:
@@ -139,9 +139,9 @@ class NoisyPictures:
             return 0
 
 
-def whole_sample(clean: Pixels, noisy: NDArray[Any], place: int) -> Arrays:
-    """An evaluation sample: the images, and the position of the noise level."""
-    return {"clean": clean, "noisy": noisy, "level": np.asarray(place, dtype=np.int64)}
+def whole_sample(clean: Pixels, noisy: NDArray[Any], level_index: int) -> Arrays:
+    """Return an evaluation sample: the images, and the position of the noise level."""
+    return {"clean": clean, "noisy": noisy, "level": np.asarray(level_index, dtype=np.int64)}
 
 
 def whole_pictures_set(kind: Kinds) -> KeyedSet[Kinds]:
@@ -167,10 +167,10 @@ def _collate_whole(samples: Iterator[Arrays], _count: int) -> Batch:
 
 
 def name_seed(path: str) -> Any:
-    """The seed that NLRN's evaluation gives a file: eight words of its name's SHA-256.
+    """Return a file's seed in NLRN's evaluation: the SHA-256 of its name, as eight integers.
 
     Args:
-        path: The path, with `/`; only the part after the last one counts.
+        path: The path, with `/`; only the part after the last one matters.
     """
     digest = hashlib.sha256(path.rpartition("/")[2].encode("utf-8", "surrogateescape")).digest()
     return np.frombuffer(digest, dtype="<u4")

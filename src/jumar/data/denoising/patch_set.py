@@ -2,13 +2,13 @@
 
 ViDeNN's scripts first write all patches to a file: a fixed grid of stride 100 over each image at
 the scales 1 and 0.8, three copies, each in one of eight orientations, one noise level per image.
-Here each sample draws its own position, scale, orientation and level, so no two epochs see the same
-patch and nothing is written. Further differences:
+Here, position, scale, orientation and level are drawn for each sample, so no two epochs see the
+same patch and nothing is written. Further differences:
 
 - Noise is added after scaling. The scripts resize noisy images, so that patches of scale 0.8 have
   smoother noise than any camera or evaluation produces.
-- Both sides shrink by the scale. The scripts swap height and width in the resize.
-- A scale is drawn in proportion to the scaled image's area, which is what the grid amounts to.
+- Both sides are scaled alike. The scripts swap height and width when resizing.
+- The probability of a scale is proportional to the scaled image's area, as with the grid.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from jumar.data.loading.sampler import sample_random
 from jumar.data.samples import Arrays, SampleKey
 
 TURNS = 8
-"""Four rotations, each also upside down."""
+"""Four rotations, each also flipped vertically."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,7 +57,7 @@ class Patches:
         return self.pictures.pictures.fingerprint
 
     def open(self, item: int, key: SampleKey) -> tuple[Pixels, np.random.Generator]:
-        """An image at the drawn scale, and the generator for the rest; see `SampleKind.open`."""
+        """Read an image at a random scale, and return both it and the generator."""
         random = sample_random(self.seed, key)
         scale = int(np.searchsorted(self._shares, random.random()))
         return self.pictures.read(item, min(scale, len(self._shares) - 1)), random
@@ -65,10 +65,10 @@ class Patches:
     def map(
         self, opened: tuple[Pixels, np.random.Generator], _item: int, _key: SampleKey
     ) -> Arrays:
-        """A patch, without and with noise; see `SampleKind.map`."""
+        """Return a patch without and with noise; see `SampleKind.map`."""
         pixels, random = opened
         patch = random_window(pixels, self.patch_size, random)
-        # Rotate in memory order first, so that noise is added to contiguous rows.
+        # Copied after the rotation, so that noise is added to contiguous memory.
         clean = np.ascontiguousarray(
             turned(patch, int(random.integers(TURNS))) if self.turns else patch
         )
@@ -87,7 +87,7 @@ def patch_set(patches: Patches, *, per_picture: int) -> KeyedSet[Patches]:
     0 to 1 (see `jumar.data.denoising.noise`). Both are in channels_last memory.
 
     Args:
-        patches: How they are produced.
+        patches: The patches to batch.
         per_picture: Patches per image and epoch.
     """
     channels = 3 if patches.pictures.channels == "colour" else 1
@@ -102,7 +102,7 @@ def patch_set(patches: Patches, *, per_picture: int) -> KeyedSet[Patches]:
 
 
 def denoising_collate(what: str, sample_bytes: int = 0) -> Stacked:
-    """Stacks `clean` and `noisy`; see `Stacked`."""
+    """Return a collate function for `clean` and `noisy`; see `Stacked`."""
     return Stacked(
         what=what,
         fields="data.batch_size, data.patch_size",
@@ -112,7 +112,7 @@ def denoising_collate(what: str, sample_bytes: int = 0) -> Stacked:
 
 
 def random_window(pixels: Pixels, side: int, random: np.random.Generator) -> Pixels:
-    """A square of `side` pixels from an image [height, width, channels].
+    """Cut a random square of `side` pixels from an image [height, width, channels].
 
     A smaller image is extended by mirroring at its edges.
     """
@@ -123,7 +123,7 @@ def random_window(pixels: Pixels, side: int, random: np.random.Generator) -> Pix
 
 
 def mirrored(pixels: Pixels, side: int) -> Pixels:
-    """An image [height, width, channels] extended to at least `side` x `side` by mirroring."""
+    """Extend an image [height, width, channels] to at least `side` x `side` by mirroring."""
     height, width = pixels.shape[:2]
     if min(height, width) >= side:
         return pixels
@@ -133,11 +133,11 @@ def mirrored(pixels: Pixels, side: int) -> Pixels:
 
 
 def turned(pixels: Pixels, turn: int) -> Pixels:
-    """One of the eight rotations and mirrorings of a square, a view.
+    """Return one of the eight rotations and reflections of a square image, as a view.
 
     Args:
         pixels: [side, side, channels].
-        turn: 0 to 7; `turn // 2` quarter turns to the left, and odd values also flip.
+        turn: 0 to 7: `turn // 2` quarter turns to the left; odd values also flip vertically.
     """
     rotated = np.rot90(pixels, turn // 2)
     return rotated[::-1] if turn % 2 else rotated

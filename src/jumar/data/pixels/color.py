@@ -1,8 +1,8 @@
-"""tf.image's colour changes on batches, on the batch's device.
+"""Colour changes of tf.image for batches, on the batch's device.
 
 Images are float tensors [..., channels, height, width] in RGB order; a factor is a number or a
-tensor with one value per sample. Names and formulas are those of tf.image (TensorFlow 1.15). The
-scale of the values is free (0 to 1 or 0 to 255).
+tensor with one value per sample. Names and formulas are those of tf.image (TensorFlow 1.15). Values
+may have any scale (0 to 1 or 0 to 255).
 """
 
 import torch
@@ -17,7 +17,7 @@ def adjust_brightness(images: Tensor, delta: Factor) -> Tensor:
 
 
 def adjust_contrast(images: Tensor, factor: Factor) -> Tensor:
-    """Scale the distance of every value from the mean of its channel in its image."""
+    """Scale the distance of every value from the mean of its image and channel."""
     mean = images.mean(dim=(-2, -1), keepdim=True)
     return (images - mean) * _per_sample(factor, images) + mean
 
@@ -29,12 +29,12 @@ def jitter(
     contrast: Factor = 1.0,
     saturation: Factor | None = None,
 ) -> Tensor:
-    """`adjust_brightness`, `adjust_contrast`, `adjust_saturation` in turn, in a third of the time.
+    """Adjust brightness, contrast and saturation, in a third of the time of separate calls.
 
-    The first two together are one factor and one shift for each channel of each image.
+    Brightness and contrast are combined into one factor and shift per channel of each image.
 
     Args:
-        images: Images of any number type and memory format.
+        images: Images of any dtype and memory format.
         brightness: Added to each value.
         contrast: Factor.
         saturation: Factor; a factor of 1 limits the saturation to 1, None does not.
@@ -55,22 +55,22 @@ def jitter(
 
 
 def adjust_saturation(images: Tensor, factor: Factor) -> Tensor:
-    """Scale the saturation of HSV, which is kept within 0 to 1.
+    """Scale the saturation in HSV, limited to 0 to 1.
 
-    Hue and value are kept, so each channel's distance from the largest one scales by the same
-    factor; converting to HSV would cost ten times as much.
+    Hue and value do not change, so each channel's distance from the largest one is scaled by the
+    same factor; converting to HSV would take ten times as long.
     """
     value = images.amax(dim=-3, keepdim=True)
     return value - (value - images) * _saturation_scale(images, value, factor)
 
 
 def _saturation_scale(images: Tensor, value: Tensor, factor: Factor) -> Tensor:
-    """The factor of each channel's distance from the largest one."""
+    """Return the factor for each channel's distance from the largest one."""
     spread = value - images.amin(dim=-3, keepdim=True)
     # Full saturation is reached when the smallest channel is 0. A pixel without a positive channel
     # has no saturation and becomes grey, as in TensorFlow.
-    largest = torch.where(spread > 0, value / spread, 1).clamp_(min=0)
-    return torch.minimum(largest, _per_sample(factor, images)).clamp_(min=0)
+    maximum = torch.where(spread > 0, value / spread, 1).clamp_(min=0)
+    return torch.minimum(maximum, _per_sample(factor, images)).clamp_(min=0)
 
 
 def _per_sample(factor: Factor, images: Tensor) -> Tensor:

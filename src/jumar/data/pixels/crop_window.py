@@ -1,8 +1,8 @@
-"""The position of a random training crop.
+"""Draws the window of a random training crop.
 
-The rule is that of `tf.image.sample_distorted_bounding_box` (Inception's crop): draw a uniform
-aspect ratio, then a uniform height among those with an allowed area, then a position. It differs
-from torchvision's `RandomResizedCrop`, which draws a uniform area and therefore crops less.
+As in `tf.image.sample_distorted_bounding_box` (Inception's crop), the aspect ratio is drawn first,
+uniformly, then the height, uniformly among those with an allowed area, then the position.
+torchvision's `RandomResizedCrop` draws the area uniformly instead and therefore crops less.
 """
 
 from collections.abc import Sequence
@@ -26,10 +26,10 @@ class CropRule(NamedTuple):
     """The constraints on a crop.
 
     Attributes:
-        area: Smallest and largest fraction of the image's area.
-        aspect: Smallest and largest width divided by height.
-        attempts: Draws before the whole image is taken.
-        object_covered: The fraction of some annotated object that the crop must contain.
+        area: Minimum and maximum fraction of the image's area.
+        aspect: Minimum and maximum width divided by height.
+        attempts: Number of draws before the whole image is used.
+        object_covered: Minimum fraction of some annotated object that the crop must contain.
     """
 
     area: tuple[float, float]
@@ -49,14 +49,14 @@ def draw_window(
     *,
     objects: Sequence[Box] = (),
 ) -> Window:
-    """A random window that satisfies the rule, or the whole image if no attempt does.
+    """Draw a window that satisfies the rule; return the whole image if no attempt succeeds.
 
     Args:
         height: Rows of the image.
         width: Columns of the image.
-        rule: Area, aspect ratio, attempts, coverage.
+        rule: The constraints.
         random: The random generator.
-        objects: Annotated (ymin, xmin, ymax, xmax), relative; the whole image when empty.
+        objects: Annotated boxes (ymin, xmin, ymax, xmax), relative; if empty, the whole image.
     """
     boxes = [_pixels(box, height, width) for box in objects or (WHOLE,)]
     for _ in range(rule.attempts):
@@ -70,9 +70,9 @@ def draw_window(
 
 
 def scaled(window: Window, frame: int, height: int, width: int) -> Window:
-    """A window drawn in a square frame, carried over to an image of another size.
+    """Scale a window from a square frame to an image of another size.
 
-    It stays within the image, as it did in the frame, and at least one pixel remains.
+    It stays within the image and has at least one pixel.
     """
     return Window(
         window.top * height // frame,
@@ -86,22 +86,22 @@ def _attempt(height: int, width: int, rule: CropRule, random: np.random.Generato
     draws = random.random(4).tolist()
     low, high = rule.aspect
     aspect = low + (high - low) * draws[0]
-    smallest, largest = (part * height * width for part in rule.area)
-    min_rows = round((smallest / aspect) ** 0.5)
-    max_rows = min(round((largest / aspect) ** 0.5), height)
+    min_area, max_area = (part * height * width for part in rule.area)
+    min_rows = round((min_area / aspect) ** 0.5)
+    max_rows = min(round((max_area / aspect) ** 0.5), height)
     if round(max_rows * aspect) > width:
         max_rows = int((width + 0.5) / aspect)
         max_rows -= round(max_rows * aspect) > width
     min_rows = min(min_rows, max_rows)
     rows = min_rows + int(draws[1] * (max_rows - min_rows + 1))
     columns = round(rows * aspect)
-    # Rounding both sides may leave the allowed area by a few pixels: one row fixes it.
-    if rows * columns < smallest:
+    # Due to rounding, the area may be out of range by a few pixels, which one row corrects.
+    if rows * columns < min_area:
         rows += 1
-    elif rows * columns > largest:
+    elif rows * columns > max_area:
         rows -= 1
     columns = round(rows * aspect)
-    if not (smallest <= rows * columns <= largest and 0 < rows <= height and 0 < columns <= width):
+    if not (min_area <= rows * columns <= max_area and 0 < rows <= height and 0 < columns <= width):
         return None
     top = int(draws[2] * (height - rows + 1))
     left = int(draws[3] * (width - columns + 1))
@@ -113,7 +113,7 @@ def _pixels(box: Box, height: int, width: int) -> Box:
 
 
 def _covered(box: Box, window: Window) -> float:
-    """The part of a box inside the window."""
+    """Return the fraction of a box inside the window."""
     tall = min(box[2], window.top + window.height) - max(box[0], window.top)
     wide = min(box[3], window.left + window.width) - max(box[1], window.left)
     area = (box[2] - box[0]) * (box[3] - box[1])

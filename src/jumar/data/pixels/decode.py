@@ -1,12 +1,11 @@
-"""Encoded images to RGB pixels.
+"""Decodes images to RGB pixels.
 
-JPEG goes through libjpeg-turbo (simplejpeg), everything else through Pillow. The fast setting is
+JPEG files are decoded by libjpeg-turbo (simplejpeg), all others by Pillow. The fast setting is
 libjpeg's fast integer DCT without smooth chroma upsampling, which the original AlexNet and
 ResNeXt-50 scripts use in TensorFlow, in training and in evaluation: pixels are identical. The
 accurate setting equals Pillow and TensorFlow's `INTEGER_ACCURATE`.
 
-Deliberate differences from `tf.image.decode_jpeg`: the EXIF orientation is honoured, so that a
-photograph taken upright is upright.
+Unlike `tf.image.decode_jpeg`, the EXIF orientation is applied, so that photographs are upright.
 """
 
 import io
@@ -22,11 +21,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 MAX_PIXELS = 89_000_000
-"""Largest image that is decoded. The header is checked before memory is taken, so a file of a few
-bytes cannot claim gigabytes; just under the limit at which Pillow warns."""
+"""Maximum size of an image, just below the limit at which Pillow warns. The header is checked
+before memory is allocated, so a file of a few bytes cannot cause an allocation of gigabytes."""
 
 _FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
-"""Formats that Pillow may open. EPS is left out: Pillow hands it to Ghostscript, an interpreter."""
+"""Formats that Pillow may open; not EPS, which Pillow passes to Ghostscript, an interpreter."""
 
 _ORIENTATION, _TILE_WIDTH, _TILE_HEIGHT = 0x0112, 0x0142, 0x0143
 _SOI, _SOS, _APP1, _APP14 = 0xD8, 0xDA, 0xE1, 0xEE
@@ -35,7 +34,7 @@ _thread = threading.local()
 
 
 class DecodeError(ValueError):
-    """The bytes cannot be decoded as an image; the message says why."""
+    """The bytes cannot be decoded as an image; the message states the reason."""
 
 
 class EncodedImage:
@@ -45,9 +44,9 @@ class EncodedImage:
         encoded: The bytes of a JPEG, PNG, BMP, GIF (first frame), WebP, TIFF or PPM file.
 
     Attributes:
-        height: Rows as displayed, the EXIF orientation applied.
+        height: Rows as displayed, with the EXIF orientation applied.
         width: Columns as displayed.
-        orientation: From EXIF, 1 to 8; how to rotate the stored pixels for display.
+        orientation: EXIF orientation, 1 to 8, by which to rotate the stored pixels for display.
 
     Raises:
         DecodeError: The header cannot be read, or the image is larger than `MAX_PIXELS`.
@@ -61,30 +60,30 @@ class EncodedImage:
         if not encoded:
             raise DecodeError("no bytes")
         stored_size = self._read_jpeg_header() or self._read_header()
-        is_turned = self.orientation >= 5
-        self.height, self.width = stored_size[::-1] if is_turned else stored_size
+        is_rotated = self.orientation >= 5
+        self.height, self.width = stored_size[::-1] if is_rotated else stored_size
 
     def decode(
         self, *, fast: bool, at_least: tuple[int, int] | None = None, reuse: bool = False
     ) -> NDArray[np.uint8]:
-        """The pixels as uint8 [height, width, 3], RGB; transparency is dropped, as TensorFlow does.
+        """Decode the pixels as uint8 [height, width, 3], RGB; like TensorFlow, drop transparency.
 
         Args:
-            fast: Fast DCT and chroma upsampling (JPEG only).
-            at_least: Allow libjpeg to decode to half, a quarter or an eighth of the size, as long
-                as this (height, width) is kept. Much cheaper than decoding and shrinking.
-            reuse: Write into a buffer that the next call with `reuse` on this thread overwrites.
-                Fresh memory costs a third of the decoding time in page faults.
+            fast: Whether to use fast DCT and chroma upsampling (JPEG only).
+            at_least: Allow libjpeg to decode to half, a quarter or an eighth of the size, but not
+                below this (height, width). This is much faster than decoding and shrinking.
+            reuse: Whether to use a buffer that the next call with `reuse` in this thread
+                overwrites. Page faults of new memory take a third of the decoding time.
 
         Raises:
-            DecodeError: The data are damaged or of an unsupported kind.
+            DecodeError: The data is damaged or of an unsupported kind.
         """
         if self._colorspace:
             try:
                 pixels = self._decode_jpeg(fast, at_least, reuse)
             except Exception:
-                # Strict decoding also refuses files with a few stray bytes, which every viewer
-                # and TensorFlow show; a truncated one is refused by Pillow as well.
+                # Strict decoding also rejects files with a few stray bytes, which every viewer
+                # and TensorFlow accept; Pillow does too, but rejects truncated files.
                 pixels = self._decode_any()
         else:
             pixels = self._decode_any()
@@ -95,7 +94,7 @@ class EncodedImage:
             return None
         try:
             height, width, colorspace, _ = simplejpeg.decode_jpeg_header(self._encoded)
-        except Exception:  # ValueError by its documentation; damaged files also give KeyError
+        except Exception:  # documented as ValueError; for damaged files also KeyError
             return None
         self._colorspace = colorspace
         for marker, start, end in _jpeg_segments(self._encoded):
@@ -110,7 +109,7 @@ class EncodedImage:
     def _read_header(self) -> tuple[int, int]:
         try:
             with opened(self._encoded) as image:
-                # Checked first: to find EXIF data in a PNG, Pillow loads its pixels.
+                # Checked first, because Pillow loads the pixels of a PNG to find its EXIF data.
                 _check_size(image.height, image.width)
                 if image.format == "TIFF":
                     # Pillow rotates a TIFF itself when it loads the pixels, and then drops the tag.
@@ -131,9 +130,9 @@ class EncodedImage:
             raise ValueError("four-colour JPEG without an Adobe marker")
         scaling: dict[str, Any] = {}
         if at_least is not None:
-            least_size = at_least[::-1] if self.orientation >= 5 else at_least
+            minimum_size = at_least[::-1] if self.orientation >= 5 else at_least
             # Factors between 1 and 2 have no SIMD code and take longer than the whole image.
-            scaling = {"min_height": least_size[0], "min_width": least_size[1], "min_factor": 2}
+            scaling = {"min_height": minimum_size[0], "min_width": minimum_size[1], "min_factor": 2}
         buffer = None
         if reuse:
             buffer = _buffer(self.height * self.width * (4 if is_cmyk else 3))
@@ -158,23 +157,24 @@ class EncodedImage:
 
 
 def decode_image(encoded: bytes, *, fast: bool) -> NDArray[np.uint8]:
-    """The pixels of an encoded image as uint8 [height, width, 3], RGB, upright.
+    """Decode an image to uint8 [height, width, 3], RGB, upright.
 
     Args:
         encoded: The bytes of the file.
-        fast: Fast DCT and chroma upsampling, which change JPEG pixels by 1.8 levels on average.
+        fast: Whether to use fast DCT and chroma upsampling, which change JPEG pixels by 1.8 levels
+            on average.
 
     Raises:
-        DecodeError: The image is damaged, too large or of an unsupported kind; says which.
+        DecodeError: The image is damaged, too large or of an unsupported kind.
     """
     return EncodedImage(encoded).decode(fast=fast)
 
 
 @contextmanager
 def opened(encoded: bytes) -> Generator[Image.Image, None, None]:
-    """An image opened by Pillow, without its pixels; only for supported formats."""
+    """Open an image of a supported format with Pillow, without loading its pixels."""
     with warnings.catch_warnings():
-        # The size is checked by us; a warning about damaged metadata in every epoch would be noise.
+        # The size is checked here; warnings about damaged metadata would be repeated every epoch.
         warnings.simplefilter("ignore")
         with Image.open(io.BytesIO(encoded), formats=_FORMATS) as image:
             yield image
@@ -186,7 +186,7 @@ def _check_size(height: int, width: int) -> None:
 
 
 def _tile_of(image: Image.Image) -> tuple[int, int]:
-    """Height and width of a TIFF's tiles: a small image may claim tiles of gigabytes."""
+    """Return height and width of a TIFF's tiles: a small image may declare tiles of gigabytes."""
     tags: Any = image.getexif()
     sides = [tags.get(tag) for tag in (_TILE_HEIGHT, _TILE_WIDTH)]
     return tuple(side if isinstance(side, int) else 0 for side in sides)  # pyright: ignore[reportReturnType]
@@ -194,7 +194,7 @@ def _tile_of(image: Image.Image) -> tuple[int, int]:
 
 def _rgb(image: Image.Image) -> NDArray[np.uint8]:
     if image.mode == "F":
-        raise ValueError("floating-point pixels have no agreed range; convert to 8 bits first")
+        raise ValueError("floating-point pixels have no standard range; convert to 8 bits first")
     if image.mode.startswith("I"):
         # Pillow would clip 16-bit values to 255; TensorFlow keeps the high byte.
         values = np.asarray(image)
@@ -208,13 +208,13 @@ def _rgb(image: Image.Image) -> NDArray[np.uint8]:
 
 
 def _from_inverted_inks(inks: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """RGB from the CMYK of an Adobe JPEG, where 255 is no ink; integer division as TensorFlow."""
+    """Convert an Adobe JPEG's CMYK, where 255 is no ink, to RGB; divides like TensorFlow."""
     wide = inks.astype(np.uint16)
     return (wide[..., :3] * wide[..., 3:] // 255).astype(np.uint8)
 
 
 def upright(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
-    """Pixels [height, width, ...] as displayed, by an EXIF orientation (1 to 8)."""
+    """Rotate and mirror pixels [height, width, ...] by an EXIF orientation (1 to 8)."""
     if orientation == 1:
         return pixels
     if orientation >= 5:
@@ -223,11 +223,11 @@ def upright(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
         pixels = pixels[::-1]
     if orientation in (2, 3, 6, 7):
         pixels = pixels[:, ::-1]
-    return np.ascontiguousarray(pixels)  # torch takes no negative strides
+    return np.ascontiguousarray(pixels)  # torch does not support negative strides
 
 
 def _jpeg_segments(encoded: bytes) -> Iterator[tuple[int, int, int]]:
-    """(marker, first payload byte, end) of the segments in front of the pixel data."""
+    """Yield (marker, start of the payload, end) of each segment before the pixel data."""
     position = 2
     while position + 4 <= len(encoded) and encoded[position] == 0xFF:
         marker = encoded[position + 1]
@@ -265,6 +265,6 @@ def _buffer(size: int) -> NDArray[np.uint8]:
 
 
 def reason_of(error: Exception) -> str:
-    """Pillow's message for a damaged image, without the Python objects it names."""
+    """Return Pillow's message for a damaged image, without Python objects in it."""
     text = str(error) or type(error).__name__
     return "not an image of a known format" if "cannot identify image file" in text else text

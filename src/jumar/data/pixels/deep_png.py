@@ -1,4 +1,4 @@
-"""16-bit PNG files, which Pillow writes only for grey levels.
+"""Encodes 16-bit PNG files, which Pillow can write only for grey images.
 
 Source: Portable Network Graphics (PNG) Specification, W3C, second edition.
 """
@@ -11,24 +11,24 @@ from numpy.typing import NDArray
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _COLOUR_TYPES = {1: 0, 3: 2, 2: 4, 4: 6}
-"""By the number of channels: grey, RGB, grey with alpha, RGB with alpha."""
+"""PNG's colour type by number of channels: grey, RGB, grey with alpha, RGB with alpha."""
 _UP = 2
 
 
 def encode_deep_png(
     levels: NDArray[np.uint16], *, profile: bytes = b"", exif: bytes = b""
 ) -> bytes:
-    """A 16-bit PNG file.
+    """Encode an image as a 16-bit PNG file.
 
     Args:
         levels: [height, width, channels] with 1 to 4 channels, the alpha channel last.
-        profile: Colour profile (ICC); may be empty.
-        exif: EXIF data, with or without the header that it has in a JPEG; may be empty.
+        profile: ICC colour profile; may be empty.
+        exif: EXIF data, with or without the header used in JPEG files; may be empty.
     """
     height, width, channels = levels.shape
     head = struct.pack(">IIBBBBB", width, height, 16, _COLOUR_TYPES[channels], 0, 0, 0)
     rows = levels.astype(">u2").view(np.uint8).reshape(height, -1)
-    # Neighbouring rows are similar, so storing differences to the row above is smaller.
+    # Neighbouring rows are similar, so differences from the row above compress better.
     above = np.concatenate([np.zeros_like(rows[:1]), rows[:-1]])
     filtered = np.concatenate([np.full((height, 1), _UP, np.uint8), rows - above], axis=1)
     chunks = [_chunk(b"IHDR", head)]

@@ -1,4 +1,4 @@
-"""Random erasing: a box of a training image becomes noise or one colour.
+"""Random erasing: replaces a box of a training image by noise or one colour.
 
 Paper: Z. Zhong, L. Zheng, G. Kang, S. Li, Y. Yang, "Random Erasing Data Augmentation",
 https://arxiv.org/abs/1708.04896; ranges of area and shape are those of its classification runs.
@@ -20,13 +20,13 @@ _ATTEMPTS = 100
 
 @dataclass(frozen=True, kw_only=True)
 class ErasingSettings(Component, ABC):
-    """Whether and how a part of training images is erased."""
+    """Whether and how to erase a part of training images."""
 
     @abstractmethod
     def erased(
         self, pixels: NDArray[np.uint8], random: np.random.Generator, mean: tuple[float, ...]
     ) -> NDArray[np.uint8]:
-        """An image with a part erased.
+        """Return an image with a part erased.
 
         Args:
             pixels: uint8 [height, width, 3]; may be changed.
@@ -37,45 +37,45 @@ class ErasingSettings(Component, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class NoErasing(ErasingSettings, kind="none"):
-    """Images stay whole."""
+    """No erasing."""
 
     def erased(
         self, pixels: NDArray[np.uint8], random: np.random.Generator, mean: tuple[float, ...]
     ) -> NDArray[np.uint8]:
-        """The image; see `ErasingSettings.erased`."""
+        """Return the image unchanged; see `ErasingSettings.erased`."""
         del random, mean
         return pixels
 
 
 @dataclass(frozen=True, kw_only=True)
 class RandomErasing(ErasingSettings, kind="random"):
-    """One box of some of the images."""
+    """Erases one box in some of the images."""
 
-    probability: float = setting(0.5, "fraction of the images", minimum=0, maximum=1)
+    probability: float = setting(0.5, "Fraction of the images.", minimum=0, maximum=1)
     area: tuple[float, ...] = setting(
         (0.02, 0.4),
-        "smallest and largest erased fraction of the image's area",
+        "Minimum and maximum erased fraction of the image's area.",
         minimum=0.0,
         maximum=1.0,
     )
     aspect: tuple[float, ...] = setting(
-        (0.3, 3.33), "smallest and largest height divided by width", minimum=0.01
+        (0.3, 3.33), "Minimum and maximum height divided by width.", minimum=0.01
     )
     fill: str = setting(
-        "noise", "random bytes, or the mean colour of preprocessing", choices=("noise", "mean")
+        "noise", "Random bytes, or the mean colour of preprocessing.", choices=("noise", "mean")
     )
 
     def check(self) -> None:
         """Reject invalid ranges.
 
         Raises:
-            UserError: A pair is not the smaller and the larger value.
+            UserError: A range does not consist of a minimum and a maximum.
         """
         for name in ("area", "aspect"):
             values: tuple[float, ...] = getattr(self, name)
             if len(values) != 2 or values[0] > values[1]:
                 raise UserError(
-                    f"'{name}' takes the smallest and the largest value, not {values}",
+                    f"'{name}' needs a minimum and a maximum, not {values}",
                     where=f"data.erasing.{name}",
                     todo=f"For instance: data.erasing.{name}=0.02,0.4",
                 )
@@ -90,8 +90,8 @@ class RandomErasing(ErasingSettings, kind="random"):
         for _ in range(_ATTEMPTS):
             area = height * width * random.uniform(self.area[0], self.area[1])
             # Uniform in the logarithm, so that wide and tall boxes are equally frequent.
-            lowest, highest = (math.log(ratio) for ratio in self.aspect)
-            aspect = math.exp(random.uniform(lowest, highest))
+            low, high = (math.log(ratio) for ratio in self.aspect)
+            aspect = math.exp(random.uniform(low, high))
             rows, columns = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
             if 0 < rows < height and 0 < columns < width:
                 break

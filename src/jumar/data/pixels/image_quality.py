@@ -1,6 +1,6 @@
-"""How close two images are: PSNR and SSIM as tf.image computes them.
+"""Similarity of two images: PSNR and SSIM as in tf.image.
 
-Both take [..., channels, height, width] and give one value per image.
+Both are computed from [..., channels, height, width], with one value per image.
 """
 
 import torch
@@ -13,7 +13,7 @@ _K1, _K2 = 0.01, 0.03
 
 
 def psnr(images: Tensor, references: Tensor, *, peak: float) -> Tensor:
-    """Peak signal-to-noise ratio in dB.
+    """Return the peak signal-to-noise ratio in dB.
 
     Args:
         images: Images [..., channels, height, width].
@@ -26,14 +26,14 @@ def psnr(images: Tensor, references: Tensor, *, peak: float) -> Tensor:
 
 
 def ssim(images: Tensor, references: Tensor, *, peak: float) -> Tensor:
-    """Structural similarity, -1 to 1, with an 11 x 11 Gaussian window of deviation 1.5.
+    """Return the structural similarity, -1 to 1, with an 11 x 11 Gaussian window of deviation 1.5.
 
     Z. Wang et al., "Image quality assessment: from error visibility to structural similarity",
     IEEE Transactions on Image Processing 13 (2004), with the population variance in the window,
     and without a border.
 
     Args:
-        images: Images [..., channels, height, width], sides of 11 pixels or more.
+        images: Images [..., channels, height, width], with sides of at least 11 pixels.
         references: The reference images, of the same shape.
         peak: The largest possible value, 1 or 255.
 
@@ -42,7 +42,7 @@ def ssim(images: Tensor, references: Tensor, *, peak: float) -> Tensor:
     """
     height, width = images.shape[-2:]
     if min(height, width) < _WINDOW:
-        raise ValueError(f"SSIM needs sides of {_WINDOW} pixels or more, not {width} x {height}")
+        raise ValueError(f"SSIM needs sides of at least {_WINDOW} pixels, not {width} x {height}")
     planes = images.to(torch.float32).reshape(-1, 1, height, width)
     reference_planes = references.to(torch.float32).reshape(-1, 1, height, width)
     distance = torch.arange(_WINDOW, device=planes.device, dtype=torch.float32) - _WINDOW // 2

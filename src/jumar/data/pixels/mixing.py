@@ -1,16 +1,16 @@
-"""Mixing training images and their labels in pairs: mixup and CutMix.
+"""Mixes training images and their labels in pairs: mixup and CutMix.
 
 Papers: H. Zhang, M. Cisse, Y. Dauphin, D. Lopez-Paz, "mixup: Beyond Empirical Risk Minimization",
 https://arxiv.org/abs/1710.09412; S. Yun et al., "CutMix: Regularization Strategy to Train Strong
 Classifiers with Localizable Features", https://arxiv.org/abs/1905.04899.
 
 Pairs are neighbours in the global batch: rows 0 and 1, 2 and 3, and so on, each mixed into the
-other. The order of an epoch is a permutation, so a neighbour is a random sample. How a pair is
-mixed depends on the seed and the keys of both.
+other. The order of an epoch is a permutation, so a neighbour is a random sample. The random choices
+for a pair depend on the seed and the keys of both.
 
 Ranks and micro-batches are contiguous rows, so if their sizes are even, no pair is split, and the
-result is the same on any number of ranks and workers. The host draws the parameters, and the device
-mixes, after colour changes and normalisation.
+result is the same on any number of ranks and workers. The host draws the parameters; the device
+mixes the images, after colour changes and normalisation.
 """
 
 from abc import ABC, abstractmethod
@@ -27,11 +27,11 @@ from jumar.ground.errors import UserError
 from jumar.settings import Component, setting
 
 _MIXING = 7
-"""First word of the entropy; others are in `sampler.py`, `balanced.py` and `keyword_set.py`."""
+"""First entropy word; see `sampler.py`, `balanced.py` and `keyword_set.py` for others."""
 
 LABEL, SHARE, BOX, OPACITY = "mixed_label", "own_share", "mixed_box", "mixed_opacity"
-"""Further tensors of a batch: the partner's label, int64 [N]; the weight of the sample's own label,
-float32 [N]; the box into which the partner is mixed, int64 [N, 4] as top, left, bottom, right; and
+"""Additional tensors of a batch: the partner's label, int64 [N]; the weight of the sample's label,
+float32 [N]; the box in which the partner is mixed in, int64 [N, 4] as top, left, bottom, right; and
 its opacity there, float32 [N]."""
 
 
@@ -39,40 +39,40 @@ class Mix(NamedTuple):
     """How a pair is mixed; the same for both images.
 
     Attributes:
-        box: Top, left, bottom, right of what the partner covers.
-        opacity: 1 where the partner replaces the image.
+        box: Top, left, bottom, right of the area in which the partner is mixed in.
+        opacity: Opacity of the partner in it; 1 replaces the image.
     """
 
     box: tuple[int, int, int, int]
     opacity: float
 
     def own_share(self, height: int, width: int) -> float:
-        """The weight of the image's own label: the fraction of it that is left."""
+        """Return the weight of the image's label: the fraction of the image that is left."""
         top, left, bottom, right = self.box
         return 1 - self.opacity * (bottom - top) * (right - left) / (height * width)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MixingSettings(Component, ABC):
-    """How training images are mixed."""
+    """How to mix training images."""
 
     @abstractmethod
     def drawn(self, random: np.random.Generator, height: int, width: int) -> Mix | None:
-        """How a pair of images is mixed; None to leave both as they are."""
+        """Draw how to mix a pair of images; None to leave both unchanged."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoMixing(MixingSettings, kind="none"):
-    """Every image on its own."""
+    """No mixing."""
 
     def drawn(self, random: np.random.Generator, height: int, width: int) -> None:
-        """Nothing; see `MixingSettings.drawn`."""
+        """Return None; see `MixingSettings.drawn`."""
         del random, height, width
 
 
 @dataclass(frozen=True, kw_only=True)
 class _SometimesMixed(MixingSettings):
-    probability: float = setting(1.0, "fraction of pairs that are mixed", minimum=0, maximum=1)
+    probability: float = setting(1.0, "Fraction of pairs that are mixed.", minimum=0, maximum=1)
 
     def drawn(self, random: np.random.Generator, height: int, width: int) -> Mix | None:
         """See `MixingSettings.drawn`."""
@@ -82,14 +82,14 @@ class _SometimesMixed(MixingSettings):
 
     @abstractmethod
     def _mix(self, random: np.random.Generator, height: int, width: int) -> Mix:
-        """How a pair is mixed, given that it is."""
+        """Draw how to mix a pair that is to be mixed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mixup(_SometimesMixed, kind="mixup"):
     """mixup: both images blended."""
 
-    alpha: float = setting(0.2, "both parameters of the beta distribution of shares", minimum=0.01)
+    alpha: float = setting(0.2, "Both parameters of the beta distribution of shares.", minimum=0.01)
 
     def _mix(self, random: np.random.Generator, height: int, width: int) -> Mix:
         return overlaid(random, self.alpha, height, width)
@@ -99,7 +99,7 @@ class Mixup(_SometimesMixed, kind="mixup"):
 class CutMix(_SometimesMixed, kind="cutmix"):
     """CutMix: a box of one image in the other."""
 
-    alpha: float = setting(1.0, "both parameters of the beta distribution of areas", minimum=0.01)
+    alpha: float = setting(1.0, "Both parameters of the beta distribution of areas.", minimum=0.01)
 
     def _mix(self, random: np.random.Generator, height: int, width: int) -> Mix:
         return pasted(random, self.alpha, height, width)
@@ -109,10 +109,10 @@ class CutMix(_SometimesMixed, kind="cutmix"):
 class MixupOrCutMix(_SometimesMixed, kind="mixup-or-cutmix"):
     """mixup or CutMix for each pair."""
 
-    mixup_alpha: float = setting(0.8, "alpha of mixup", minimum=0.01)
-    cutmix_alpha: float = setting(1.0, "alpha of CutMix", minimum=0.01)
+    mixup_alpha: float = setting(0.8, "Alpha of mixup.", minimum=0.01)
+    cutmix_alpha: float = setting(1.0, "Alpha of CutMix.", minimum=0.01)
     cutmix_share: float = setting(
-        0.5, "fraction of mixed pairs that use CutMix", minimum=0, maximum=1
+        0.5, "Fraction of mixed pairs that use CutMix.", minimum=0, maximum=1
     )
 
     def _mix(self, random: np.random.Generator, height: int, width: int) -> Mix:
@@ -122,14 +122,15 @@ class MixupOrCutMix(_SometimesMixed, kind="mixup-or-cutmix"):
 
 
 def overlaid(random: np.random.Generator, alpha: float, height: int, width: int) -> Mix:
-    """The mix of mixup: the partner's share is drawn from Beta(alpha, alpha)."""
+    """Draw the parameters of mixup: the partner's share from Beta(alpha, alpha)."""
     return Mix((0, 0, height, width), float(random.beta(alpha, alpha)))
 
 
 def pasted(random: np.random.Generator, alpha: float, height: int, width: int) -> Mix:
-    """The mix of CutMix: a box of the image's aspect ratio, clipped at the edges.
+    """Draw the parameters of CutMix: a box of the image's aspect ratio, clipped at the edges.
 
-    Its centre is uniform, its area 1 - lambda of the image, lambda drawn from Beta(alpha, alpha).
+    Its centre is drawn uniformly; its area is 1 - lambda of the image, with lambda drawn from
+    Beta(alpha, alpha).
     """
     side = np.sqrt(1 - random.beta(alpha, alpha))
     half_height, half_width = int(height * side) // 2, int(width * side) // 2
@@ -141,10 +142,10 @@ def pasted(random: np.random.Generator, alpha: float, height: int, width: int) -
 
 @dataclass(frozen=True, kw_only=True)
 class PairMixer:
-    """Draws how the pairs of a batch are mixed.
+    """Draws how to mix the pairs of a batch.
 
     Attributes:
-        settings: Kind of mixing.
+        settings: How to mix.
         seed: The run's seed.
     """
 
@@ -152,8 +153,8 @@ class PairMixer:
     seed: int
 
     def __call__(self, batch: Batch, keys: Sequence[SampleKey]) -> Batch:
-        """The batch of `image` and `label` with `mixed_label`, `own_share`, `mixed_box` and
-        `mixed_opacity`.
+        """Add `mixed_label`, `own_share`, `mixed_box` and `mixed_opacity` to a batch of `image` and
+        `label`.
 
         Raises:
             UserError: An image has no partner.
@@ -181,10 +182,10 @@ class PairMixer:
 
 
 def uneven(field: str, size: int) -> UserError:
-    """The error for samples that cannot be mixed because one has no partner.
+    """Return the error for samples that cannot be mixed because one has no partner.
 
     Args:
-        field: The setting that decides how many there are on a rank or in a part of its batch.
+        field: The setting that determines their number on a rank or in a part of its batch.
         size: Number of samples.
     """
     return UserError(
@@ -195,17 +196,17 @@ def uneven(field: str, size: int) -> UserError:
 
 
 def partners(values: Tensor) -> Tensor:
-    """Each sample's partner, [N, ...]: rows 1, 0, 3, 2 and so on."""
+    """Return each sample's partner, [N, ...]: rows 1, 0, 3, 2 and so on."""
     rows = torch.arange(len(values), device=values.device)
     return values[rows ^ 1]
 
 
 def mixed(images: Tensor, batch: Batch) -> Tensor:
-    """Images with their partners mixed in as the batch specifies.
+    """Mix images with their partners as the batch specifies.
 
     Args:
         images: Float [N, channels, height, width].
-        batch: What `PairMixer` added; without it the images are returned.
+        batch: A batch of `PairMixer`; for any other, the images are returned.
     """
     if BOX not in batch:
         return images

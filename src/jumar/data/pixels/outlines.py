@@ -1,4 +1,4 @@
-"""Images with outlines drawn into them."""
+"""Draws outlines into images."""
 
 from collections.abc import Iterable
 
@@ -9,15 +9,15 @@ from PIL import Image, ImageDraw
 Colour = tuple[int, int, int]
 
 FOUND: Colour = (0, 220, 0)
-"""Green: what a network detected."""
+"""Green, for outlines that a network detected."""
 LABELLED: Colour = (255, 140, 0)
-"""Orange, which is visible on paper and on photographs: the labels."""
+"""Orange, which is visible on paper and on photographs, for labelled outlines."""
 
 
 def with_outlines(
     pixels: NDArray[np.uint8], outlines: Iterable[tuple[NDArray[np.floating], Colour]]
 ) -> NDArray[np.uint8]:
-    """A copy of an image with closed outlines, later ones on top.
+    """Return a copy of an image with closed outlines, later ones on top.
 
     Args:
         pixels: [height, width, 3].

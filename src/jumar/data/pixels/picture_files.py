@@ -1,4 +1,4 @@
-"""Images into files: written completely or not at all."""
+"""Writes images to files, completely or not at all."""
 
 from pathlib import Path
 from typing import Any
@@ -22,26 +22,26 @@ _PROFILE_AND_EXIF = ("JPEG", "PNG", "WEBP")
 
 
 def not_kept_in(picture: WholePicture, path: Path) -> list[str]:
-    """The features of an image that a file of this type cannot store, in words."""
+    """Describe the features of an image that a file of this type cannot store."""
     kind = _format_of(path)
-    lost: list[str] = []
+    lost_features: list[str] = []
     if picture.pixels.dtype != np.uint8 and kind != "PNG":
-        lost.append(f"8 of 16 bits ({kind} has no more)")
+        lost_features.append(f"8 of 16 bits ({kind} has no more)")
     if picture.alpha is not None and kind not in _ALPHA:
-        lost.append(f"transparency ({kind} has none)")
+        lost_features.append(f"transparency ({kind} has none)")
     if kind not in _PROFILE_AND_EXIF:
-        lost += [f"the colour profile ({kind} has none)"] if picture.profile else []
-        lost += [f"the EXIF data ({kind} has none)"] if picture.exif else []
-    return lost
+        lost_features += [f"the colour profile ({kind} has none)"] if picture.profile else []
+        lost_features += [f"the EXIF data ({kind} has none)"] if picture.exif else []
+    return lost_features
 
 
 def write_picture(picture: WholePicture | Levels, path: Path) -> None:
-    """Write an image atomically, so that no reader sees half of one.
+    """Write an image atomically, so that no reader sees an incomplete one.
 
     Args:
         picture: An image, stored as far as the format allows (see `not_kept_in`), or only pixels.
-        path: The file; its suffix decides the format (JPEG with quality 95, lossless WebP), and its
-            folder is created if missing.
+        path: The file; its suffix determines the format (JPEG with quality 95, lossless WebP), and
+            its folder is created if missing.
 
     Raises:
         UserError: The suffix is not one of `WRITTEN_SUFFIXES`, the folder cannot be written to, or

@@ -1,7 +1,7 @@
-"""Many images as one: grids of samples, strips of before and after, and PNG files of them.
+"""Combines images: grids of samples, rows of images with labels, and PNG files of them.
 
 Inputs are uint8 [channels, height, width] with 1 or 3 channels; results are uint8 [height, width,
-3], as illustrations and PNG files need.
+3], as required for illustrations and PNG files.
 """
 
 import math
@@ -21,11 +21,11 @@ _LABEL_MARGIN = 3
 
 
 def picture_grid(images: Tensor, columns: int = 0) -> Tensor:
-    """Images of one size in rows, left to right and top to bottom, with white gaps of 2 px.
+    """Arrange images of the same size in rows, with white gaps of 2 px.
 
     Args:
         images: uint8 [N, 3 or 1, height, width], at least one.
-        columns: Images per row; 0 makes the grid as square as whole rows allow.
+        columns: Images per row; 0 for a grid that is roughly square.
 
     Returns:
         uint8 [height', width', 3] on the CPU.
@@ -34,7 +34,7 @@ def picture_grid(images: Tensor, columns: int = 0) -> Tensor:
         ValueError: The images have another type or shape, or there are none.
     """
     if images.ndim != 4 or len(images) == 0:
-        raise ValueError(f"a grid takes images [N, channels, H, W], not {list(images.shape)}")
+        raise ValueError(f"a grid needs images [N, channels, H, W], not {list(images.shape)}")
     pictures = [_as_colour(image) for image in images]
     count, (height, width) = len(pictures), pictures[0].shape[:2]
     columns = columns or math.ceil(math.sqrt(count * height / width))
@@ -48,13 +48,13 @@ def picture_grid(images: Tensor, columns: int = 0) -> Tensor:
 
 
 def side_by_side(images: Sequence[Tensor], labels: Sequence[str] = ()) -> Tensor:
-    """Images of any sizes in one row, aligned at the top, each with its label below.
+    """Arrange images of any size in one row, aligned at the top, each with its label below.
 
-    A column is as wide as its image or its label, so that no label is cut.
+    A column is as wide as its image or label, whichever is wider, so that no label is cut.
 
     Args:
         images: uint8 [3 or 1, height, width] each, at least one.
-        labels: One for each image, or none. Characters that Pillow's own font lacks become `?`.
+        labels: One for each image, or none. Characters missing in Pillow's font become `?`.
 
     Returns:
         uint8 [height', width', 3] on the CPU.
@@ -64,27 +64,27 @@ def side_by_side(images: Sequence[Tensor], labels: Sequence[str] = ()) -> Tensor
     """
     pictures = [_as_colour(image) for image in images]
     if not pictures:
-        raise ValueError("a strip takes at least one image")
+        raise ValueError("a row needs at least one image")
     if labels and len(labels) != len(pictures):
         raise ValueError(f"{len(pictures)} images have {len(labels)} labels")
-    words = [_label(label) for label in labels]
-    if words:
-        columns = [_above(picture, word) for picture, word in zip(pictures, words, strict=True)]
-    else:
-        columns = pictures
-    strip = _blank(
+    columns = pictures
+    if labels:
+        columns = [
+            _above(image, _label(text)) for image, text in zip(pictures, labels, strict=True)
+        ]
+    row = _blank(
         max(column.shape[0] for column in columns),
         sum(column.shape[1] + _GAP for column in columns) - _GAP,
     )
     left = 0
     for column in columns:
-        strip[: column.shape[0], left : left + column.shape[1]] = column
+        row[: column.shape[0], left : left + column.shape[1]] = column
         left += column.shape[1] + _GAP
-    return strip
+    return row
 
 
 def save_png(image: Tensor, path: Path) -> None:
-    """Write an image atomically, so that no reader sees half of one.
+    """Write an image atomically, so that no reader sees an incomplete one.
 
     Args:
         image: uint8 [height, width, 3], or [height, width, 1] for grey.
@@ -93,7 +93,7 @@ def save_png(image: Tensor, path: Path) -> None:
     Raises:
         UserError: The folder cannot be written to, or the disk is full.
     """
-    # Pillow only takes grey images without a last dimension.
+    # Pillow accepts grey images only without a last dimension.
     pixels = image.squeeze(2) if image.shape[2] == 1 else image
     picture = Image.fromarray(pixels.cpu().contiguous().numpy())
     with written_beside(path) as temporary:
@@ -101,12 +101,12 @@ def save_png(image: Tensor, path: Path) -> None:
 
 
 def _as_colour(image: Tensor) -> Tensor:
-    """[height, width, 3] of one image [channels, height, width]."""
+    """Convert an image [channels, height, width] to [height, width, 3]."""
     if image.ndim != 3 or image.shape[0] not in (1, 3) or 0 in image.shape:
-        raise ValueError(f"an image is [3 or 1, H, W], not {list(image.shape)}")
+        raise ValueError(f"an image must be [3 or 1, H, W], not {list(image.shape)}")
     if image.dtype != torch.uint8:
-        # A float in -1..1 would silently turn black.
-        raise ValueError(f"an image is uint8, not {image.dtype}")
+        # Floats from -1 to 1 would silently become black.
+        raise ValueError(f"an image must be uint8, not {image.dtype}")
     return image.cpu().expand(3, -1, -1).permute(1, 2, 0)
 
 
@@ -115,12 +115,12 @@ def _blank(height: int, width: int) -> Tensor:
 
 
 def _label(text: str) -> Tensor:
-    """A line of text in Pillow's own font, black on white."""
+    """Draw a line of text in Pillow's built-in font, black on white."""
     # Pillow without FreeType only has a Latin-1 font, and raises on other characters.
     visible_text = " ".join(text.split()).encode("latin-1", "replace").decode("latin-1") or " "
     font = ImageFont.load_default()
     left, top, right, bottom = (round(edge) for edge in font.getbbox(visible_text))
-    # The height of letters with ascenders and descenders, so that labels line up.
+    # The height of letters with ascenders and descenders, so that labels are aligned.
     line = round(font.getbbox("Ágjy|")[3])
     size = (max(right - left, 1) + 2 * _LABEL_MARGIN, max(line, bottom - top) + _LABEL_MARGIN)
     image = Image.new("RGB", size, (_WHITE, _WHITE, _WHITE))
@@ -128,11 +128,11 @@ def _label(text: str) -> Tensor:
     return torch.from_numpy(np.array(image))
 
 
-def _above(picture: Tensor, word: Tensor) -> Tensor:
-    """An image with its label below, both centred in their column."""
-    width = max(picture.shape[1], word.shape[1])
-    column = _blank(picture.shape[0] + word.shape[0], width)
-    for part, top in ((picture, 0), (word, picture.shape[0])):
+def _above(picture: Tensor, label: Tensor) -> Tensor:
+    """Return an image with its label below, both centred in their column."""
+    width = max(picture.shape[1], label.shape[1])
+    column = _blank(picture.shape[0] + label.shape[0], width)
+    for part, top in ((picture, 0), (label, picture.shape[0])):
         left = (width - part.shape[1]) // 2
         column[top : top + part.shape[0], left : left + part.shape[1]] = part
     return column

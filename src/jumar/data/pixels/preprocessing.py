@@ -1,11 +1,11 @@
-"""From an encoded image to the network's input: the half on the host and the half on the device.
+"""Converts encoded images to the network's input, partly on the host and partly on the device.
 
-The host decodes, crops, resizes and mirrors, and sends bytes.
+The host decodes, crops, resizes and mirrors images, and sends bytes.
 
-The device changes colours and normalises whole batches; on the host that would cost a third of the
-pipeline and send four times as much. One class covers the original AlexNet and ResNeXt-50 recipes
-with its settings. For your own, subclass it and override `train_image`, `eval_image` or
-`on_device`.
+The device changes colours and normalises whole batches; on the host, that would take a third of the
+pipeline's time and send four times as much data. One class covers the original AlexNet and
+ResNeXt-50 recipes with its settings. For other preprocessing, subclass it and override
+`train_image`, `eval_image` or `on_device`.
 """
 
 import math
@@ -38,13 +38,13 @@ _COLOR_CHANGES = ("brightness", "contrast", "saturation")
 
 _CROPS = {"crop": ("picture", "frame")}
 _CACHED_PICTURES = 4
-"""Number of images whose colours a CPU changes at once: a dozen passes over a batch of hundreds of
-megabytes would each go to main memory."""
+"""Number of images whose colours a CPU changes at once, which fit into its cache: a dozen passes
+over a batch of hundreds of megabytes would each access main memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImagePreprocessing:
-    """How images are cropped, changed and normalised, in training and in evaluation."""
+    """How to crop, change and normalise images, in training and in evaluation."""
 
     crop: str = setting(
         "picture",
@@ -54,14 +54,14 @@ class ImagePreprocessing:
     )
     crop_area: tuple[float, ...] = setting(
         (0.08, 1.0),
-        "Smallest and largest fraction of the image's area.",
+        "Minimum and maximum fraction of the image's area.",
         minimum=0.0,
         maximum=1.0,
         only_with=_CROPS,
     )
     crop_aspect: tuple[float, ...] = setting(
         (0.75, 1.333),
-        "Smallest and largest width divided by height.",
+        "Minimum and maximum width divided by height.",
         minimum=0.01,
         only_with=_CROPS,
     )
@@ -90,18 +90,18 @@ class ImagePreprocessing:
     )
     flip: bool = setting(True, "Mirror half of the training images; never for digits or text.")
     brightness: float = setting(
-        0.0, "Largest change of brightness.", unit="levels of 0 to 255", minimum=0.0
+        0.0, "Maximum change of brightness.", unit="levels of 0 to 255", minimum=0.0
     )
     contrast: tuple[float, ...] = setting(
-        (1.0, 1.0), "Smallest and largest factor of contrast.", minimum=0.0
+        (1.0, 1.0), "Minimum and maximum factor of contrast.", minimum=0.0
     )
     saturation: tuple[float, ...] = setting(
-        (1.0, 1.0), "Smallest and largest factor of saturation.", minimum=0.0
+        (1.0, 1.0), "Minimum and maximum factor of saturation.", minimum=0.0
     )
     eval_view: str = setting(
         "center",
         "Evaluation: center resizes the whole image and crops the centre (AlexNet), box "
-        "takes the central part and squeezes that (ResNeXt), whole squeezes the whole image.",
+        "squeezes the central part (ResNeXt), whole squeezes the whole image.",
         choices=("center", "box", "whole"),
     )
     eval_fraction: float = setting(
@@ -122,21 +122,21 @@ class ImagePreprocessing:
     )
 
     def check(self) -> None:
-        """Rules across fields.
+        """Check ranges and the number of constants.
 
         Raises:
-            UserError: An invalid range, or not exactly three constants.
+            UserError: A range is invalid, or there are not exactly three constants.
         """
         check_intervals(self, "crop_area", "crop_aspect", "contrast", "saturation")
         for name in ("mean", "std"):
             if len(getattr(self, name)) != 3:
                 raise UserError(
-                    f"'{name}' takes three numbers (red, green, blue), not {getattr(self, name)}",
+                    f"'{name}' needs three numbers (red, green, blue), not {getattr(self, name)}",
                     todo=f"For instance: {name}=127.5,127.5,127.5",
                 )
 
     def train_image(self, record: Record, image_size: int, random: np.random.Generator) -> Arrays:
-        """One training sample on the host.
+        """Prepare one training sample on the host.
 
         Args:
             record: The encoded image with its annotated objects.
@@ -145,8 +145,8 @@ class ImagePreprocessing:
                 is the same in every worker and on every rank.
 
         Returns:
-            `image` as uint8 [image_size, image_size, 3], and one float32 for each colour change to
-            be made by `on_device`.
+            `image` as uint8 [image_size, image_size, 3], and one float32 for each colour change
+            that `on_device` applies.
 
         Raises:
             DecodeError: The image is damaged.
@@ -171,7 +171,7 @@ class ImagePreprocessing:
         return arrays
 
     def eval_image(self, record: Record, image_size: int) -> Arrays:
-        """One sample for evaluation on the host: `eval_levels` rounded to bytes.
+        """Prepare one evaluation sample on the host: `eval_levels` rounded to bytes.
 
         Raises:
             DecodeError: The image is damaged.
@@ -179,9 +179,9 @@ class ImagePreprocessing:
         return {"image": _levels(self.eval_levels(record, image_size))}
 
     def eval_levels(self, record: Record, image_size: int) -> NDArray[np.float32]:
-        """The evaluation view before rounding, float32 [image_size, image_size, 3], 0 to 255.
+        """Return the evaluation view as float32 [image_size, image_size, 3], 0 to 255.
 
-        `center` and `box` equal the originals' graphs: libjpeg's fast decoding, which both
+        `center` and `box` are equal to the originals' graphs: libjpeg's fast decoding, which both
         originals use in evaluation too, then legacy bilinear or `crop_and_resize`.
 
         Raises:
@@ -202,12 +202,12 @@ class ImagePreprocessing:
         return apply_taps(pixels, rows, columns)
 
     def on_device(self, batch: Batch, training: bool) -> Tensor:
-        """The network's input.
+        """Return the network's input.
 
         Args:
-            batch: `image` [N, 3, height, width], uint8 or float of 0 to 255, and the colour
-                changes [N] that `train_image` drew; on the device.
-            training: Whether the colour changes are made.
+            batch: On the device: `image` [N, 3, height, width], uint8 or float from 0 to 255, and
+                the colour changes [N] that `train_image` drew.
+            training: Whether to apply the colour changes.
 
         Returns:
             float32 [N, 3, height, width], normalised, in the memory format of the input.
@@ -234,14 +234,15 @@ class ImagePreprocessing:
 
 
 def alexnet_preprocessing() -> ImagePreprocessing:
-    """Like the original AlexNet script, except that each image is mirrored on its own (the script
-    decides once for a whole run) and that training resizes with antialiasing.
+    """Like the original AlexNet script, except that each image is mirrored independently (the
+    script decides once for a whole run) and that training images are resized with antialiasing.
     """
     return ImagePreprocessing()
 
 
 def resnext_preprocessing() -> ImagePreprocessing:
-    """Like the original ResNeXt-50 script, except that training resizes with antialiasing.
+    """Like the original ResNeXt-50 script, except that training images are resized with
+    antialiasing.
 
     Its brightness of 0.4 is on the scale of 0 to 255, so it has almost no effect.
     """
@@ -273,7 +274,7 @@ def plain_preprocessing() -> ImagePreprocessing:
 
 
 def _decoded_window(picture: EncodedImage, window: Window, image_size: int) -> NDArray[np.uint8]:
-    """The pixels of a window, from an image decoded no larger than the window needs."""
+    """Return the pixels of a window, decoding the image at the smallest sufficient size."""
     at_least = (
         math.ceil(picture.height * image_size / window.height),
         math.ceil(picture.width * image_size / window.width),
@@ -308,12 +309,13 @@ def _uniform(random: np.random.Generator, low: float, high: float) -> NDArray[np
 def _recolored(
     images: Tensor, changes: Batch, mean: tuple[float, ...], std: tuple[float, ...]
 ) -> Tensor:
-    shift, scale = (part[:, None, None] for part in _constants(mean, std, 1, images.device))
+    shift, scale = (value[:, None, None] for value in _constants(mean, std, 1, images.device))
     result = torch.empty_like(images, dtype=torch.float32)
     step = _CACHED_PICTURES if device_kind(images.device.type).on_host else max(1, len(images))
     for start in range(0, len(images), step):
         rows = slice(start, start + step)
-        part = color.jitter(images[rows], **{name: by[rows] for name, by in changes.items()})
+        amounts = {name: amount[rows] for name, amount in changes.items()}
+        part = color.jitter(images[rows], **amounts)
         result[rows] = part.clamp_(0, 255).sub_(shift).mul_(scale)
     return result
 
@@ -321,8 +323,8 @@ def _recolored(
 def _normalized(images: Tensor, mean: tuple[float, ...], std: tuple[float, ...]) -> Tensor:
     channels_last = images.permute(0, 2, 3, 1)
     if images.shape[1] > 1 and channels_last.is_contiguous():
-        # With the channels innermost, broadcasting over three values makes CPU loops of three;
-        # a whole row of repeated constants runs at the speed of memory.
+        # With channels innermost, broadcasting three values leads to CPU loops of length three;
+        # with a whole row of repeated constants, only memory bandwidth limits the speed.
         count, height, width, channels = channels_last.shape
         shift, scale = _constants(mean, std, width, images.device)
         rows = channels_last.reshape(count, height, width * channels).to(torch.float32)
@@ -336,8 +338,8 @@ def _normalized(images: Tensor, mean: tuple[float, ...], std: tuple[float, ...])
 def _constants(
     mean: tuple[float, ...], std: tuple[float, ...], repeats: int, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """Mean and 1 / std on the device; created once, because each copy to a device blocks."""
-    # The first call may come from an evaluation; tensors made in inference mode cannot be used
+    """Return mean and 1 / std on the device; cached, because each copy to a device blocks."""
+    # The first call may be in an evaluation, but tensors created in inference mode cannot be used
     # with autograd later.
     with torch.inference_mode(False):
         shift = torch.tensor(mean, dtype=torch.float32).repeat(repeats)

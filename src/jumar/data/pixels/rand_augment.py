@@ -1,4 +1,4 @@
-"""RandAugment: some of 14 operations, drawn for each image, all at one magnitude.
+"""RandAugment: applies some of 14 operations, drawn for each image, at the same magnitude.
 
 Paper: E. Cubuk, B. Zoph, J. Shlens, Q. Le, "RandAugment: Practical automated data augmentation
 with a reduced search space", https://arxiv.org/abs/1909.13719. The operations and the linear scale
@@ -18,17 +18,17 @@ from PIL import Image, ImageEnhance, ImageOps
 
 from jumar.settings import Component, setting
 
-LARGEST_MAGNITUDE = 30
+MAX_MAGNITUDE = 30
 _ROTATION = 30.0
 """Degrees."""
 _SHEAR = 0.3
 _SHIFT = 150.0 / 331.0
-"""Fraction of the side: 150 of the 331 pixels that AutoAugment trained with."""
+"""Fraction of the side: 150 of 331 pixels, the image size in AutoAugment."""
 _ENHANCEMENT = 0.9
 _LOST_BITS = 4
 
 _Operation = Callable[[Image.Image, float, int], Image.Image]
-"""An image, a strength of -1 to 1, and the level that fills pixels from outside."""
+"""Arguments: an image, a strength from -1 to 1, and the level of pixels from outside the image."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,20 +37,20 @@ class AutoAugmentSettings(Component, ABC):
 
     @abstractmethod
     def changed(self, pixels: NDArray[np.uint8], random: np.random.Generator) -> NDArray[np.uint8]:
-        """A changed image, uint8 [height, width, 3].
+        """Return a changed image, uint8 [height, width, 3].
 
         Args:
-            pixels: uint8 [height, width, 3]; is not changed.
+            pixels: uint8 [height, width, 3], which is not modified.
             random: The sample's random generator.
         """
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoAutoAugment(AutoAugmentSettings, kind="none"):
-    """None."""
+    """No operations."""
 
     def changed(self, pixels: NDArray[np.uint8], random: np.random.Generator) -> NDArray[np.uint8]:
-        """The image; see `AutoAugmentSettings.changed`."""
+        """Return the image unchanged; see `AutoAugmentSettings.changed`."""
         del random
         return pixels
 
@@ -59,11 +59,11 @@ class NoAutoAugment(AutoAugmentSettings, kind="none"):
 class RandAugment(AutoAugmentSettings, kind="randaugment"):
     """RandAugment."""
 
-    operations: int = setting(2, "operations per image (N)", minimum=0, maximum=14)
+    operations: int = setting(2, "Operations per image (N).", minimum=0, maximum=14)
     magnitude: float = setting(
-        9.0, "strength of each operation (M)", minimum=0, maximum=LARGEST_MAGNITUDE
+        9.0, "Strength of each operation (M).", minimum=0, maximum=MAX_MAGNITUDE
     )
-    fill: int = setting(128, "fill level for pixels from outside the image", minimum=0, maximum=255)
+    fill: int = setting(128, "Level of pixels from outside the image.", minimum=0, maximum=255)
 
     def changed(self, pixels: NDArray[np.uint8], random: np.random.Generator) -> NDArray[np.uint8]:
         """See `AutoAugmentSettings.changed`."""
@@ -72,7 +72,7 @@ class RandAugment(AutoAugmentSettings, kind="randaugment"):
         for _ in range(self.operations):
             operation = OPERATIONS[names[int(random.integers(len(names)))]]
             sign = 1 if random.random() < 0.5 else -1
-            image = operation(image, sign * self.magnitude / LARGEST_MAGNITUDE, self.fill)
+            image = operation(image, sign * self.magnitude / MAX_MAGNITUDE, self.fill)
         return np.array(image)
 
 
@@ -132,7 +132,7 @@ def _translate_y(image: Image.Image, strength: float, fill: int) -> Image.Image:
 def _affine(
     image: Image.Image, matrix: tuple[float, float, float, float, float, float], fill: int
 ) -> Image.Image:
-    """The nearest pixels, as for rotations; shears keep the upper left corner."""
+    """Transform by nearest neighbours, as for rotations; shears fix the upper left corner."""
     return image.transform(image.size, Image.Transform.AFFINE, matrix, fillcolor=(fill,) * 3)
 
 

@@ -1,9 +1,9 @@
 """Resizing on the host: every mode of tf.image, and torch's fast antialiased one.
 
-A resize is separable. Along one axis, each output pixel is a weighted sum of a few input pixels;
-`Taps` holds their indices and weights. One pair of functions applies taps, so that a mode is only a
-rule for computing them. Positions are computed in float32 as TensorFlow does, because a position
-that is an integer in exact arithmetic may fall on either side of it after rounding.
+Resizing is separable. Along one axis, each output pixel is a weighted sum of a few input pixels,
+whose indices and weights are `Taps`. A mode only defines how to compute taps; applying them is the
+same for all. Positions are computed in float32 as in TensorFlow, because a position that is an
+integer in exact arithmetic may be on either side of it after rounding.
 
 The modes follow the kernels of TensorFlow 1.15 (`resize_bilinear`, `resize_nearest_neighbor`,
 `resize_bicubic`, `resize_area`, `scale_and_translate`, `crop_and_resize`).
@@ -23,15 +23,15 @@ Coordinates = Literal["legacy", "align_corners", "half_pixel"]
 Floats = NDArray[np.float32]
 
 _CUBIC_STEPS = 1024
-"""TensorFlow looks cubic weights up in a table of this many steps."""
+"""Number of steps in TensorFlow's table of cubic weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Taps:
-    """How the pixels of an axis are computed: output i = sum over k of weights[i, k] * input[i, k].
+    """Weights along an axis: output i = sum over k of weights[i, k] * input[indices[i, k]].
 
     Attributes:
-        indices: Input pixels, [out, taps].
+        indices: Indices of input pixels, [out, taps].
         weights: Their weights, [out, taps].
     """
 
@@ -39,9 +39,7 @@ class Taps:
     weights: Floats
 
     def part(self, start: int, stop: int) -> "Taps":
-        """The taps of the output pixels start to stop: resize and crop without computing the pixels
-        that are cropped.
-        """
+        """Return the taps of output pixels `start` to before `stop`, to crop before computing."""
         return Taps(indices=self.indices[start:stop], weights=self.weights[start:stop])
 
 
@@ -59,13 +57,13 @@ def axis_taps(
     method: Method = "bilinear",
     coordinates: Coordinates = "legacy",
 ) -> Taps:
-    """Taps that resize an axis of `length` pixels to `target` pixels.
+    """Return taps that resize an axis of `length` pixels to `target` pixels.
 
     Args:
-        length: Pixels of the input.
-        target: Pixels of the output.
+        length: Number of input pixels.
+        target: Number of output pixels.
         method: `antialias` is the triangle filter widened with the reduction (TensorFlow 2's
-            `antialias=True`); it and `area` have their own coordinates.
+            `antialias=True`); it and `area` ignore `coordinates`.
         coordinates: `legacy` puts output pixel i at i * length / target (TensorFlow 1's default),
             `align_corners` maps the outermost pixels to each other, `half_pixel` maps the centres.
     """
@@ -89,7 +87,7 @@ def apply_taps(images: NDArray[Any], rows: Taps, columns: Taps) -> Floats:
     """Resize by taps.
 
     Args:
-        images: [..., height, width, channels], any number type.
+        images: [..., height, width, channels], any numeric dtype.
         rows: Taps along the height.
         columns: Taps along the width.
 
@@ -97,7 +95,7 @@ def apply_taps(images: NDArray[Any], rows: Taps, columns: Taps) -> Floats:
         float32 [..., rows, columns, channels].
     """
     leading, channels = images.shape[:-3], images.shape[-1]
-    # Both sums run over flattened last axes: numpy is slow where the innermost one (the channels)
+    # The last axes are flattened for both sums: numpy is slow if the innermost axis (the channels)
     # is short.
     flat = images.reshape(*leading, images.shape[-3], -1)
     tall = _weighted_sum(
@@ -131,7 +129,7 @@ def resize(
         coordinates: See `axis_taps`.
 
     Returns:
-        float32, or the type of `images` for `nearest`, which computes nothing.
+        float32; for `nearest`, the dtype of `images`.
     """
     rows = axis_taps(images.shape[-3], size[0], method=method, coordinates=coordinates)
     columns = axis_taps(images.shape[-2], size[1], method=method, coordinates=coordinates)
@@ -148,14 +146,14 @@ def crop_and_resize(
     method: Literal["bilinear", "nearest"] = "bilinear",
     extrapolation: float = 0.0,
 ) -> Floats:
-    """`tf.image.crop_and_resize` of one box: the corners of the box are corner pixels.
+    """Crop and resize one box as in `tf.image.crop_and_resize`: its corners are corner pixels.
 
     Args:
         image: [height, width, channels].
         box: (y1, x1, y2, x2) relative to the last row and column; y1 > y2 mirrors.
         size: (height, width) of the result.
         method: Interpolation between pixels.
-        extrapolation: The value outside the image.
+        extrapolation: Value outside the image.
 
     Returns:
         float32 [height, width, channels].
@@ -172,10 +170,10 @@ def crop_and_resize(
 
 
 def resize_fast(image: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
-    """Antialiased bilinear resizing in integers, the fastest here; for training images.
+    """Resize with integer arithmetic, bilinear and antialiased: the fastest, for training images.
 
-    Unlike the originals' legacy bilinear, it aligns pixel centres, and averages when reducing, so
-    an image has no aliasing; when enlarging, the two differ by a shift of less than half a pixel.
+    Unlike the originals' legacy bilinear, it aligns pixel centres, and averages when shrinking, so
+    there is no aliasing; when enlarging, the two differ by a shift of less than half a pixel.
 
     Args:
         image: uint8 [height, width, 3]; may be a window of a larger image.
@@ -184,23 +182,23 @@ def resize_fast(image: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.u
     Returns:
         uint8 [height, width, 3].
     """
-    # Torch takes its fast path only for channels_last strides, which needs the batch axis first.
+    # Torch has a fast path only for channels_last strides, which require a batch axis.
     pixels = torch.from_numpy(image)[None].permute(0, 3, 1, 2)
     resized = F.interpolate(pixels, size, mode="bilinear", align_corners=False, antialias=True)
     return resized[0].permute(1, 2, 0).numpy()
 
 
 def mirror(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """A horizontally flipped copy, [height, width, 3].
+    """Return a horizontally flipped copy, [height, width, 3].
 
-    Torch does this twenty times faster than copying a numpy view of negative strides.
+    Torch is twenty times faster than copying a numpy view with negative strides.
     """
     pixels = torch.from_numpy(image)[None].permute(0, 3, 1, 2)
     return torch.flip(pixels, (3,))[0].permute(1, 2, 0).numpy()
 
 
 def central_window(size: Size, fraction: float) -> tuple[int, int, int, int]:
-    """(top, left, height, width) of `tf.image.central_crop`: at least the fraction of each side."""
+    """Return (top, left, height, width) as in `tf.image.central_crop`; it never rounds down."""
     top = int((size.height - size.height * fraction) / 2)
     left = int((size.width - size.width * fraction) / 2)
     return top, left, size.height - 2 * top, size.width - 2 * left
@@ -229,7 +227,7 @@ def _bilinear(positions: Floats, length: int) -> Taps:
 def _bicubic(positions: Floats, length: int, *, half_pixel: bool) -> Taps:
     below = np.floor(positions)
     steps = np.rint((positions - below) * np.float32(_CUBIC_STEPS)).astype(np.intp)
-    # The legacy kernel has a = -0.75, the half-pixel one that of Keys, a = -0.5.
+    # The legacy kernel has a = -0.75; with half-pixel coordinates, it is Keys's, a = -0.5.
     near, far = _cubic_tables(-0.5 if half_pixel else -0.75)
     steps_left = _CUBIC_STEPS - steps
     weights = np.stack([far[steps], near[steps], near[steps_left], far[steps_left]], axis=1)
@@ -242,7 +240,7 @@ def _bicubic(positions: Floats, length: int, *, half_pixel: bool) -> Taps:
 
 
 def _cubic_tables(a: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Cubic convolution weights at distances 0 to 1, and 1 to 2."""
+    """Return cubic convolution weights at distances 0 to 1, and 1 to 2."""
     near = np.arange(_CUBIC_STEPS + 1) / _CUBIC_STEPS
     far = near + 1
     return (
@@ -252,7 +250,7 @@ def _cubic_tables(a: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def _area(length: int, target: int) -> Taps:
-    """Each output pixel is the mean of the input it covers, partial pixels weighted by area."""
+    """Return taps by which each output pixel is the mean of the input area that it covers."""
     scale = np.float32(length) / np.float32(target)
     start = np.arange(target, dtype=np.float32) * scale
     stop = np.arange(1, target + 1, dtype=np.float32) * scale
@@ -295,7 +293,7 @@ def _box_taps(positions: Floats, length: int, method: str) -> tuple[Taps, NDArra
 
 
 def _round_half_up(positions: Floats) -> Floats:
-    # Not floor(positions + 0.5): that sum rounds a float just below a half up to the next integer.
+    # Not floor(positions + 0.5), which would round a float just below one half up.
     below = np.floor(positions)
     return below + (positions - below >= 0.5)
 

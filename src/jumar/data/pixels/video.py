@@ -1,4 +1,4 @@
-"""Video files, frame by frame; needs PyAV (`pip install 'jumar[video]'`)."""
+"""Reads and writes video files frame by frame; needs PyAV (`pip install 'jumar[video]'`)."""
 
 import importlib
 import os
@@ -17,8 +17,8 @@ from jumar.ground.errors import UserError
 
 VIDEO_SUFFIXES = (".mp4", ".mkv", ".webm", ".avi", ".mov", ".m4v", ".mpg", ".mpeg", ".y4m")
 _READ_FORMATS = "mov,matroska,avi,mpeg,mpegvideo,yuv4mpegpipe"
-"""Containers that hold their own frames. Playlists, which name other files or hosts, are not
-opened, whatever the file is called."""
+"""Containers that include their frames. Playlists, which name other files or hosts, are not opened,
+whatever the file is called."""
 _WRITERS: dict[str, tuple[str, dict[str, str], tuple[int, ...]]] = {
     ".mkv": ("ffv1", {}, (8, 10, 12, 16)),
     ".mp4": ("libx264", {"crf": "12"}, (8, 10)),
@@ -26,19 +26,19 @@ _WRITERS: dict[str, tuple[str, dict[str, str], tuple[int, ...]]] = {
 }
 """Codec, options and supported bits per level, by suffix."""
 _EXACT = {"gbrp10le": 10, "gbrp12le": 12, "gbrp16le": 16}
-"""Pixel format of a deep .mkv, and its bits: read back without conversion."""
+"""Pixel formats of deep .mkv files, which are read without conversion, with their bits."""
 _HDR_TRANSFERS = (16, 18)
-"""PQ and HLG, by ISO/IEC 23091-2."""
+"""Codes of PQ and HLG in ISO/IEC 23091-2."""
 _RATE = Fraction(25)
 _DURATION_UNITS = 1_000_000
 """Units of FFmpeg's AV_TIME_BASE per second."""
-_WHOLE_SHARE = 0.95
-"""Minimum fraction of the announced frames; headers of variable-rate videos are slightly off."""
+_MIN_FRACTION = 0.95
+"""Minimum fraction of the announced frames; headers of variable-rate videos are inexact."""
 _MAX_PIXELS = 89_000_000
 
 
 def is_video(name: str) -> bool:
-    """Whether a file counts as a video, by its suffix in upper or lower case."""
+    """Return whether a file counts as a video, by its suffix in upper or lower case."""
     return name.lower().endswith(VIDEO_SUFFIXES)
 
 
@@ -49,11 +49,11 @@ class VideoReader:
         path: The file.
 
     Attributes:
-        rate: Frames per second, 25 if the file does not say.
-        count: Frames that the file announces; 0 if unknown.
-        bits: Bits of a level in the file.
-        peak: The level of white in the frames: 255, or above for more than 8 bits.
-        lost: What the file has but its frames do not, in words.
+        rate: Frames per second; 25 if the file does not specify it.
+        count: Number of frames according to the file; 0 if unknown.
+        bits: Bits per level in the file.
+        peak: The level of white in the frames: 255, or higher for more than 8 bits.
+        lost: Descriptions of features of the file that its frames lack.
 
     Raises:
         UserError: PyAV is missing, or the file is not a video.
@@ -82,16 +82,16 @@ class VideoReader:
         self._exact = _EXACT.get(self._stream.codec_context.pix_fmt or "")
         self.peak = 255 if self.bits == 8 else 2 ** (self._exact or 16) - 1
         self.lost = self._not_in_frames(has_alpha)
-        # With sound, the file lasts as long as the longer of the two.
+        # The duration of a file with sound is that of the longer stream.
         is_only_stream = len(self._container.streams) == 1
         duration: int = (self._container.duration if is_only_stream else None) or 0
         self._announced = self.count or round(duration * self.rate / _DURATION_UNITS)
 
     def frames(self) -> Iterator[Levels | Fault]:
-        """The frames as RGB [height, width, 3]; a fault for each that cannot be decoded.
+        """Yield the frames as RGB [height, width, 3], and a fault for each undecodable one.
 
         They are uint8, or uint16 from 0 to `peak` if the file has more than 8 bits. After a fault,
-        frames are complete again from the next key frame on.
+        frames are correct again from the next key frame on.
         """
         number = 0
         packets: Iterator[Any] = iter(self._container.demux(self._stream))
@@ -99,8 +99,8 @@ class VideoReader:
             try:
                 packet = next(packets, None)
                 if packet is None:
-                    if number < _WHOLE_SHARE * self._announced - 1:
-                        reason = f"the file ends here but announces {self._announced} frames"
+                    if number < _MIN_FRACTION * self._announced - 1:
+                        reason = f"the file ends here, but should have {self._announced} frames"
                         yield Fault(origin=f"{self._path}, frame {number + 1}", reason=reason)
                     return
                 decoded = packet.decode()
@@ -118,9 +118,9 @@ class VideoReader:
                 yield self._pixels(frame)
 
     def _format(self) -> tuple[int, bool]:
-        """Bits per level, and whether there is transparency."""
-        described: Any = self._stream.codec_context.format
-        components: list[Any] = list(described.components) if described is not None else []
+        """Return the bits per level, and whether there is transparency."""
+        pixel_format: Any = self._stream.codec_context.format
+        components: list[Any] = list(pixel_format.components) if pixel_format is not None else []
         bits = max((int(component.bits) for component in components), default=8)
         return max(bits, 8), any(component.is_alpha for component in components)
 
@@ -131,7 +131,7 @@ class VideoReader:
         lost += ["subtitles"] if "subtitle" in other_types else []
         lost += ["transparency"] if has_alpha else []
         if self._stream.codec_context.color_trc in _HDR_TRANSFERS:
-            lost.append("the mark that its colours are HDR")
+            lost.append("the HDR colour information")
         return tuple(lost)
 
     def _pixels(self, frame: Any) -> Levels:
@@ -145,19 +145,19 @@ class VideoReader:
 
 
 class VideoWriter:
-    """A video file that is written to a temporary file and renamed when complete.
+    """Writes a video to a temporary file, which is renamed when complete.
 
-    `.mkv` holds exactly the frames (FFV1); `.mp4` and `.mov` lose a little (H.264, constant rate
-    factor 12, colours at half resolution where the sides are even). A context manager: leaving it
-    with an exception leaves no file.
+    `.mkv` is lossless (FFV1); `.mp4` and `.mov` are slightly lossy (H.264, constant rate factor 12,
+    colours at half resolution if the sides are even). This is a context manager: after an
+    exception, no file is left.
 
     Args:
         path: The file.
         rate: Frames per second.
-        bits: Bits requested for a level.
+        bits: Requested bits per level.
 
     Attributes:
-        bits: Bits per level in the file: as requested or more, or as many as the codec supports.
+        bits: Bits per level in the file: at least as requested, up to the codec's maximum.
 
     Raises:
         UserError: PyAV is missing, or the suffix is not supported.
@@ -168,16 +168,16 @@ class VideoWriter:
         check_written_video(path)
         self.bits = written_bits(path, bits)
         self._path = path
-        self._beside = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+        self._temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
         self._av = av
         self._rate = rate
         self._size = (0, 0)
         self._stream: Any = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._container: Any = av.open(str(self._beside), "w")
+            self._container: Any = av.open(str(self._temporary), "w")
         except (av.error.FFmpegError, OSError) as error:
-            raise self._cannot(error) from error
+            raise self._write_error(error) from error
 
     def __enter__(self) -> "VideoWriter":
         return self
@@ -186,7 +186,7 @@ class VideoWriter:
         """Add a frame [height, width, 3] or [height, width]; all must have the same size.
 
         Args:
-            pixels: uint8, or uint16 from 0 to 2 ** bits - 1 where the file has more than 8 bits.
+            pixels: uint8, or uint16 from 0 to 2 ** bits - 1 if the file has more than 8 bits.
 
         Raises:
             UserError: The size differs, or the file cannot be written.
@@ -204,8 +204,8 @@ class VideoWriter:
                 where=str(self._path),
                 todo="Write a folder of images instead.",
             )
-        kind = "rgb24" if self.bits == 8 else f"gbrp{self.bits}le"
-        frame = self._av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels), format=kind)
+        pixel_format = "rgb24" if self.bits == 8 else f"gbrp{self.bits}le"
+        frame = self._av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels), format=pixel_format)
         self._encode(frame)
 
     def __exit__(
@@ -219,12 +219,12 @@ class VideoWriter:
                 self._encode(None)
             self._close()
             if kind is None and self._stream is not None:
-                self._beside.replace(self._path)
+                self._temporary.replace(self._path)
         except OSError as failure:
-            raise self._cannot(failure) from failure
+            raise self._write_error(failure) from failure
         finally:
             with suppress(OSError):
-                self._beside.unlink()
+                self._temporary.unlink()
 
     def _new_stream(self, height: int, width: int) -> Any:
         codec, options, _ = _WRITERS[self._path.suffix.lower()]
@@ -243,26 +243,26 @@ class VideoWriter:
             for packet in self._stream.encode(frame):
                 self._container.mux(packet)
         except (self._av.error.FFmpegError, OSError) as error:
-            raise self._cannot(error) from error
+            raise self._write_error(error) from error
 
     def _close(self) -> None:
         try:
             self._container.close()
         except self._av.error.FFmpegError as error:
-            raise self._cannot(error) from error
+            raise self._write_error(error) from error
 
-    def _cannot(self, error: Exception) -> UserError:
+    def _write_error(self, error: Exception) -> UserError:
         return UserError(f"cannot be written: {_reason(error)}", where=str(self._path))
 
 
-def written_bits(path: Path, wanted: int) -> int:
-    """Bits per level for this suffix: as requested or the next larger, at most its maximum."""
+def written_bits(path: Path, requested: int) -> int:
+    """Return the smallest supported bits per level that suffice for a request, or the maximum."""
     available = _WRITERS[path.suffix.lower()][2]
-    return next((bits for bits in available if bits >= wanted), available[-1])
+    return next((bits for bits in available if bits >= requested), available[-1])
 
 
 def check_written_video(path: Path) -> None:
-    """Check that a video can be written under this name.
+    """Check that a video can be written to a file with this name.
 
     Raises:
         UserError: PyAV is missing, or the suffix is not supported.
@@ -272,7 +272,7 @@ def check_written_video(path: Path) -> None:
         raise UserError(
             f"videos cannot be written as '{path.suffix}'",
             where=str(path),
-            todo=f"Known: {', '.join(_WRITERS)}; or give a folder for single images.",
+            todo=f"Known: {', '.join(_WRITERS)}; or specify a folder for single images.",
         )
 
 

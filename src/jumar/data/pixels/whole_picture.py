@@ -1,7 +1,7 @@
-"""An image with everything in its file besides 8-bit red, green and blue.
+"""Decodes images with transparency, 16-bit levels, colour profile and EXIF data.
 
-Training uses images from `decode_image`. Commands that return an image to the user keep its
-transparency, 16 bits, colour profile and EXIF data, or report what is lost.
+Training uses images from `decode_image`. Commands that return an image to the user keep these
+features, or report which are lost.
 """
 
 import sys
@@ -19,7 +19,7 @@ Levels = NDArray[np.uint8 | np.uint16]
 
 _ORIENTATION = 0x0112
 _DEEP_COLOURS = {"RGB;16B", "RGB;16L", "RGB;16N", "RGBA;16B", "RGBA;16L", "RGBA;16N"}
-"""Pillow's names for 16-bit RGB(A), of which it only reads the high bytes."""
+"""Pillow's names of 16-bit RGB(A) modes, of which it reads only the high bytes."""
 _WITH_ALPHA = ("RGBA", "LA", "PA", "La", "RGBa")
 
 
@@ -28,11 +28,11 @@ class WholePicture:
     """A decoded image, upright.
 
     Attributes:
-        pixels: [height, width, 3] for RGB or [height, width] for grey; uint8, or uint16 of 16 bits.
-        alpha: How opaque each pixel is, [height, width] of the same type; None if all are.
-        profile: Colour profile (ICC) of the pixels; may be empty.
-        exif: EXIF data without the orientation, which is applied; may be empty.
-        lost: What the file has but this image does not, in words.
+        pixels: RGB [height, width, 3] or grey [height, width]; uint8, or uint16 for 16 bits.
+        alpha: Opacity, [height, width] of the same dtype; None if all pixels are opaque.
+        profile: ICC colour profile of the pixels; may be empty.
+        exif: EXIF data without the orientation, which has been applied; may be empty.
+        lost: Descriptions of features of the file that this image lacks.
     """
 
     pixels: Levels
@@ -42,16 +42,16 @@ class WholePicture:
     lost: tuple[str, ...] = ()
 
     def with_pixels(self, pixels: Levels) -> "WholePicture":
-        """The same with other pixels of the same size, and without a profile that does not fit."""
+        """Return a copy with other pixels of the same size, without a profile that does not fit."""
         if self.profile and profile_is_grey(self.profile) != (pixels.ndim == 2):
             kind = "grey levels" if pixels.ndim == 3 else "colours"
-            lost = (*self.lost, f"the colour profile (one of {kind})")
+            lost = (*self.lost, f"the colour profile (for {kind})")
             return replace(self, pixels=pixels, profile=b"", lost=lost)
         return replace(self, pixels=pixels)
 
 
 def decode_whole(encoded: bytes) -> WholePicture:
-    """An image, always as RGB, with its transparency, depth, profile and EXIF data.
+    """Decode an image to RGB, with its transparency, depth, profile and EXIF data.
 
     If there are several frames or pages, the first one is used.
 
@@ -59,7 +59,7 @@ def decode_whole(encoded: bytes) -> WholePicture:
         encoded: The bytes of the file.
 
     Raises:
-        DecodeError: The image is damaged, too large or of an unsupported kind; says which.
+        DecodeError: The image is damaged, too large or of an unsupported kind.
     """
     picture = EncodedImage(encoded)
     alpha: Levels | None = None
@@ -69,7 +69,7 @@ def decode_whole(encoded: bytes) -> WholePicture:
             exif = _exif_without_orientation(image)
             profile = image.info.get("icc_profile") or b""
             is_cmyk = image.mode == "CMYK"
-            # Pillow discards them once it has loaded the pixels.
+            # Read first, since Pillow discards them when it loads the pixels.
             raw_modes = set(_raw_modes(image))
             deep = _deep_values(image, raw_modes, encoded)
             if deep is None:
@@ -82,7 +82,7 @@ def decode_whole(encoded: bytes) -> WholePicture:
     except Exception as error:
         raise DecodeError(str(error) or type(error).__name__) from error
     if is_cmyk:
-        lost.append("inks (CMYK become RGB) and their colour profile")
+        lost.append("CMYK (converted to RGB) and its colour profile")
         profile = b""
     if deep is None:
         pixels: Levels = picture.decode(fast=False)
@@ -95,16 +95,16 @@ def decode_whole(encoded: bytes) -> WholePicture:
 
 
 def pages_left_out(encoded: bytes) -> str:
-    """The note about a file of several frames or pages, of which the first is used."""
+    """Describe the unused frames or pages of a file; empty if there are none."""
     try:
         with opened(encoded) as image:
             return pages_of(image)
-    except Exception:  # decoding the image reports what is wrong with it
+    except Exception:  # decoding the image will report the error
         return ""
 
 
 def pages_of(image: Image.Image) -> str:
-    """The frames or pages after the first one, in words; empty if there is only one."""
+    """Describe the frames or pages after the first one; empty if there is only one."""
     count = int(getattr(image, "n_frames", 1))
     if count == 1:
         return ""
@@ -113,12 +113,12 @@ def pages_of(image: Image.Image) -> str:
 
 
 def profile_is_grey(profile: bytes) -> bool:
-    """Whether a colour profile is for grey levels, by its header."""
+    """Return whether a colour profile is for grey levels, according to its header."""
     return profile[16:20] == b"GRAY"
 
 
 def _raw_modes(image: Any) -> Iterator[str]:
-    """How the file stores its levels, in Pillow's terms."""
+    """Yield Pillow's raw modes, which describe how the file stores its levels."""
     for tile in image.tile:
         arguments: Any = tile[3]
         yield str(arguments if isinstance(arguments, str) else arguments[0])
@@ -127,10 +127,10 @@ def _raw_modes(image: Any) -> Iterator[str]:
 def _deep_values(
     image: Image.Image, raw_modes: set[str], encoded: bytes
 ) -> NDArray[np.uint16] | None:
-    """16-bit pixels as stored, uint16 [height, width, 3 or 4]; None for other files.
+    """Return 16-bit pixels as stored, uint16 [height, width, 3 or 4]; None for other files.
 
-    Pillow has no mode for 16-bit colours and reads the high byte of each. Told the opposite byte
-    order, it reads the low bytes.
+    Pillow has no mode for 16-bit colours and reads the high bytes. With the opposite byte order, it
+    reads the low bytes.
     """
     if image.mode.startswith("I"):
         values = np.asarray(image)
@@ -165,7 +165,7 @@ def _alpha(image: Image.Image) -> NDArray[np.uint8] | None:
 
 
 def _exif_without_orientation(image: Image.Image) -> bytes:
-    """The EXIF data of a JPEG, PNG or WebP; a TIFF's tags say how it is stored."""
+    """Return the EXIF data of a JPEG, PNG or WebP; a TIFF's tags only describe its storage."""
     encoded = image.info.get("exif")
     if not encoded or image.format == "TIFF":
         return b""

@@ -1,8 +1,8 @@
-"""Augmentation of images with words: scaling, rotation, crops between words, colours.
+"""Augments images with words: scaling, rotation, crops between words, colours.
 
-As in the originals of PSENet and EAST, a crop never cuts a word: its edges are in rows and columns
-without words. A fraction of the crops has no words. Rotation and colours are not in the originals
-and are off by default.
+As in the original PSENet and EAST, a crop never cuts a word: its edges are in rows and columns
+without words. A fraction of the crops has no words. Rotation and colour changes are not in the
+originals and are off by default.
 """
 
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ Pixels = NDArray[np.uint8]
 
 _LUMA = np.array([0.299, 0.587, 0.114])
 _MARGIN = 0.1
-"""How far outside the image the edges of a crop may be drawn before clipping, so that crops reach
-the border more often."""
+"""Fraction of a side by which the edges of a crop may be drawn outside the image before clipping,
+so that crops reach the border more often."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,26 +39,26 @@ class TextAugmentation:
         0.1, "Minimum side of a crop, as a fraction of the image's.", minimum=0.01, maximum=1
     )
     rotation: float = setting(
-        0.0, "Largest angle by which images are rotated.", unit="degrees", minimum=0, maximum=180
+        0.0, "Maximum angle by which images are rotated.", unit="degrees", minimum=0, maximum=180
     )
     brightness: float = setting(
-        0.0, "Largest change of brightness.", unit="levels of 0 to 255", minimum=0
+        0.0, "Maximum change of brightness.", unit="levels of 0 to 255", minimum=0
     )
     contrast: tuple[float, ...] = setting(
-        (1.0, 1.0), "Smallest and largest factor of contrast.", minimum=0
+        (1.0, 1.0), "Minimum and maximum factor of contrast.", minimum=0
     )
     saturation: tuple[float, ...] = setting(
-        (1.0, 1.0), "Smallest and largest factor of saturation.", minimum=0
+        (1.0, 1.0), "Minimum and maximum factor of saturation.", minimum=0
     )
 
     def check(self) -> None:
         """Reject empty scales and invalid ranges.
 
         Raises:
-            UserError: One is empty or invalid.
+            UserError: There are no scales, or a range is invalid.
         """
         if not self.scales:
-            raise UserError("no number given", where="scales")
+            raise UserError("needs at least one number", where="scales")
         check_intervals(self, "contrast", "saturation")
 
 
@@ -69,14 +69,14 @@ def augmented(
     side: int,
     random: np.random.Generator,
 ) -> tuple[Pixels, list[Region]]:
-    """One training image and the words in it.
+    """Augment one image and the words in it.
 
     Args:
         pixels: [height, width, 3].
         regions: Its words.
-        augmentation: What is drawn from which ranges.
+        augmentation: The settings.
         side: Side of the result.
-        random: The random generator; the number of draws does not depend on the image.
+        random: The random generator.
 
     Returns:
         Pixels [side, side, 3], black beside a crop that is not square, and the regions in it.
@@ -111,25 +111,25 @@ def draw_crop(
     *,
     background: bool,
 ) -> Window:
-    """A part of an image whose edges cut no word.
+    """Draw a window of an image whose edges cut no word.
 
     Args:
         size: Height and width of the image.
         regions: Its words.
         augmentation: Number of attempts, and the minimum side.
         random: The random generator.
-        background: Draw a part without words; otherwise one with at least one word, if the image
-            has any.
+        background: Whether to draw a window without words; otherwise one with at least one word, if
+            the image has any.
 
     Returns:
-        The part, or the whole image if no attempt succeeded.
+        The window, or the whole image if no attempt succeeded.
     """
     rows, columns = _free_edges(size[0], regions, 1), _free_edges(size[1], regions, 0)
-    least_sides = [augmentation.least_side * length for length in size]
+    min_height, min_width = (max(augmentation.least_side * length, 1) for length in size)
     for _ in range(augmentation.crop_attempts):
         top, bottom = _two_edges(rows, size[0], random)
         left, right = _two_edges(columns, size[1], random)
-        if bottom - top < max(least_sides[0], 1) or right - left < max(least_sides[1], 1):
+        if bottom - top < min_height or right - left < min_width:
             continue
         window = Window(top, left, bottom - top, right - left)
         if not regions or any(_contains(region, window) for region in regions) != background:
@@ -138,14 +138,14 @@ def draw_crop(
 
 
 def _free_edges(length: int, regions: Sequence[Region], axis: int) -> NDArray[np.int64]:
-    """Where an edge may be: 0 to `length` and beyond, but not within a word."""
+    """Return the allowed positions of an edge: 0 to `length` and beyond, but not within a word."""
     margin = round(length * _MARGIN)
-    is_taken = np.zeros(length + 2 * margin + 1, bool)
+    is_occupied = np.zeros(length + 2 * margin + 1, bool)
     for region in regions:
         coordinates = region.corners[:, axis]
         first, last = int(np.floor(coordinates.min())) + 1, int(np.ceil(coordinates.max()))
-        is_taken[max(0, first + margin) : max(0, last + margin)] = True
-    edges = np.flatnonzero(~is_taken) - margin
+        is_occupied[max(0, first + margin) : max(0, last + margin)] = True
+    edges = np.flatnonzero(~is_occupied) - margin
     return edges if len(edges) else np.array([0, length])
 
 
@@ -170,7 +170,7 @@ def _contains(region: Region, window: Window) -> bool:
 def rotated(
     pixels: Pixels, regions: Sequence[Region], degrees: float
 ) -> tuple[Pixels, list[Region]]:
-    """An image rotated counter-clockwise around its centre, enlarged to fit all of it."""
+    """Rotate an image counter-clockwise around its centre, enlarging it so that all of it fits."""
     import cv2
 
     height, width = pixels.shape[:2]
@@ -186,7 +186,7 @@ def rotated(
 
 
 def resized(pixels: Pixels, size: tuple[int, int]) -> Pixels:
-    """Pixels resized to (height, width): averaged when shrinking, else bilinear."""
+    """Resize pixels to (height, width), by averaging when shrinking, otherwise bilinearly."""
     import cv2
 
     shrinks = size[0] < pixels.shape[0] and size[1] < pixels.shape[1]
@@ -197,7 +197,7 @@ def resized(pixels: Pixels, size: tuple[int, int]) -> Pixels:
 def _recoloured(
     pixels: Pixels, augmentation: TextAugmentation, draws: NDArray[np.float64]
 ) -> Pixels:
-    """Saturation, contrast around the mean and brightness, in one product per pixel."""
+    """Change saturation, contrast around the mean, and brightness, by one matrix per pixel."""
     import cv2
 
     low, high = augmentation.contrast

@@ -1,4 +1,4 @@
-"""EAST's maps to words: boxes of pixels, merged row by row, then the best of those that overlap."""
+"""Converts EAST's maps to words: merges boxes of pixels, and keeps the best of overlapping ones."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,10 +8,10 @@ from jumar.data.polygons.kernel_words import Detection
 from jumar.data.polygons.overlaps import areas, as_polygons, overlap_areas
 
 Boxes = NDArray[np.float64]
-"""Corners [boxes, 4, 2], each clockwise from the upper left one of the turned box."""
+"""Corners [boxes, 4, 2], clockwise from the corner that is the upper left one before rotation."""
 
-_STEPS = 24
-"""How often merges are guessed and checked at once before going box by box."""
+_MAX_ITERATIONS = 24
+"""Maximum number of iterations of parallel merging, after which boxes are merged one by one."""
 
 
 def words_of_boxes(
@@ -23,19 +23,19 @@ def words_of_boxes(
     overlap: float = 0.2,
     least_score: float = 0.1,
 ) -> list[Detection]:
-    """The words in the maps of an image.
+    """Return the words in the maps of an image.
 
     Args:
-        score: 0 to 1, [rows, columns].
+        score: Score map, 0 to 1, [rows, columns].
         geometry: Distances to the upper, right, lower, left edge, and the angle, [5, rows,
             columns].
         stride: Image pixels per map pixel.
-        threshold: Pixels with a higher score give boxes.
-        overlap: Intersection over union from which boxes belong to one word.
-        least_score: Words with a smaller mean score of the pixels in their box are dropped.
+        threshold: Only pixels with a higher score have boxes.
+        overlap: Minimum intersection over union of boxes that belong to the same word.
+        least_score: Minimum mean score of the pixels in a word's box.
 
     Returns:
-        Words in pixels of the image, with that mean score, the largest sum of scores first.
+        Words in pixels of the image, with their mean score, the largest sum of scores first.
     """
     boxes, scores = decoded(score, geometry, stride=stride, threshold=threshold)
     boxes, scores = merged(boxes, scores, overlap)
@@ -55,7 +55,7 @@ def decoded(
     stride: int = 4,
     threshold: float = 0.8,
 ) -> tuple[Boxes, NDArray[np.float64]]:
-    """Box and score of each pixel above a threshold, row by row; none that is not finite."""
+    """Return box and score of each pixel above a threshold, row by row, if its box is finite."""
     rows, columns = np.nonzero((score > threshold) & np.isfinite(geometry).all(axis=0))
     return (
         boxes_at(columns * stride, rows * stride, geometry[:, rows, columns].astype(np.float64)),
@@ -64,7 +64,7 @@ def decoded(
 
 
 def boxes_at(x: NDArray[np.int64], y: NDArray[np.int64], geometry: NDArray[np.float64]) -> Boxes:
-    """The boxes of pixels by their distances and angles [5, pixels]."""
+    """Return the boxes of pixels from their distances and angles [5, pixels]."""
     top, right, bottom, left, angle = geometry
     cosine, sine = np.cos(angle), np.sin(angle)
     corners = [(-left, -top), (right, -top), (right, bottom), (-left, bottom)]
@@ -80,12 +80,12 @@ def boxes_at(x: NDArray[np.int64], y: NDArray[np.int64], geometry: NDArray[np.fl
 def merged(
     boxes: Boxes, scores: NDArray[np.float64], overlap: float
 ) -> tuple[Boxes, NDArray[np.float64]]:
-    """Boxes of neighbouring pixels merged, weighted by score (locality-aware merging).
+    """Merge boxes of neighbouring pixels, weighted by score (locality-aware merging).
 
-    Each box is compared with the mean of the run before it, and begins a new run unless they
-    overlap. So each comparison depends on all earlier boxes. Here runs are guessed from pairs of
-    neighbours, means follow from sums, and all comparisons are repeated until none changes; the
-    result is then that of merging box by box.
+    Each box is compared with the mean of the run before it, and starts a new run unless they
+    overlap, so each comparison depends on all earlier boxes. Here, runs are first guessed from
+    neighbouring boxes, then means are computed from sums, and all comparisons are repeated until
+    none changes; the result is then the same as from merging box by box.
 
     Returns:
         One box for each run, with the sum of its scores.
@@ -93,7 +93,7 @@ def merged(
     if not len(boxes):
         return boxes, scores
     means, starts = boxes, np.ones(len(boxes), bool)
-    for _ in range(_STEPS):
+    for _ in range(_MAX_ITERATIONS):
         previous_starts = starts
         starts = np.append(True, ~_overlap_more(means[:-1], boxes[1:], overlap))
         if (starts == previous_starts).all():
@@ -107,7 +107,7 @@ def merged(
 def merged_one_by_one(
     boxes: Boxes, scores: NDArray[np.float64], overlap: float
 ) -> tuple[Boxes, NDArray[np.float64]]:
-    """The result of `merged`, computed box by box."""
+    """Return the result of `merged`, computed box by box."""
     means: list[Boxes] = []
     sums: list[float] = []
     for box, score in zip(boxes, scores.tolist(), strict=True):
@@ -122,7 +122,7 @@ def merged_one_by_one(
 
 
 def best(boxes: Boxes, scores: NDArray[np.float64], overlap: float) -> NDArray[np.int64]:
-    """The boxes that no better one overlaps (non-maximum suppression), the best first."""
+    """Return the boxes that overlap no better one (non-maximum suppression), the best first."""
     if not len(boxes):
         return np.zeros(0, np.int64)
     import shapely
@@ -133,7 +133,7 @@ def best(boxes: Boxes, scores: NDArray[np.float64], overlap: float) -> NDArray[n
     tree = shapely.STRtree(polygons)
     is_left = np.ones(len(order), bool)
     kept_positions: list[int] = []
-    # Only against kept boxes: all pairs of an untrained network's boxes would fill memory.
+    # Compared only with kept boxes: all pairs of an untrained network's boxes would fill memory.
     while (position := int(is_left.argmax())) or is_left[0]:
         kept_positions.append(position)
         near = np.asarray(tree.query(polygons[position]), np.int64)
@@ -145,7 +145,7 @@ def best(boxes: Boxes, scores: NDArray[np.float64], overlap: float) -> NDArray[n
 
 
 def mean_scores(boxes: Boxes, score: NDArray[np.float32]) -> NDArray[np.float64]:
-    """The mean score of the pixels in each box, which is in pixels of the map; 0 outside of it."""
+    """Return the mean score of the pixels in each box, in pixels of the map; 0 outside the map."""
     rows, columns = score.shape
     means = np.zeros(len(boxes))
     for index, box in enumerate(boxes.astype(np.int32)):
@@ -161,10 +161,10 @@ def mean_scores(boxes: Boxes, score: NDArray[np.float32]) -> NDArray[np.float64]
 
 
 def _running_means(boxes: Boxes, scores: NDArray[np.float64], starts: NDArray[np.bool_]) -> Boxes:
-    """The weighted mean of each box and those before it in its run."""
+    """Return the weighted mean of each box and those before it in its run."""
     firsts = np.flatnonzero(starts)
     run = np.cumsum(starts) - 1
-    # Sums restart at each run, with corners relative to its first box, to keep numbers small.
+    # Sums restart at each run, with corners relative to its first box, to keep values small.
     corners = boxes - boxes[firsts][run]
     weighted = np.cumsum(corners * scores[:, None, None], axis=0)
     weights = np.cumsum(scores)
@@ -174,10 +174,10 @@ def _running_means(boxes: Boxes, scores: NDArray[np.float64], starts: NDArray[np
 
 
 def _overlap_more(first: Boxes, second: Boxes, overlap: float) -> NDArray[np.bool_]:
-    """Whether the intersection over union of each pair is above a limit.
+    """Return whether the intersection over union of each pair is above a limit.
 
-    Most pairs are decided by rectangles along the second box, inside and around both; GEOS computes
-    the others.
+    For most pairs, bounds from rectangles along the second box, inside and around both boxes, are
+    sufficient; GEOS computes the others.
     """
     along = second[:, 1] - second[:, 0] + second[:, 2] - second[:, 3]
     along /= np.maximum(np.hypot(along[:, 0], along[:, 1]), 1e-12)[:, None]
@@ -189,7 +189,7 @@ def _overlap_more(first: Boxes, second: Boxes, overlap: float) -> NDArray[np.boo
             boxes[:, corner, 1] * along[:, 0] - boxes[:, corner, 0] * along[:, 1]
             for corner in range(4)
         ]
-        # Left, right, top and bottom of the rectangle within, then of the one around.
+        # Left, right, top and bottom of the inner rectangle, then of the outer one.
         spans.append(
             [
                 *(np.maximum(x[0], x[3]), np.minimum(x[1], x[2])),
@@ -201,16 +201,18 @@ def _overlap_more(first: Boxes, second: Boxes, overlap: float) -> NDArray[np.boo
         sizes += np.abs((x[2] - x[0]) * (y[3] - y[1]) - (y[2] - y[0]) * (x[3] - x[1])) / 2
     first_spans, second_spans = spans
     sides = [
-        np.minimum(first_spans[end], second_spans[end])
-        - np.maximum(first_spans[end - 1], second_spans[end - 1])
+        np.maximum(
+            np.minimum(first_spans[end], second_spans[end])
+            - np.maximum(first_spans[end - 1], second_spans[end - 1]),
+            0,
+        )
         for end in (1, 3, 5, 7)
     ]
-    sides = [np.maximum(side, 0) for side in sides]
     lower_bound, upper_bound = sides[0] * sides[1], sides[2] * sides[3]
     is_above = lower_bound > overlap * (sizes - lower_bound)
-    open_pairs = np.flatnonzero(~is_above & (upper_bound > overlap * (sizes - upper_bound)))
-    if len(open_pairs):
-        polygons = as_polygons(first[open_pairs]), as_polygons(second[open_pairs])
+    undecided = np.flatnonzero(~is_above & (upper_bound > overlap * (sizes - upper_bound)))
+    if len(undecided):
+        polygons = as_polygons(first[undecided]), as_polygons(second[undecided])
         intersections = overlap_areas(*polygons)
-        is_above[open_pairs] = intersections > overlap * (sum(map(areas, polygons)) - intersections)
+        is_above[undecided] = intersections > overlap * (sum(map(areas, polygons)) - intersections)
     return is_above

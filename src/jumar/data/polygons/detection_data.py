@@ -9,12 +9,12 @@ from jumar.ground.errors import UserError
 from jumar.settings import setting
 
 Targets = Literal["kernels", "score"]
-"""What a network learns: PSENet's kernels, or EAST's score and geometry."""
+"""Targets of a network: PSENet's kernels, or EAST's score and geometry."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DetectionData(LoaderSettings):
-    """Where the images and the outlines of their words are, and how they become batches."""
+    """Where to find the images and the outlines of their words, and how to make batches of them."""
 
     path: str = setting(
         "",
@@ -33,7 +33,7 @@ class DetectionData(LoaderSettings):
     eval_labels: str = setting("", "Label files of eval_path.", unit="path", changeable=True)
     image_size: int = setting(512, "Side of training images.", unit="px", minimum=32)
     eval_longest: int = setting(
-        1200, "Longest side in evaluation; larger images shrink.", unit="px", minimum=32
+        1200, "Longest side in evaluation; larger images are shrunk.", unit="px", minimum=32
     )
     eval_scale: float = setting(
         1.0,
@@ -58,7 +58,7 @@ class DetectionData(LoaderSettings):
     augmentation: TextAugmentation = setting(TextAugmentation(), "Crops and changes in training.")
 
     def check(self) -> None:
-        """Rules across fields."""
+        """Reject sides that are not multiples of 32."""
         if self.image_size % 32:
             raise UserError(
                 f"{self.image_size} is not a multiple of 32",

@@ -43,7 +43,7 @@ class DetectionPictures:
 
     An evaluation sample is the whole image as `image`, uint8 [height, width, 3], both sides
     multiples of 32, with `scale`, float32 [2], by which its x and y were multiplied, `index`, and
-    the words in pixels of the file: `corners`, float32 [words, most corners, 2], `corner_counts`,
+    the words in pixels of the file: `corners`, float32 [words, max corners, 2], `corner_counts`,
     int64 [words], and `ignored`, bool [words].
 
     Attributes:
@@ -69,11 +69,11 @@ class DetectionPictures:
         return self.source.fingerprint
 
     def open(self, item: int, _key: SampleKey) -> Encoded:
-        """The undecoded image and its words; see `SampleKind.open`."""
+        """Read the undecoded image and its words; see `SampleKind.open`."""
         return Encoded(self.source.read(item), self.source.regions[item])
 
     def map(self, opened: Encoded, item: int, key: SampleKey) -> Arrays:
-        """The image as it is sent to the network; see `SampleKind.map`."""
+        """Return the network's input and its targets; see `SampleKind.map`."""
         try:
             pixels = EncodedImage(opened.record.encoded).decode(fast=False, reuse=True)
         except DecodeError as error:
@@ -115,16 +115,16 @@ class DetectionPictures:
 def input_size(
     height: int, width: int, data: DetectionData, *, longest: int = 0
 ) -> tuple[int, int]:
-    """Height and width of a network's input: multiples of 32, about as the image's.
+    """Return height and width of a network's input: the image's, rounded to multiples of 32.
 
-    Both are rounded upwards, as PSENet's original does, or downwards, as EAST's intends to (it
+    Both are rounded up, as in the original PSENet, or down, as intended by the original EAST (which
     subtracts 32 pixels too many if a side is not a multiple).
 
     Args:
         height: Height of the image.
         width: Width of the image.
         data: Scale, longest side and rounding in evaluation.
-        longest: Overrides `data.eval_longest`; the limit before rounding.
+        longest: Maximum side before rounding; 0 for `data.eval_longest`.
     """
     factor = min(data.eval_scale, (longest or data.eval_longest) / max(height, width))
     sides = [int(length * factor) for length in (height, width)]
@@ -151,16 +151,16 @@ def training_set(pictures: DetectionPictures) -> KeyedSet[DetectionPictures]:
 
 
 def evaluation_set(pictures: DetectionPictures) -> KeyedSet[DetectionPictures]:
-    """Whole images as batches: `image` [N, 3, height, width], as large as the largest, and words.
+    """Whole images as batches: `image` [N, 3, height, width], padded to the largest, and words.
 
-    Arrays that differ in size between images also have their sizes (`unpadded`); those of
-    `image` are rows, columns and channels.
+    For arrays that differ in size between images, the batch includes the sizes (`unpadded`); those
+    of `image` are rows, columns and channels.
     """
-    return KeyedSet(kind=pictures, collate=_Whole(), training=False)
+    return KeyedSet(kind=pictures, collate=_PaddedImages(), training=False)
 
 
-class _Whole(Padded):
-    """Pads images and words; the channels of images come first."""
+class _PaddedImages(Padded):
+    """Pads images and words, and moves the channels of images to the front."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -177,7 +177,7 @@ class _Whole(Padded):
 
 
 def batch_regions(batch: Batch) -> list[list[Region]]:
-    """The words of each image of an evaluation batch."""
+    """Return the words of each image of an evaluation batch."""
     sizes: list[int] = batch["ignored" + SIZES][:, 0].tolist()
     corners = batch["corners"].cpu().numpy().astype(np.float64)
     counts: list[list[int]] = batch["corner_counts"].tolist()
@@ -194,7 +194,7 @@ def batch_regions(batch: Batch) -> list[list[Region]]:
 def open_evaluation(
     data: DetectionData, *, notice: Callable[[str], None] = lambda _: None
 ) -> TextPictures:
-    """The images of the settings' evaluation part; raises as `open_text_pictures`."""
+    """Open the images of the evaluation part; raises like `open_text_pictures`."""
     labels = data.eval_labels or ("" if data.eval_path else data.labels)
     return open_text_pictures(data.eval_path or data.path, "eval", labels=labels, notice=notice)
 
@@ -206,11 +206,11 @@ def open_detection_sets(
     seed: int,
     notice: Callable[[str], None] = lambda _: None,
 ) -> tuple[KeyedSet[DetectionPictures], KeyedSet[DetectionPictures] | None]:
-    """Crops for training and whole images for evaluation.
+    """Open crops for training and whole images for evaluation.
 
     Args:
-        data: Settings.
-        targets: What training samples hold; see `DetectionPictures`.
+        data: The settings.
+        targets: The targets of training samples; see `DetectionPictures`.
         seed: The run's seed.
         notice: Called with which labels were repaired, left out or are missing.
 
@@ -221,16 +221,16 @@ def open_detection_sets(
         UserError: A path has no images with words, or both sets are the same.
         ModuleNotFoundError: A package of the extra `detection` is missing.
     """
-    for package in ("pyclipper", "shapely"):  # fails here rather than in a worker
+    for package in ("pyclipper", "shapely"):  # to fail here rather than in a worker
         import_module(package)
     import cv2
 
-    cv2.setNumThreads(1)  # each worker has its core; threads started before a fork may hang it
+    cv2.setNumThreads(1)  # one worker per core; also, threads started before a fork may hang it
     if not data.path:
         raise UserError(
-            "no path given",
+            "no path set",
             where="data.path",
-            todo="Give a folder or zip of images and label files.",
+            todo="Specify a folder or zip of images and label files.",
         )
     source = open_text_pictures(data.path, "train", labels=data.labels, notice=notice)
     train = training_set(
@@ -241,7 +241,7 @@ def open_detection_sets(
     evaluation = open_evaluation(data, notice=notice)
     if evaluation.fingerprint == source.fingerprint:
         raise UserError(
-            "evaluation would use the training images themselves",
+            "evaluation would use the training images",
             where="data.eval_path",
             todo="Set it to other images or to none, or put folders train and test into data.path.",
         )

@@ -1,9 +1,9 @@
-"""DetEval, which scores Total-Text's curved words: split and merged ones count less.
+"""DetEval, the score for Total-Text's curved words, in which split and merged words count less.
 
-A word and a detection belong together if the detection covers more than 0.7 of the word and more
-than 0.6 of it lies within the word. A word of several detections, or a detection of several words,
-counts 0.8. The rules and their order are those of Total-Text's evaluation, including that a pair is
-searched for by the two fractions separately.
+A word and a detection match if the detection covers more than 0.7 of the word and more than 0.6 of
+the detection is within the word. A word of several detections, or a detection of several words,
+counts 0.8. Rules and their order are those of Total-Text's evaluation, including that a pair is
+searched for by each fraction separately.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ from jumar.data.polygons.protocol import Scores
 from jumar.data.polygons.regions import Corners, Region
 
 COVERED = 0.7
-"""The part of a word that must be covered."""
+"""Minimum fraction of a word that must be covered."""
 WITHIN = 0.6
-"""The part of a detection that must lie within the word."""
+"""Minimum fraction of a detection that must be within the word."""
 SHARED = 0.8
 """Weight of a split or merged match."""
 
@@ -26,11 +26,11 @@ _IGNORED_SHARE = 0.5
 
 
 def deteval_counts(words: Sequence[Region], detections: Sequence[Corners]) -> NDArray[np.float64]:
-    """Counts to be summed over images: recalled, words, precise, detections [4].
+    """Return counts to be summed over images: recalled, words, precise, detections [4].
 
     Args:
         words: The labelled words, including ignored ones.
-        detections: Outlines in the same pixels.
+        detections: Outlines in the same coordinates.
     """
     truth = as_polygons([word.corners for word in words])
     detected = as_polygons(detections)
@@ -53,7 +53,7 @@ def deteval_counts(words: Sequence[Region], detections: Sequence[Corners]) -> ND
 
 
 def deteval_scores(counts: NDArray[np.float64]) -> Scores:
-    """Precision, recall and H-mean of summed counts."""
+    """Return precision, recall and H-mean of summed counts."""
     recalled, words, precise, detections = counts.tolist()
     recall, precision = recalled / max(words, 1), precise / max(detections, 1)
     total = precision + recall
@@ -74,20 +74,20 @@ def _matched(covered: NDArray[np.float64], within: NDArray[np.float64]) -> tuple
             continue
         parts = np.flatnonzero((within[word] >= WITHIN) & detection_left)
         if covered[word, parts].sum() >= COVERED:
-            several = len(parts) > 1
+            is_split = len(parts) > 1
             word_left[word] = detection_left[parts] = False
-            recalled += SHARED if several else 1
-            precise += SHARED * len(parts) if several else 1
+            recalled += SHARED if is_split else 1
+            precise += SHARED * len(parts) if is_split else 1
     for detection in np.flatnonzero(detection_left).tolist():
         if (within[:, detection] > 0).sum() < 2:
             continue
         parts = np.flatnonzero((covered[:, detection] >= WITHIN) & word_left)
-        alone = len(parts) == 1
+        is_single = len(parts) == 1
         if within[parts, detection].sum() < WITHIN:
             continue
-        if alone and covered[parts[0], detection] < COVERED:
+        if is_single and covered[parts[0], detection] < COVERED:
             continue
         word_left[parts] = False
-        recalled += 1 if alone else SHARED * len(parts)
-        precise += 1 if alone else SHARED
+        recalled += 1 if is_single else SHARED * len(parts)
+        precise += 1 if is_single else SHARED
     return recalled, precise

@@ -8,17 +8,17 @@ from numpy.typing import NDArray
 
 
 def fill(picture: NDArray[np.uint8], corners: NDArray[Any], value: int) -> None:
-    """Fill a polygon in an image [height, width]; corners [corners, 2] are cut to whole pixels."""
+    """Fill a polygon in an image [height, width]; corners [corners, 2] are truncated to pixels."""
     import cv2
 
     cv2.fillPoly(picture, [corners.astype(np.int32)], [value])
 
 
 def smallest_rectangles(groups: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
-    """The rectangle of smallest area around each group of points [..., 2].
+    """Return the rectangle of smallest area around each group of points [..., 2].
 
     Returns:
-        Their corners [groups, 4, 2], clockwise on the screen, the one nearest the top left first.
+        Corners [groups, 4, 2], clockwise on the screen, the one nearest the top left first.
     """
     import cv2
 
@@ -34,12 +34,12 @@ def smallest_rectangles(groups: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
 
 
 def components(picture: NDArray[np.uint8]) -> tuple[int, NDArray[np.int32], NDArray[np.int32]]:
-    """Connected components of an image [height, width], with 4-connectivity.
+    """Find the 4-connected components of an image [height, width].
 
     Returns:
-        Their count, including the background; the label of each pixel's component, int32 [height,
-        width]: 0 for the background, then in row-major order of first pixels; and the area of each
-        component in pixels.
+        The number of components, including the background; the label of each pixel's component,
+        int32 [height, width], 0 for the background, the others in row-major order of their first
+        pixels; and the area of each component in pixels.
     """
     import cv2
 
@@ -49,25 +49,25 @@ def components(picture: NDArray[np.uint8]) -> tuple[int, NDArray[np.int32], NDAr
     return count, np.asarray(labels, np.int32), np.asarray(stats[:, cv2.CC_STAT_AREA], np.int32)
 
 
-_FINER = 4
-"""OpenCV's outlines pass through pixel centres: pixels are subdivided so that little is lost."""
+_SUBDIVISION = 4
+"""Subdivision of pixels: OpenCV's outlines pass through pixel centres, so half a pixel is lost."""
 
 
 def outer_outline(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The outline of the largest piece of some pixels, with few corners.
+    """Return the outline of the largest connected piece of some pixels, with few corners.
 
     Returns:
-        x and y of corners [corners, 2], clockwise on the screen, where a pixel reaches from its
-        column and row to the next ones.
+        x and y of corners [corners, 2], clockwise on the screen; a pixel extends from its column
+        and row to the next ones.
     """
     import cv2
 
     top, left = int(rows.min()), int(columns.min())
     picture = np.zeros((int(rows.max()) - top + 1, int(columns.max()) - left + 1), np.uint8)
     picture[rows - top, columns - left] = 1
-    finer = picture.repeat(_FINER, axis=0).repeat(_FINER, axis=1)
+    finer = picture.repeat(_SUBDIVISION, axis=0).repeat(_SUBDIVISION, axis=1)
     outlines, _ = cv2.findContours(finer, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
     largest = max(outlines, key=cv2.contourArea)
     simple = cv2.approxPolyDP(largest, 0.005 * cv2.arcLength(largest, True), True)
     corners = np.asarray(simple, np.float64).reshape(-1, 2)[::-1]
-    return (corners + 0.5) / _FINER + np.array([left, top])
+    return (corners + 0.5) / _SUBDIVISION + np.array([left, top])

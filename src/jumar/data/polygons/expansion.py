@@ -1,9 +1,9 @@
-"""Progressive scale expansion: from the smallest kernels, which keep words apart, to whole words.
+"""Progressive scale expansion: grows the smallest kernels, which separate words, to whole words.
 
-The result is that of the original's queue: a pixel belongs to the first word that reaches it, row
-by row at the start, with the neighbours left, right, above, below of each pixel in turn; a pixel
-without free neighbours waits for the next kernel. Here the queue advances by one step for all its
-pixels at a time.
+The result is the same as with the original's queue: a pixel belongs to the first word that reaches
+it, starting row by row, and visiting the neighbours left, right, above, below of each pixel in
+turn; a pixel without free neighbours waits for the next kernel. Here, all pixels of the queue
+advance by one step at a time.
 """
 
 from itertools import accumulate
@@ -16,19 +16,19 @@ from jumar.data.polygons.drawing import components
 
 
 def expanded(kernels: NDArray[Any], *, least_area: int = 10) -> NDArray[np.int32]:
-    """The word of each pixel.
+    """Return the word of each pixel.
 
     Args:
-        kernels: True or not 0 where a pixel is within the kernel of a word, [kernels, rows,
-            columns], the smallest first.
-        least_area: Fewest pixels of a word's smallest kernel; smaller ones are dropped.
+        kernels: Nonzero where a pixel is within the kernel of a word, [kernels, rows, columns], the
+            smallest kernel first.
+        least_area: Minimum number of pixels of a word's smallest kernel; smaller ones are dropped.
 
     Returns:
-        [rows, columns], 0 for none; words are numbered by the first pixel of their smallest kernel,
-        row by row, with those that were dropped.
+        Numbers of words [rows, columns], 0 for none. Words, including dropped ones, are numbered in
+        row-major order of the first pixels of their smallest kernels.
     """
     count, rows, columns = kernels.shape
-    # A border of one pixel, so that neighbours are offsets in one flat array.
+    # With a border of one pixel, neighbours are fixed offsets in a flat array.
     padded = np.zeros((count, rows + 2, columns + 2), bool)
     padded[:, 1:-1, 1:-1] = kernels
     labels = np.zeros((rows + 2, columns + 2), np.int32)
@@ -46,7 +46,7 @@ def expanded(kernels: NDArray[Any], *, least_area: int = 10) -> NDArray[np.int32
 def _grow(labels: NDArray[np.int32], kernels: NDArray[np.bool_]) -> None:
     """Expand the labels through the kernels, in place."""
     steps = np.array([-1, 1, -labels.shape[1], labels.shape[1]])
-    # Pixels that this or a later kernel may still claim; pixels with no such neighbour need not
+    # Pixels that this or a later kernel may still claim; pixels without such a neighbour need not
     # wait.
     open_later = list(accumulate(kernels[::-1], np.logical_or))[::-1]
     unclaimed = labels == 0
@@ -58,7 +58,7 @@ def _grow(labels: NDArray[np.int32], kernels: NDArray[np.bool_]) -> None:
         free = free_pixels.reshape(-1)
         front, resting = waiting, [waiting[:0]]
         while len(front):
-            # Methods rather than indexing, which takes twice as long for a few hundred pixels.
+            # Methods, since indexing takes twice as long for a few hundred pixels.
             reaches = np.empty((len(front), 4), bool)
             for direction, step in enumerate(steps.tolist()):
                 reaches[:, direction] = free.take(front + step)
@@ -85,7 +85,7 @@ def _grow(labels: NDArray[np.int32], kernels: NDArray[np.bool_]) -> None:
 
 
 def _has_neighbour(pixels: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Where a neighbour is True; the border of one pixel stays False."""
+    """Return where a neighbour is True; the border of one pixel stays False."""
     beside = np.zeros_like(pixels)
     beside[1:-1, 1:-1] = pixels[1:-1, :-2] | pixels[1:-1, 2:] | pixels[:-2, 1:-1] | pixels[2:, 1:-1]
     return beside

@@ -1,4 +1,4 @@
-"""Fonts of the machine, and which of them have the characters of a text."""
+"""Finds the fonts on the machine that have the characters of a text."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -18,25 +18,25 @@ FOLDERS = (
     "/System/Library/Fonts",
     "/Library/Fonts",
 )
-"""Where systems keep fonts."""
+"""Folders in which systems store fonts."""
 SUFFIXES = (".ttf", ".otf", ".ttc")
 
 _NO_CHARACTER = "\U0010fffd"
 _PROBE_SIZE = 24
 
 
-def fonts_with(characters: str, places: Sequence[Path | str] = ()) -> list[Path]:
-    """The fonts that have all of some characters, sorted by name.
+def fonts_with(characters: str, paths: Sequence[Path | str] = ()) -> list[Path]:
+    """Return the fonts that have all of some characters, sorted by name.
 
     Args:
         characters: The characters to be written.
-        places: Fonts, or folders searched recursively; those of the machine by default.
+        paths: Fonts, or folders to search recursively; by default, the system's folders.
 
     Raises:
-        UserError: A place does not exist, or no font has the characters.
+        UserError: A path does not exist, or no font has the characters.
     """
-    candidates = set(_files(places or FOLDERS, must_exist=bool(places)))
-    # By path if names are equal: the order of a set differs from process to process.
+    candidates = set(_files(paths or FOLDERS, must_exist=bool(paths)))
+    # By path if names are equal, since the order of a set differs between processes.
     files = sorted(candidates, key=lambda path: (path.name, str(path)))
     fonts = [path for path in files if _has(path, characters)]
     if not fonts:
@@ -44,7 +44,7 @@ def fonts_with(characters: str, places: Sequence[Path | str] = ()) -> list[Path]
         raise UserError(
             f"none of {len(files)} fonts has all of the characters '{sample}'",
             todo="Install one (Debian: fonts-dejavu for Latin, fonts-noto-cjk for Chinese), or "
-            "give font files or folders.",
+            "specify font files or folders.",
         )
     return fonts
 
@@ -62,7 +62,7 @@ def _files(paths: Iterable[Path | str], *, must_exist: bool) -> Iterable[Path]:
 
 
 def _has(path: Path, characters: str) -> bool:
-    """Whether no character is drawn as a missing glyph; False if it is not a font."""
+    """Return whether a font has glyphs for all characters; False if the file is not a font."""
     try:
         font = ImageFont.truetype(str(path), _PROBE_SIZE)
         missing_glyph = _drawn(font, _NO_CHARACTER)

@@ -1,4 +1,4 @@
-"""PSENet's maps to words: thresholds, expansion, outlines."""
+"""Converts PSENet's maps to words: thresholds, expansion, outlines."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -19,7 +19,7 @@ class Detection:
 
     Attributes:
         corners: x and y of each corner [corners, 2], clockwise on the screen.
-        score: How certain it is, 0 to 1.
+        score: Confidence, 0 to 1.
     """
 
     corners: Corners
@@ -35,16 +35,15 @@ def words_of_kernels(
     least_score: float = 0.0,
     outline: Outline = "rectangle",
 ) -> list[Detection]:
-    """The words in the maps of an image.
+    """Return the words in the maps of an image.
 
     Args:
-        maps: 0 to 1, [6, rows, columns], the smallest kernel first.
+        maps: Kernel maps, 0 to 1, [6, rows, columns], the smallest kernel first.
         size: Height and width of the area covered by the maps, in pixels of the result.
-        threshold: Values above it are within a kernel.
-        least_area: Fewest pixels of a word's smallest kernel.
-        least_score: Words whose score, the mean of the last map over the word, is smaller are
-            dropped.
-        outline: `rectangle` is the smallest one, `polygon` follows curved words.
+        threshold: Pixels with higher values are within a kernel.
+        least_area: Minimum number of pixels of a word's smallest kernel.
+        least_score: Minimum score of a word: the mean of the last map over its pixels.
+        outline: `rectangle` for the smallest rectangle, `polygon` to follow curved words.
     """
     labels = expanded(maps > threshold, least_area=least_area)
     groups, scores = _members(labels, maps[-1])
@@ -64,7 +63,7 @@ def words_of_kernels(
 def _members(
     labels: NDArray[np.int32], scores: NDArray[np.float32]
 ) -> tuple[list[NDArray[np.int64]], list[float]]:
-    """The pixels of each word, row by row, and their mean score."""
+    """Return the pixels of each word, row by row, and their mean score."""
     positions = np.flatnonzero(labels)
     if not len(positions):
         return [], []
@@ -78,8 +77,8 @@ def _members(
 def _hull_points(
     groups: list[NDArray[np.int64]], shape: tuple[int, ...], size: tuple[int, int]
 ) -> list[NDArray[np.float32]]:
-    """Points with the hull of each word, as if its pixels had been upsampled by nearest neighbour:
-    of each row, the outermost pixels of its first and its last one, as (x, y).
+    """Return points (x, y) with the same hull as each word, upsampled by nearest neighbour: the
+    corners of the first and last upsampled pixels in each row.
     """
     if not groups:
         return []

@@ -1,8 +1,8 @@
 """PSENet's targets: every word at six sizes, and the mask of the loss.
 
-The numbers are those of the TensorFlow original: corners are cut to whole pixels first, a kernel of
-ratio r is the polygon moved inwards by `area * (1 - r²) / perimeter` with round joins, and of a
-polygon that falls apart only the first piece counts.
+Values are equal to the TensorFlow original: corners are first truncated to whole pixels, a kernel
+of ratio r is the polygon moved inwards by `area * (1 - r²) / perimeter` with round joins, and if it
+falls apart, only the first piece counts.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jumar.data.polygons.drawing import fill
-from jumar.data.polygons.regions import Region
+from jumar.data.polygons.regions import Region, signed_area
 
 KERNELS = 6
 SMALLEST_RATIO = 0.5
@@ -22,16 +22,16 @@ SMALLEST_RATIO = 0.5
 def kernel_maps(
     regions: Sequence[Region], size: tuple[int, int], stride: int = 4
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """The kernels of all words and the mask of the loss, at every `stride`-th pixel.
+    """Return the kernels of all words and the mask of the loss, at every `stride`-th pixel.
 
     Args:
-        regions: In pixels of the image; parts outside are cut off.
+        regions: Words in pixels of the image; parts outside are cut off.
         size: Height and width of the image.
-        stride: Distance of the pixels that the maps keep.
+        stride: Image pixels per map pixel.
 
     Returns:
-        0 or 1 as uint8 [rows, columns, 6], the smallest kernel first and the whole words last, and
-        [rows, columns], 0 where a region is to be ignored, which has no kernels either.
+        Kernels, 0 or 1 as uint8 [rows, columns, 6], the smallest first and whole words last; and
+        the mask [rows, columns], 0 in ignored regions, which have no kernels.
     """
     kernels = np.zeros((KERNELS, *size), np.uint8)
     mask = np.ones(size, np.uint8)
@@ -48,17 +48,16 @@ def kernel_maps(
 
 
 def shrunk_kernels(corners: NDArray[np.int32]) -> list[NDArray[np.int32]]:
-    """A polygon of whole pixels at the six sizes, smallest first; empty if nothing is left.
+    """Shrink a polygon to the six sizes, smallest first; a size is empty if nothing is left.
 
     Args:
-        corners: [corners, 2], in either direction.
+        corners: Whole pixels [corners, 2], in either direction.
     """
     pyclipper: Any = import_module("pyclipper")  # has no types
     points = corners.astype(np.float64)
     next_points = np.roll(points, -1, axis=0)
     perimeter = float(np.hypot(*(next_points - points).T).sum())
-    cross_products = points[:, 0] * next_points[:, 1] - points[:, 1] * next_points[:, 0]
-    area = abs(float(cross_products.sum())) / 2
+    area = abs(signed_area(points))
     empty = np.zeros((0, 2), np.int32)
     if area == 0:
         return [empty] * KERNELS

@@ -13,7 +13,7 @@ from jumar.data.text.numbered_lines import line_of
 from jumar.ground.errors import UserError
 from jumar.ground.paths import open_to_read, unreadable
 
-_LARGEST = 512 * 2**20
+_MAX_BYTES = 512 * 2**20
 _README = ("readme", "license", "licence", "copying", "requirements")
 
 
@@ -22,11 +22,11 @@ class LabelFile:
     """The outlines of one image.
 
     Attributes:
-        name: The file's path, or the image's name in a file of several.
-        origin: The same for messages.
-        unit: Unit of positions in it: `line` or `word`.
-        outlines: As they are in the file.
-        bad: Lines or words without an outline.
+        name: The file's path, or the image's name in a file for several images.
+        origin: The file and the image for messages.
+        unit: Unit of positions: `line` or `word`.
+        outlines: The outlines as stored in the file.
+        bad: Lines or words without a valid outline.
     """
 
     name: str
@@ -35,22 +35,22 @@ class LabelFile:
     outlines: Sequence[Outline]
     bad: Sequence[BadLine]
 
-    def place(self, number: int) -> str:
-        """Where an outline is, for messages."""
+    def location(self, number: int) -> str:
+        """Return where an outline is, for messages."""
         if self.unit == "line":
             return line_of(self.origin, number)
         return f"{self.origin}, {self.unit} {number}"
 
 
 def read_labels(tree: DiskTree | ZipTree, names: Sequence[str]) -> list[LabelFile]:
-    """The labels in a tree, in one format detected from all its text files.
+    """Read the labels in a tree, whose text files must all have the same format.
 
     Args:
         tree: A folder or a zip.
-        names: Files in it, of which `.txt`, `.json` and Total-Text's `.mat` count.
+        names: Files in it; all but `.txt`, `.json` and Total-Text's `.mat` are ignored.
 
     Raises:
-        UserError: A file cannot be read, or is none of them.
+        UserError: A file cannot be read, or has no labels in a known format.
     """
     label_names = [name for name in names if _is_label(name)]
     contents = dict(zip(label_names, _contents(tree, label_names), strict=True))
@@ -109,16 +109,16 @@ def _read(tree: DiskTree, name: str) -> bytes:
     path = tree.root / name
     with open_to_read(path) as file:
         try:
-            return file.read(_LARGEST)
+            return file.read(_MAX_BYTES)
         except OSError as error:
             raise unreadable(path, error) from error
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, origin: str) -> bytes:
-    largest = min(_LARGEST, max(ALWAYS_ALLOWED, MAX_EXPANSION * info.compress_size))
-    if info.file_size > largest:
+    max_bytes = min(_MAX_BYTES, max(ALWAYS_ALLOWED, MAX_EXPANSION * info.compress_size))
+    if info.file_size > max_bytes:
         raise UserError(
-            f"{info.compress_size} bytes that unpack to {info.file_size}: refused as a zip bomb",
+            f"{info.compress_size} bytes that unpack to {info.file_size}: rejected as a zip bomb",
             where=origin,
         )
     try:
@@ -134,5 +134,6 @@ def _decoded(content: bytes, origin: str) -> str:
         raise UserError(
             f"is not UTF-8 text: {error.reason}",
             where=line_of(origin, content.count(b"\n", 0, error.start) + 1),
-            todo=f"From GBK for instance: iconv -f GB18030 -t UTF-8 '{origin}' > converted.txt",
+            todo=f"Convert it, from GBK for instance: iconv -f GB18030 -t UTF-8 '{origin}' > "
+            "converted.txt",
         ) from error

@@ -1,12 +1,12 @@
 """Outlines of words in JSON.
 
-One file for all images, as of ICDAR's ArT and LSVT, or one for each image with its list alone::
+Either one file for all images, as in ICDAR's ArT and LSVT, or one per image with only its list::
 
     {"img_1": [{"points": [[10, 12], [80, 14], [79, 40], [9, 38]],
                 "transcription": "Genaxis", "illegibility": false}, ...], ...}
 
-An image is named with or without its suffix. `transcription` and `illegibility` may be left out;
-a word whose `illegibility` is true is ignored, like one whose transcription is `###`.
+Image names may omit the suffix. `transcription` and `illegibility` are optional; words with
+`illegibility` true are ignored, like words with the transcription `###`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,25 +20,27 @@ from jumar.ground.json_text import parse_json
 
 
 def parse(text: str) -> Mapping[str, list[Any]] | list[Any]:
-    """The words of a file: lists by image, or one list.
+    """Parse a file into lists of words by image, or one list.
 
     Raises:
-        ValueError: It is not JSON, or has another structure; the message says where.
+        ValueError: It is not JSON, or has another structure; the message states where.
     """
     content = parse_json(text)
     if isinstance(content, list):
         return cast("list[Any]", content)
     if isinstance(content, dict):
         pictures = cast("dict[str, Any]", content)
-        wrong_name = next((name for name in pictures if not isinstance(pictures[name], list)), None)
-        if wrong_name is None:
+        invalid_name = next(
+            (name for name in pictures if not isinstance(pictures[name], list)), None
+        )
+        if invalid_name is None:
             return pictures
-        raise ValueError(f"'{wrong_name[:40]}' has no list of words")
+        raise ValueError(f"'{invalid_name[:40]}' has no list of words")
     raise ValueError("neither a list of words nor lists by image")
 
 
 def outlines_of(words: list[Any]) -> Iterator[Outline | BadLine]:
-    """The outlines of an image; `line` is the position in its list, from 1."""
+    """Yield the outlines of an image; `line` is the position in its list, from 1."""
     for number, word in enumerate(words, start=1):
         try:
             yield _outline(number, word)

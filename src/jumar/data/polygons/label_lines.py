@@ -1,15 +1,15 @@
 """Outlines of words in text files: ICDAR, MLT, SROIE, Total-Text, and any number of corners.
 
-| form | a line |
+| form | line |
 |---|---|
 | `quadrilaterals` | `x1,y1,x2,y2,x3,y3,x4,y4,text` (ICDAR 2015, SROIE); commas may be in the text |
 | `languages` | `x1,...,y4,Latin,text` (MLT) |
-| `rectangles` | `left,top,right,bottom,text`, or with blanks and the text in quotes (ICDAR 2013) |
-| `polygons` | an even number of coordinates, from six, then nothing or `####text` (CTW1500) |
+| `rectangles` | `left,top,right,bottom,text`, or with spaces and the text in quotes (ICDAR 2013) |
+| `polygons` | an even number of at least six coordinates, optionally `####text` (CTW1500) |
 | `total-text` | `x: [[...]], y: [[...]], ornt: [u'c'], transcriptions: [u'text']` |
 
-The format is detected from the lines of all files together: texts are often numbers, so a single
-line is ambiguous.
+The format is detected from the lines of all files together, since a single line is ambiguous: the
+text may be a number.
 """
 
 import re
@@ -38,8 +38,8 @@ class Outline(NamedTuple):
     """One parsed line of a file.
 
     Attributes:
-        line: Counted from 1.
-        corners: As they are in the file.
+        line: The line number, from 1.
+        corners: The corners as stored in the file.
         text: The transcription.
     """
 
@@ -49,17 +49,17 @@ class Outline(NamedTuple):
 
 
 class BadLine(NamedTuple):
-    """A line that does not match the format, and why."""
+    """A line that does not match the format, with the reason."""
 
     line: int
     reason: str
 
 
 def form_of(texts: Iterable[str]) -> Form:
-    """The format of a set of label files; `quadrilaterals` if ambiguous.
+    """Detect the format of a set of label files; `quadrilaterals` if ambiguous.
 
     Args:
-        texts: The content of all files, or of enough of them.
+        texts: The contents of all files, or of sufficiently many.
     """
     lines = [line for text in texts for _, line in _lines(text)]
     if sum(map(bool, map(_TOTAL_TEXT.match, lines))) * 2 > len(lines):
@@ -67,9 +67,11 @@ def form_of(texts: Iterable[str]) -> Form:
     parts = [_parts(line) for line in lines]
     numbers = [_leading_numbers(row) for row in parts]
     marked_count = sum(line.count("####") > 0 for line in lines)
-    bare = all(count == len(row) for count, row in zip(numbers, parts, strict=True))
+    has_no_text = all(count == len(row) for count, row in zip(numbers, parts, strict=True))
     uneven = any(count < 6 or count % 2 for count in numbers)
-    if lines and (marked_count == len(lines) or (bare and not uneven and set(numbers) != {8})):
+    if lines and (
+        marked_count == len(lines) or (has_no_text and not uneven and set(numbers) != {8})
+    ):
         return "polygons"
     if sum(4 <= count < 8 for count in numbers) > sum(count >= 8 for count in numbers):
         return "rectangles"
@@ -79,7 +81,7 @@ def form_of(texts: Iterable[str]) -> Form:
 
 
 def outlines_of(text: str, form: Form) -> Iterator[Outline | BadLine]:
-    """The outlines of a file, and its lines without one; empty lines are skipped."""
+    """Yield the outlines of a file, and its invalid lines; empty lines are skipped."""
     for number, line in _lines(text):
         try:
             corners, word = _READERS[form](line)
@@ -99,7 +101,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _records(text: str) -> Iterator[tuple[int, str]]:
-    """Lines of Total-Text: numpy breaks long arrays, so one record may have several."""
+    """Yield the records of Total-Text, which may have several lines: numpy wraps long arrays."""
     record, first = "", 1
     for number, line in enumerate(text.split("\n"), start=1):
         if _TOTAL_TEXT.match(line) and record.strip():
@@ -165,7 +167,7 @@ def _polygon(line: str) -> tuple[Corners, str]:
     if count != len(parts):
         raise ValueError(f"'{parts[count].strip()[:20]}' is not a coordinate")
     if count < 6 or count % 2:
-        raise ValueError(f"{counted(count, 'number')}: three corners or more have 6, 8, 10, ...")
+        raise ValueError(f"{counted(count, 'number')} instead of 6, 8, 10, ... for the corners")
     return _points(parts), word.strip()
 
 
@@ -174,9 +176,9 @@ def _total_text(line: str) -> tuple[Corners, str]:
     if axes.keys() != {"x", "y"}:
         raise ValueError("not of the form x: [[...]], y: [[...]]")
     x, y = axes["x"], axes["y"]
-    wrong_part = next((part for part in (*x, *y) if not _NUMBER.fullmatch(part)), None)
-    if wrong_part is not None:
-        raise ValueError(f"'{wrong_part[:20]}' is not a coordinate")
+    invalid_part = next((part for part in (*x, *y) if not _NUMBER.fullmatch(part)), None)
+    if invalid_part is not None:
+        raise ValueError(f"'{invalid_part[:20]}' is not a coordinate")
     if len(x) != len(y):
         raise ValueError(f"{len(x)} x but {len(y)} y")
     words = _WORDS.search(line)

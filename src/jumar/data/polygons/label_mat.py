@@ -1,7 +1,7 @@
 """Outlines of words in Total-Text's MATLAB files, `poly_gt_img11.mat`.
 
-The array `polygt` has a row for each word: `x:`, the x of its corners, `y:`, their y, the text, and
-the orientation: `c` curved, `h` horizontal, `m` in several directions, `#` for a word to ignore.
+The array `polygt` has a row for each word: `x:`, x of its corners, `y:`, y of its corners, the
+text, and the orientation: `c` curved, `h` horizontal, `m` several directions, `#` an ignored word.
 """
 
 import io
@@ -14,22 +14,22 @@ import numpy as np
 from jumar.data.polygons.label_lines import BadLine, Outline
 from jumar.data.polygons.regions import DONT_CARE
 
-LARGEST = 256 * 2**10
-"""In bytes; files of the data set have a few thousand. MATLAB's arrays are compressed, and a large
-file could claim any size."""
+MAX_BYTES = 256 * 2**10
+"""Maximum size of a file; those of the data set have a few thousand bytes. MATLAB's arrays are
+compressed, so a large file could expand to any size."""
 
 _NAMES = ("polygt", "gt")
 _COLUMNS = 5
 
 
 def outlines_of(content: bytes) -> list[Outline | BadLine]:
-    """The outlines in a file; `line` is the row, from 1.
+    """Return the outlines in a file; `line` is the row, from 1.
 
     Raises:
-        ValueError: It is not such a file; the message says why.
+        ValueError: It is not such a file; the message states the reason.
     """
-    if len(content) > LARGEST:
-        raise ValueError(f"{len(content)} bytes are more than an image's words need")
+    if len(content) > MAX_BYTES:
+        raise ValueError(f"{len(content)} bytes are too many for the words of an image")
     return list(_rows(_array(content)))
 
 
@@ -41,8 +41,8 @@ def _array(content: bytes) -> Any:
             warnings.simplefilter("ignore")
             arrays: dict[str, Any] = loadmat(io.BytesIO(content))
     except NotImplementedError as error:
-        raise ValueError("MATLAB 7.3 files are not read; save it with -v7") from error
-    # On a damaged file scipy's parser raises all kinds of errors.
+        raise ValueError("MATLAB 7.3 files are not supported; save it with -v7") from error
+    # For damaged files, scipy's parser raises all kinds of errors.
     except Exception as error:
         raise ValueError(f"not a MATLAB file: {error}") from error
     name = next((name for name in _NAMES if name in arrays), None)
@@ -71,5 +71,5 @@ def _rows(array: Any) -> Iterator[Outline | BadLine]:
 
 
 def _text(cell: Any) -> str:
-    """A MATLAB string, which is an array of zero or one elements."""
+    """Return a MATLAB string, which is an array of zero or one element."""
     return "".join(map(str, np.asarray(cell).reshape(-1)))

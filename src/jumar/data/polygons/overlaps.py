@@ -1,4 +1,4 @@
-"""How much outlines overlap."""
+"""Areas of overlap between outlines."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,10 +10,10 @@ from jumar.data.polygons.regions import Corners
 
 
 def as_polygons(outlines: Sequence[Corners] | NDArray[np.float64]) -> NDArray[Any]:
-    """Shapely's polygons of outlines, which need not be simple: what an outline encloses counts.
+    """Convert outlines to Shapely's polygons; one that is not simple becomes the area it encloses.
 
     Args:
-        outlines: Corners [corners, 2] of each, or [outlines, corners, 2].
+        outlines: Corners [corners, 2] of each outline, or an array [outlines, corners, 2].
     """
     import shapely
 
@@ -31,18 +31,18 @@ def as_polygons(outlines: Sequence[Corners] | NDArray[np.float64]) -> NDArray[An
 
 
 def areas(polygons: NDArray[Any]) -> NDArray[np.float64]:
-    """Their areas."""
+    """Return the areas of polygons."""
     import shapely
 
     return np.asarray(shapely.area(polygons), np.float64)
 
 
 def overlap_areas(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.float64]:
-    """The intersection areas of pairs of polygons.
+    """Return the intersection areas of pairs of polygons.
 
     Args:
         first: Polygons.
-        second: As many, or one for all.
+        second: The same number of polygons, or one polygon for all.
     """
     import shapely
 
@@ -52,7 +52,7 @@ def overlap_areas(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.float
 def touching_pairs(
     first: NDArray[Any], second: NDArray[Any]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs that may overlap, in order of both."""
+    """Return the indices of pairs that may overlap, sorted by `first`, then by `second`."""
     import shapely
 
     tree = shapely.STRtree(second)

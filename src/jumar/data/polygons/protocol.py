@@ -1,8 +1,8 @@
 """Detection scores: ICDAR 2015's protocol, extended to outlines of any shape.
 
-A detection of which more than half lies within one ignored region (`###`) does not count. Pairs of
-a word and a detection are visited by word and then by detection; the first with an IoU above one
-half match. Precision, recall and H-mean use sums over all images.
+A detection is not counted if more than half of it is within one ignored region (`###`). Pairs of a
+word and a detection are visited in order of words, then detections; the first unmatched pair with
+an IoU above one half is a match. Precision, recall and H-mean use sums over all images.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class Scores(NamedTuple):
 
 
 class Intervals(NamedTuple):
-    """Lower and upper end of each score."""
+    """Lower and upper bound of each score."""
 
     precision: tuple[float, float]
     recall: tuple[float, float]
@@ -40,15 +40,15 @@ class Intervals(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PictureScore:
-    """The matches in one image; words and detections are given by position.
+    """The matches in one image; words and detections are identified by index.
 
     Attributes:
-        matched: Pairs of word and detection.
-        missed: Words that count and have no detection.
-        false: Detections that count and have no word.
-        merged: Of these, detections that cover more than half of several words, with the words.
-        split: Missed words of which several detections cover a part each, with the detections.
-        ignored: Detections that do not count.
+        matched: Matching pairs of a word and a detection.
+        missed: Words without a detection, except ignored ones.
+        false: Detections without a word, except ignored ones.
+        merged: False detections that cover more than half of several words, with these words.
+        split: Missed words of which several detections cover a part, with these detections.
+        ignored: Detections that are not counted.
     """
 
     matched: Sequence[tuple[int, int]]
@@ -60,17 +60,17 @@ class PictureScore:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Matches, counted detections and counted words [3], to be summed over images."""
+        """Numbers of matches, counted detections and words [3], to be summed over images."""
         matched = len(self.matched)
         return np.array([matched, matched + len(self.false), matched + len(self.missed)], np.int64)
 
 
 def picture_score(words: Sequence[Region], detections: Sequence[Corners]) -> PictureScore:
-    """The detections of an image matched with its words.
+    """Match the detections of an image with its words.
 
     Args:
         words: The labelled words, including ignored ones.
-        detections: Outlines in the same pixels.
+        detections: Outlines in the same coordinates.
     """
     truth = as_polygons([word.corners for word in words])
     detected = as_polygons(detections)
@@ -98,8 +98,12 @@ def picture_score(words: Sequence[Region], detections: Sequence[Corners]) -> Pic
         for detection in np.flatnonzero(~is_ignored).tolist()
         if detection not in matched_detections
     ]
-    merged = _several(detection_indices, word_indices, counts & (covered > _COVERED_SHARE), false)
-    split = _several(word_indices, detection_indices, counts & (within > _COVERED_SHARE), missed)
+    merged = _with_several_partners(
+        detection_indices, word_indices, counts & (covered > _COVERED_SHARE), false
+    )
+    split = _with_several_partners(
+        word_indices, detection_indices, counts & (within > _COVERED_SHARE), missed
+    )
     return PictureScore(
         matched=sorted(matched.items()),
         missed=missed,
@@ -111,7 +115,7 @@ def picture_score(words: Sequence[Region], detections: Sequence[Corners]) -> Pic
 
 
 def scores_of(counts: NDArray[np.int64]) -> Scores:
-    """Precision, recall and H-mean of summed counts (`PictureScore.counts`)."""
+    """Return precision, recall and H-mean of summed counts (`PictureScore.counts`)."""
     matched, detections, words = np.asarray(counts, np.float64)
     precision, recall, hmean = _ratios(matched, detections, words)
     return Scores(float(precision), float(recall), float(hmean))
@@ -120,11 +124,11 @@ def scores_of(counts: NDArray[np.int64]) -> Scores:
 def intervals_of(
     counts: NDArray[np.int64], *, share: float = 0.95, rounds: int = 2000, seed: int = 0
 ) -> Intervals:
-    """Bootstrap intervals of the scores: images are resampled with replacement.
+    """Return bootstrap intervals of the scores, for images resampled with replacement.
 
     Args:
-        counts: Those of each image [pictures, 3].
-        share: Fraction of rounds within an interval.
+        counts: Counts of each image [images, 3].
+        share: Fraction of resamples within an interval.
         rounds: Number of resamples.
         seed: Seed of the draws.
     """
@@ -143,7 +147,7 @@ def intervals_of(
 def _ratios(
     matched: NDArray[np.float64], detections: NDArray[np.float64], words: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """As in the official script: 0 when dividing by zero."""
+    """Return precision, recall and H-mean; as in the official script, 0 when dividing by zero."""
     precision = matched / np.maximum(detections, 1)
     recall = matched / np.maximum(words, 1)
     total = precision + recall
@@ -156,13 +160,13 @@ def _pairs(
     return list(zip(first[mask].tolist(), second[mask].tolist(), strict=True))
 
 
-def _several(
+def _with_several_partners(
     items: NDArray[np.int64],
     partner_items: NDArray[np.int64],
     mask: NDArray[np.bool_],
     included: Sequence[int],
 ) -> list[tuple[int, Sequence[int]]]:
-    """Items paired with at least two others, with these others."""
+    """Return the items that are paired with at least two others, with these others."""
     partners: dict[int, list[int]] = {item: [] for item in included}
     for item, partner in _pairs(items, partner_items, mask):
         if item in partners:

@@ -1,4 +1,4 @@
-"""Words as quadrilaterals: shrunk, and as EAST's rotated rectangles."""
+"""Quadrilaterals of words: shrinks them, and converts them to EAST's rotated rectangles."""
 
 from typing import Any, NamedTuple
 
@@ -12,14 +12,15 @@ _SAME_AREA = 1e-9
 
 
 class RotatedBox(NamedTuple):
-    """A rotated rectangle; the angle is that of its upper edge, rising to the right.
+    """A rotated rectangle, with positions along its rotated axes.
 
     Attributes:
-        angle: In radians, more than -pi/4 and at most pi/4.
-        left: Start along its upper edge; all four are in the rotated axes.
-        top: Start across.
-        right: End along its upper edge.
-        bottom: End across.
+        angle: Angle of the upper edge, positive if it rises to the right, in radians, more than
+            -pi/4 and at most pi/4.
+        left: Start along the upper edge.
+        top: Start perpendicular to it.
+        right: End along the upper edge.
+        bottom: End perpendicular to it.
     """
 
     angle: float
@@ -30,16 +31,16 @@ class RotatedBox(NamedTuple):
 
 
 def as_quadrilateral(corners: NDArray[Any]) -> NDArray[np.float64]:
-    """Four corners unchanged; for more or fewer, the smallest rectangle around them."""
+    """Return four corners unchanged; for more or fewer, the smallest rectangle around them."""
     return np.asarray(
         corners if len(corners) == 4 else smallest_rectangles([corners])[0], np.float64
     )
 
 
 def shrunk(corners: NDArray[Any], share: float = 0.3) -> NDArray[np.float64]:
-    """A quadrilateral whose corners moved inwards along its edges (EAST's score map).
+    """Move the corners of a quadrilateral inwards along its edges (EAST's score map).
 
-    Each corner moves along both of its edges by a share of the shorter one, first along the
+    Each corner moves along both of its edges by a fraction of the shorter one, first along the
     longer pair of opposite edges.
 
     Args:
@@ -60,11 +61,11 @@ def shrunk(corners: NDArray[Any], share: float = 0.3) -> NDArray[np.float64]:
 
 
 def rotated_box(corners: NDArray[Any]) -> RotatedBox:
-    """The rectangle that EAST learns for a quadrilateral.
+    """Return the rectangle that EAST learns for a quadrilateral.
 
-    It is the smallest parallelogram around it along two of its adjacent edges, made a rectangle
-    along its longer edges. Often several of these parallelograms have the same area: then the one
-    at the earliest corner is used; in the original, rounding decides.
+    This is the smallest of the parallelograms around it that are parallel to two adjacent edges,
+    extended to a rectangle along its longer edges. If several parallelograms have the same area, as
+    is common, the one at the earliest corner is used; in the original, rounding decides.
 
     Args:
         corners: [4, 2], convex, clockwise on the screen.
@@ -76,14 +77,14 @@ def rotated_box(corners: NDArray[Any]) -> RotatedBox:
 
 
 def parallelogram_boxes(points: NDArray[np.float64]) -> list[tuple[float, RotatedBox]]:
-    """The areas of the parallelograms around a quadrilateral [4, 2], and their rectangles."""
+    """Return the areas and rectangles of the parallelograms around a quadrilateral [4, 2]."""
     candidates: list[tuple[float, RotatedBox]] = []
     edges = np.roll(points, -1, axis=0) - points
     units = edges / np.maximum(np.hypot(*edges.T), 1e-12)[:, None]
     for first in range(4):
         axes = np.stack([units[first], units[(first + 1) % 4]], axis=1)
         skew = abs(float(np.linalg.det(axes)))
-        if skew < 1e-9:  # three corners in line
+        if skew < 1e-9:  # three collinear corners
             continue
         coordinates = np.linalg.solve(axes, points.T)
         low, high = coordinates.min(axis=1), coordinates.max(axis=1)
@@ -104,6 +105,6 @@ def _box_along(points: NDArray[np.float64], direction: NDArray[np.float64]) -> R
 
 
 def turned_axes(angle: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The axes of a box: along its upper edge to the right, and across it downwards."""
+    """Return the axes of a box: along its upper edge to the right, and perpendicular, down."""
     cosine, sine = float(np.cos(angle)), float(np.sin(angle))
     return np.array([cosine, -sine]), np.array([sine, cosine])

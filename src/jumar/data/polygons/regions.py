@@ -1,4 +1,4 @@
-"""Words in an image: their outlines, and the repair of wrong outlines."""
+"""Words in an image: their outlines, and the repair of invalid outlines."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,13 +12,13 @@ Corners = NDArray[np.float64]
 """x and y of each corner [corners, 2], in pixels from the top left of the image."""
 
 DONT_CARE = "###"
-"""The transcription of illegible words: ICDAR's, and what Total-Text's `#` is read as."""
+"""ICDAR's transcription of illegible words, which also replaces Total-Text's `#`."""
 UNCERTAIN = frozenset({"*", "?"})
-"""Transcriptions that the originals leave out of training too, though they count in scores."""
+"""Transcriptions that the originals also leave out of training, but count in scores."""
 
 _MIN_AREA = 1.0
 _SAME_POINT = 1e-6
-_FARTHEST = 1e6
+_MAX_COORDINATE = 1e6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -26,9 +26,9 @@ class Region:
     """One word, or a line of text, in an image.
 
     Attributes:
-        corners: Clockwise on the screen.
+        corners: The corners, clockwise on the screen.
         text: Its transcription; may be empty.
-        ignored: Whether finding it counts neither for nor against a detector.
+        ignored: Whether scores ignore it: a detector may or may not find it.
     """
 
     corners: Corners
@@ -37,29 +37,29 @@ class Region:
 
 
 class BrokenPolygon(ValueError):
-    """An ambiguous or empty outline; the message says why."""
+    """An ambiguous or empty outline; the message states the reason."""
 
 
 def mended(corners: NDArray[Any], size: tuple[int, int] | None = None) -> tuple[Corners, list[str]]:
-    """An outline that is simple, clockwise and within the image.
+    """Repair an outline, such that it is simple, clockwise and within the image.
 
-    Only unambiguous faults are repaired: repeated corners, counter-clockwise order, four corners
-    in an order that crosses itself (only one order of four corners does not, if none of them lies
-    within the others), and parts outside of the image.
+    Only unambiguous faults are repaired: repeated corners, counter-clockwise order, four corners in
+    an order that crosses itself (if they are convex, there is only one order that does not), and
+    parts outside the image.
 
     Args:
         corners: [corners, 2].
         size: Height and width of the image; None if unknown.
 
     Returns:
-        The outline, and what was wrong with it.
+        The outline, and descriptions of its faults.
 
     Raises:
         BrokenPolygon: It has fewer than three different corners, crosses itself, encloses less
-            than one pixel or lies outside of the image.
+            than one pixel or is outside the image.
     """
     points = np.asarray(corners, dtype=np.float64)
-    if not np.isfinite(points).all() or np.abs(points).max(initial=0) > _FARTHEST:
+    if not np.isfinite(points).all() or np.abs(points).max(initial=0) > _MAX_COORDINATE:
         raise BrokenPolygon("a coordinate is not a number of pixels")
     faults: list[str] = []
     is_distinct = np.abs(points - np.roll(points, 1, axis=0)).max(axis=1) > _SAME_POINT
@@ -70,7 +70,7 @@ def mended(corners: NDArray[Any], size: tuple[int, int] | None = None) -> tuple[
     if count < 3:
         raise BrokenPolygon(f"only {counted(count, 'different corner')}")
     if np.linalg.matrix_rank(points - points[0], tol=_SAME_POINT) < 2:
-        raise BrokenPolygon("its corners lie on one line")
+        raise BrokenPolygon("its corners are on one line")
     if _crosses(points):
         points = _uncrossed(points)
         faults.append("the corners are in an order that crosses itself")
@@ -79,15 +79,15 @@ def mended(corners: NDArray[Any], size: tuple[int, int] | None = None) -> tuple[
         raise BrokenPolygon(f"its area is {abs(area):.3g} square pixels")
     if area < 0:
         points = np.concatenate([points[:1], points[:0:-1]])
-        faults.append("the corners run counter-clockwise")
-    if size is not None and _reaches_out(points, size):
+        faults.append("the corners are in counter-clockwise order")
+    if size is not None and _exceeds(points, size):
         points = _clipped(points, size)
         faults.append("it extends beyond the image")
     return points, faults
 
 
 def signed_area(points: Corners) -> float:
-    """The area of a polygon [corners, 2], positive if it runs clockwise on the screen."""
+    """Return the area of a polygon [corners, 2], positive if it is clockwise on the screen."""
     x, y = (points - points[0]).T
     return float(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1))) / 2
 
@@ -99,7 +99,7 @@ def _crosses(points: Corners) -> bool:
 
 
 def _uncrossed(points: Corners) -> Corners:
-    """Four corners sorted around their centre, the only order that does not cross itself."""
+    """Sort four corners around their centre, the only order that does not cross itself."""
     if len(points) == 4 and len(np.unique(points, axis=0)) == 4:
         middle = points.mean(axis=0)
         angles = np.arctan2(*(points - middle).T[::-1])
@@ -114,7 +114,7 @@ def _uncrossed(points: Corners) -> Corners:
     raise BrokenPolygon("it crosses itself")
 
 
-def _reaches_out(points: Corners, size: tuple[int, int]) -> bool:
+def _exceeds(points: Corners, size: tuple[int, int]) -> bool:
     height, width = size
     return bool((points < 0).any() or (points > (width, height)).any())
 
@@ -125,7 +125,7 @@ def _clipped(points: Corners, size: tuple[int, int]) -> Corners:
     height, width = size
     clipped: Any = shapely.intersection(shapely.polygons(points), shapely.box(0, 0, width, height))
     if clipped.area < _MIN_AREA:
-        raise BrokenPolygon(f"it lies outside the image of {width} x {height} pixels")
+        raise BrokenPolygon(f"it is outside the image of {width} x {height} pixels")
     if clipped.geom_type != "Polygon":
         raise BrokenPolygon("the border of the image cuts it into several pieces")
     ring: Any = shapely.normalize(clipped)

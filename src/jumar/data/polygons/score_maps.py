@@ -1,4 +1,4 @@
-"""EAST's targets: where words are, the distances to their edges, and the mask of the loss."""
+"""EAST's targets: score map of words, distances to their edges, and the mask of the loss."""
 
 from collections.abc import Sequence
 
@@ -18,18 +18,18 @@ from jumar.data.polygons.regions import Region
 def score_maps(
     regions: Sequence[Region], size: tuple[int, int], *, stride: int = 4, min_side: float = 10.0
 ) -> tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.uint8]]:
-    """Score, geometry and mask of all words, at every `stride`-th pixel.
+    """Return score, geometry and mask of all words, at every `stride`-th pixel.
 
     Args:
-        regions: In pixels of the image. One with more than four corners is replaced by the smallest
-            rectangle around it.
+        regions: Words in pixels of the image. One with more than four corners is replaced by the
+            smallest rectangle around it.
         size: Height and width of the image.
-        stride: Distance of the pixels that the maps keep.
+        stride: Image pixels per map pixel.
         min_side: Words with a shorter side are masked.
 
     Returns:
-        Score: 1 within the shrunk words, uint8 [rows, columns]. Geometry: there, the distances to
-        the upper, right, lower and left edge of the word's rectangle in pixels of the image and
+        Score: 1 within the shrunk words, uint8 [rows, columns]. Geometry within them: the distances
+        to the upper, right, lower and left edge of the word's rectangle in pixels of the image, and
         its angle in radians, float32 [rows, columns, 5]. Mask: 0 where a word is ignored or too
         small, uint8 [rows, columns].
     """
@@ -54,9 +54,9 @@ def _put_geometry(
     shrunk_corners: NDArray[np.float64],
     stride: int,
 ) -> None:
-    """The distances to a word's edges at the pixels within its shrunk outline."""
+    """Set the distances to a word's edges, for pixels within its shrunk outline."""
     rounded = shrunk_corners.astype(np.int32)
-    # Drawn in its own window, whose corner is one of the pixels that the maps keep.
+    # Drawn in a separate window, whose corner is aligned with a pixel of the maps.
     left, top = np.maximum(rounded.min(axis=0), 0) // stride * stride
     right = min(int(rounded[:, 0].max()) + 1, geometry.shape[1] * stride)
     bottom = min(int(rounded[:, 1].max()) + 1, geometry.shape[0] * stride)

@@ -1,11 +1,11 @@
-"""Images with the outlines of their words: a folder or a zip, labels recognised by content.
+"""Images with the outlines of their words, from a folder or a zip with labels in any known format.
 
 Images and label files may be at any depth; `gt_img_1.txt`, `img_1.txt`, `poly_gt_img_1.txt`
 and an entry `img_1` of a JSON file all belong to `img_1.jpg`. Folders are parts if their names
 contain a keyword: `train` and `training` (`ch4_training_images`), or `val`, `validation`, `eval`,
 `test`.
 
-All labels are read when the set is opened, so that errors are reported at once.
+All labels are read when the set is opened, so that errors are reported immediately.
 """
 
 import re
@@ -38,7 +38,7 @@ from jumar.ground.text import counted, plain_text
 _WORD = re.compile(r"[a-z]+")
 _PREFIX = re.compile(r"^(poly_)?(gt_|label_)?")
 _TRAINING = ("train", "training")
-_NAMED_AT_MOST = 5
+_MAX_NAMED = 5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,7 +46,7 @@ class TextPictures:
     """Undecoded images and their regions.
 
     Attributes:
-        pictures: The source of the images, every label 0.
+        pictures: The source of the images, all with label 0.
         paths: Their paths within the folder or zip.
         regions: The regions of each image.
         faults: Labels that could not be used, by file and line.
@@ -72,25 +72,23 @@ class TextPictures:
         return fingerprint(*contents)
 
     def read(self, index: int) -> Record:
-        """One image; raises like its source."""
+        """Read one image; raises like its source."""
         return self.pictures.read(index)
 
 
 def open_text_pictures(
     path: str, split: Split, *, labels: str = "", notice: Notice = lambda _: None
 ) -> TextPictures:
-    """The images of one part of a data set, with the outlines of their words.
+    """Open the images of one part of a data set, with the outlines of their words.
 
     Args:
-        path: A folder or a zip; `~` is expanded. Without parts it gives the same images for both
-            splits.
+        path: A folder or a zip; `~` is expanded. Without parts, both splits have the same images.
         split: The part to open.
-        labels: Where the label files are if not at `path`: another folder or zip.
-        notice: Called with what was repaired, left out or is missing.
+        labels: Another folder or zip with the label files, if they are not at `path`.
+        notice: Called with descriptions of labels that were repaired, left out or are missing.
 
     Raises:
-        UserError: There is no such path, it has no images or no labels, or not a single usable
-            word.
+        UserError: The path does not exist, or has no images, no labels or no usable word.
     """
     tree = _tree(path)
     label_tree = _tree(labels) if labels else tree
@@ -101,7 +99,7 @@ def open_text_pictures(
     pictures = sorted((name for name in names if is_image(name)), key=by_numbers)
     if not pictures:
         zips = [name for name in names if name.lower().endswith(".zip")]
-        todo = f"Unpack {zips[0]}, or give a zip of images and one of labels." if zips else ""
+        todo = f"Unpack {zips[0]}, or specify a zip of images and one of labels." if zips else ""
         raise UserError("there are no images in it", where=tree.name, todo=todo)
     files = read_labels(label_tree, sorted(label_names, key=by_numbers))
     if not files:
@@ -113,7 +111,7 @@ def open_text_pictures(
         )
     by_stem = _by_stem(files)
     labelled = [name for name in pictures if stem_of(name) in by_stem]
-    _name_missing(pictures, labelled, by_stem, notice)
+    _report_missing(pictures, labelled, by_stem, notice)
     if not labelled:
         raise UserError(
             "no label file belongs to an image",
@@ -125,22 +123,22 @@ def open_text_pictures(
 
 
 def stem_of(name: str) -> str:
-    """The key shared by an image and its label file: the name without folder, `gt_` and suffix."""
+    """Return the key of an image and its label file: the name without folder, `gt_` and suffix."""
     file = name.rpartition("/")[2]
-    stem, dot, ending = file.rpartition(".")
-    is_ending = dot and (is_image(file) or ending.lower() in ("txt", "json", "mat"))
-    return _PREFIX.sub("", stem if is_ending else file)
+    stem, dot, suffix = file.rpartition(".")
+    is_suffix = dot and (is_image(file) or suffix.lower() in ("txt", "json", "mat"))
+    return _PREFIX.sub("", stem if is_suffix else file)
 
 
 def _tree(path: str) -> DiskTree | ZipTree:
     expanded_path = expanded(path)
     if not exists(expanded_path):
-        raise missing(expanded_path, more="Give a folder or a zip of images and label files.")
+        raise missing(expanded_path, more="Specify a folder or a zip of images and label files.")
     return DiskTree(expanded_path) if is_folder(expanded_path) else ZipTree(expanded_path)
 
 
 def _of_part(names: Sequence[str], split: Split, where: str) -> Sequence[str]:
-    """The files of a part; all of them if no folder is named like one."""
+    """Return the files of a part; all files if no folder has the name of a part."""
     parts = {name: _part_of(name) for name in names}
     if not set(parts.values()) - {""}:
         return names
@@ -149,7 +147,7 @@ def _of_part(names: Sequence[str], split: Split, where: str) -> Sequence[str]:
         raise UserError(
             f"there are no images for {'training' if split == 'train' else 'evaluation'} in it",
             where=where,
-            todo="Give the path of the intended folder.",
+            todo="Specify the path of the intended folder.",
         )
     return part_names
 
@@ -169,30 +167,31 @@ def _by_stem(files: Sequence[LabelFile]) -> dict[str, LabelFile]:
     for file in files:
         if (other_file := by_stem.setdefault(stem_of(file.name), file)) is not file:
             raise UserError(
-                f"'{other_file.origin}' and '{file.origin}' are labels of one image",
-                todo="Keep one of them, or give the path of the intended folder (data.labels).",
+                f"'{other_file.origin}' and '{file.origin}' are labels of the same image",
+                todo="Keep one of them, or specify the path of the intended folder (data.labels).",
             )
     return by_stem
 
 
-def _name_missing(
+def _report_missing(
     pictures: Sequence[str],
     labelled: Sequence[str],
     by_stem: Mapping[str, LabelFile],
     notice: Notice,
 ) -> None:
-    bare = sorted(set(pictures) - set(labelled), key=by_numbers)
-    if bare:
-        notice(f"{counted(len(bare), 'image')} without labels left out: {_few(bare)}")
+    unlabelled = sorted(set(pictures) - set(labelled), key=by_numbers)
+    if unlabelled:
+        examples = _first_names(unlabelled)
+        notice(f"{counted(len(unlabelled), 'image')} without labels left out: {examples}")
     stems = {stem_of(name) for name in labelled}
     orphans = [file.origin for stem, file in by_stem.items() if stem not in stems]
     if orphans:
-        notice(f"{counted(len(orphans), 'label file')} without an image: {_few(orphans)}")
+        notice(f"{counted(len(orphans), 'label file')} without an image: {_first_names(orphans)}")
     repeated_stems = [stem for stem, count in Counter(map(stem_of, labelled)).items() if count > 1]
     if repeated_stems:
         raise UserError(
             f"several images are named {repeated_stems[0]}",
-            todo="Their labels cannot be told apart: give the path of the intended folder.",
+            todo="Their labels are ambiguous: specify the path of the intended folder.",
         )
 
 
@@ -217,9 +216,8 @@ def _opened(
     ]
     for action, outlines in (("left out", faults), ("repaired", changes)):
         if outlines:
-            notice(
-                f"{counted(len(outlines), 'outline')} {action}: {_few(list(map(str, outlines)))}"
-            )
+            examples = _first_names([str(outline) for outline in outlines])
+            notice(f"{counted(len(outlines), 'outline')} {action}: {examples}")
     if not any(not region.ignored for picture_regions in regions for region in picture_regions):
         reason = (
             f"; {counted(len(faults), 'outline')} cannot be used: {faults[0]}" if faults else ""
@@ -233,7 +231,7 @@ def _opened(
 
 
 def _size_of(source: ImageFolder | ImageZip, index: int) -> tuple[int, int] | None:
-    """Height and width; None for an unreadable image, which is reported later."""
+    """Return height and width; None for an unreadable image, which is reported later."""
     try:
         header = EncodedImage(source.read(index).encoded)
     except (CorruptRecord, DecodeError):
@@ -245,10 +243,9 @@ def _regions(
     file: LabelFile, size: tuple[int, int] | None, faults: list[Fault], changes: list[Fault]
 ) -> list[Region]:
     regions: list[Region] = []
-    for line, reason in file.bad:
-        faults.append(Fault(origin=file.place(line), reason=reason))
+    faults += [Fault(origin=file.location(line), reason=reason) for line, reason in file.bad]
     for line, corners, text in file.outlines:
-        origin = file.place(line)
+        origin = file.location(line)
         try:
             outline, repairs = mended(corners, size)
         except BrokenPolygon as error:
@@ -260,7 +257,7 @@ def _regions(
     return regions
 
 
-def _few(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED_AT_MOST
-    shown_names = [plain_text(name) for name in names[:_NAMED_AT_MOST]]
+def _first_names(names: Sequence[str]) -> str:
+    more = len(names) - _MAX_NAMED
+    shown_names = [plain_text(name) for name in names[:_MAX_NAMED]]
     return "; ".join(shown_names + ([f"and {more} more"] if more > 0 else []))

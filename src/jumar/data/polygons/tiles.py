@@ -1,4 +1,4 @@
-"""Large images in overlapping tiles, whose words are merged into one list."""
+"""Splits large images into overlapping tiles, and merges the words of the tiles."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,19 +12,20 @@ from jumar.data.polygons.kernel_words import Detection
 from jumar.data.polygons.overlaps import areas, as_polygons, overlap_areas, touching_pairs
 
 OVERLAP = 0.25
-"""Overlap of adjacent tiles, as a fraction of the side: words up to this size are whole in one."""
+"""Overlap of adjacent tiles, as a fraction of the side; words up to this size fit into one tile."""
 
 _EDGE = 6.0
-"""Distance from an edge, in pixels, at which a word may be cut: maps have one pixel for every
-four."""
+"""Distance from an edge, in pixels, within which a word may be cut: maps have one pixel for every
+four image pixels."""
 _SAME = 0.5
-"""Fraction of the smaller outline shared with a larger one of the same word."""
+"""Overlap, as a fraction of the smaller outline, above which two outlines are the same word."""
 _JOINED = 0.1
-"""Fraction of the smaller of two cut outlines that is shared if they are parts of one word."""
+"""Overlap, as a fraction of the smaller outline, above which two cut outlines are parts of a word.
+"""
 
 
 def tiles_of(height: int, width: int, side: int) -> list[Window]:
-    """Tiles that cover an image, row by row; the whole image if it is not larger than one.
+    """Return tiles that cover an image, row by row; the whole image if it is not larger than one.
 
     Args:
         height: Height of the image.
@@ -39,7 +40,7 @@ def tiles_of(height: int, width: int, side: int) -> list[Window]:
 
 
 def _starts(length: int, side: int) -> list[int]:
-    """Where tiles start along an axis; the last one ends at the edge."""
+    """Return where tiles start along an axis; the last one ends at the edge."""
     if length <= side:
         return [0]
     count = int(np.ceil((length - side) / (side * (1 - OVERLAP)))) + 1
@@ -49,17 +50,17 @@ def _starts(length: int, side: int) -> list[int]:
 def seamless(
     words_of_tiles: Sequence[tuple[Window, Sequence[Detection]]], size: tuple[int, int]
 ) -> list[Detection]:
-    """The words of an image from those of its tiles.
+    """Merge the words of tiles to the words of an image.
 
-    A word that an edge cuts is taken from the tile that has the whole of it. One that no tile
-    contains becomes the smallest rectangle around its parts.
+    For a word cut by an edge, the outline of the tile that contains all of it is used. If there is
+    no such tile, it becomes the smallest rectangle around its parts.
 
     Args:
         words_of_tiles: Each tile with its words, in pixels of the tile.
         size: Height and width of the image.
 
     Returns:
-        Words in pixels of the image, those that no edge cuts first.
+        Words in pixels of the image, those not cut by an edge first.
     """
     words: list[Detection] = []
     cut_flags: list[bool] = []
@@ -75,7 +76,7 @@ def seamless(
 
 
 def _is_cut(word: Detection, window: Window, size: tuple[int, int]) -> bool:
-    """Whether a word reaches an edge of its tile that is not one of the image."""
+    """Return whether a word reaches an edge of its tile that is not an edge of the image."""
     low, high = word.corners.min(axis=0), word.corners.max(axis=0)
     return bool(
         (window.left > 0 and low[0] < _EDGE)
@@ -86,27 +87,27 @@ def _is_cut(word: Detection, window: Window, size: tuple[int, int]) -> bool:
 
 
 def _largest(words: Sequence[Detection]) -> list[Detection]:
-    """The largest of mutually overlapping words, in their order."""
-    firsts, seconds, overlaps = _shares(words, words)
-    large = areas(as_polygons([word.corners for word in words]))
+    """Return the largest of mutually overlapping words, in their order."""
+    firsts, seconds, overlaps = _overlapping_pairs(words, words)
+    sizes = areas(as_polygons([word.corners for word in words]))
     is_dropped = np.zeros(len(words), bool)
     is_same = (overlaps > _SAME) & (firsts != seconds)
     for first, second in zip(firsts[is_same].tolist(), seconds[is_same].tolist(), strict=True):
-        if (large[first], -first) < (large[second], -second):
+        if (sizes[first], -first) < (sizes[second], -second):
             is_dropped[first] = True
     return [word for word, dropped in zip(words, is_dropped, strict=True) if not dropped]
 
 
 def _uncovered(parts: Sequence[Detection], whole_words: Sequence[Detection]) -> list[Detection]:
-    """The parts of words that are not among the whole ones."""
-    part_indices, _, overlaps = _shares(parts, whole_words)
+    """Return the parts of words that are not covered by whole words."""
+    part_indices, _, overlaps = _overlapping_pairs(parts, whole_words)
     covered_parts = set(part_indices[overlaps > _SAME].tolist())
     return [part for index, part in enumerate(parts) if index not in covered_parts]
 
 
 def _united(parts: Sequence[Detection]) -> list[Detection]:
-    """Overlapping parts merged into words, with the mean of their scores."""
-    firsts, seconds, overlaps = _shares(parts, parts)
+    """Merge overlapping parts into words, with the mean of their scores."""
+    firsts, seconds, overlaps = _overlapping_pairs(parts, parts)
     leader = list(range(len(parts)))
 
     def first_of(index: int) -> int:
@@ -132,10 +133,10 @@ def _around(parts: Sequence[Detection]) -> Detection:
     )
 
 
-def _shares(
+def _overlapping_pairs(
     first: Sequence[Detection], second: Sequence[Detection]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Pairs by position, and their overlap as a fraction of the smaller one."""
+    """Return pairs of indices, and their overlap as a fraction of the smaller outline."""
     first_polygons, second_polygons = (
         as_polygons([word.corners for word in words]) for words in (first, second)
     )

@@ -1,7 +1,7 @@
 """Words to render: signs, prices and numbers, and Chinese words of frequent characters.
 
-Every fourth word, number and character is reserved for the test part, so that scores are for words
-unseen in training.
+Every fourth word, number and character is reserved for the test part, so that scores are of words
+not seen in training.
 """
 
 import numpy as np
@@ -32,10 +32,10 @@ CHINESE = "".join(sorted(set(_CHARACTERS)))
 
 
 def drawn_word(chinese: bool, random: np.random.Generator, *, test: bool) -> str:
-    """A word, a number, a price, a date or an address; or one to six Chinese characters."""
+    """Draw a word, number, price, date or phone number; or one to six Chinese characters."""
 
     def drawn(count: int) -> int:
-        """One of `count` indices; every fourth belongs to the test part."""
+        """Draw one of `count` indices, of which every fourth belongs to the test part."""
         quarter, rest = divmod(count, 4)
         if test:
             return int(random.integers(quarter)) * 4 + 3

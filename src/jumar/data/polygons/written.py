@@ -1,10 +1,10 @@
-"""A data set of rendered words, for trying a detector without downloads.
+"""Writes a data set of rendered words, for trying a detector without downloads.
 
-Each image is a photograph or a texture with words in fonts of the machine, in perspective, of
-any contrasting colour, a little blurred. The outline of a word is exact: the rectangle around its
-ink goes through the same perspective as the ink. Some words are too small to read and are `###`.
+Each image is a photograph or a texture with words in fonts of the machine, in perspective, in any
+contrasting colour, slightly blurred. The outline of a word is exact: the rectangle around its ink
+is transformed like the ink. Some words are too small to read and are labelled `###`.
 
-The same settings, fonts and photographs give the same bytes, however many processes write, with the
+The same options, fonts and photographs lead to the same bytes for any number of processes, with the
 same versions of Pillow and NumPy.
 """
 
@@ -36,10 +36,10 @@ Script = Literal["latin", "chinese", "both"]
 Pixels = NDArray[np.uint8]
 
 MIN_SIDE = 8.0
-"""Words with a shorter side, in pixels, are `###`."""
+"""Words with a shorter side, in pixels, are labelled `###`."""
 
 _DRAW = 11
-"""First word of the entropy, which no other use of a seed has."""
+"""First entropy word, which is unique to this use of a seed."""
 _TINY_SHARE = 0.08
 _MIN_CONTRAST = 70.0
 _ATTEMPTS = 12
@@ -47,15 +47,15 @@ _ATTEMPTS = 12
 
 @dataclass(frozen=True, kw_only=True)
 class Writing:
-    """The images to write.
+    """Options of the images to write.
 
     Attributes:
         script: `latin`, `chinese`, or words of `both`.
         width: Width of each image, in pixels.
         height: Height of each image.
-        words: Minimum and maximum number of words tried in an image; crowded ones get fewer.
-        text_height: Smallest and largest size of a font, in pixels.
-        rotation: Largest angle of a word, in degrees.
+        words: Minimum and maximum number of words to place; there are fewer if space is short.
+        text_height: Minimum and maximum font size, in pixels.
+        rotation: Maximum angle of a word, in degrees.
         fonts: Font files or folders; those of the machine if empty. If there are at least four
             fonts, every fourth by name is reserved for the part `test`, as every fourth word always
             is.
@@ -82,7 +82,7 @@ class WrittenPicture(NamedTuple):
 
 
 class Written(NamedTuple):
-    """Totals of what was written."""
+    """Numbers of images, words and ignored words in a written data set."""
 
     pictures: int
     words: int
@@ -90,8 +90,8 @@ class Written(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Desk:
-    """Everything a process needs to write images."""
+class Materials:
+    """Options, fonts and photographs from which a process writes images."""
 
     writing: Writing
     latin: Sequence[Path]
@@ -113,7 +113,7 @@ def write_text_pictures(
     `test`.
 
     Args:
-        folder: A new folder, or an empty one.
+        folder: A folder that does not exist or is empty.
         writing: The images to write.
         train: Number of training images.
         test: Number of test images, with their own fonts if there are enough.
@@ -125,38 +125,38 @@ def write_text_pictures(
             can be read.
     """
     if exists(folder) and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError("is not empty", where=str(folder), todo="Give a new folder.")
-    desks = {part: open_desk(writing, part) for part in ("train", "test")}
+        raise UserError("is not empty", where=str(folder), todo="Specify a new folder.")
+    materials_of = {part: open_materials(writing, part) for part in ("train", "test")}
     jobs = [("train", number) for number in range(train)] + [("test", n) for n in range(test)]
     totals = np.zeros(3, np.int64)
     with folder_beside(folder) as temporary:
         for part in {part for part, _ in jobs}:
             (temporary / part).mkdir()
-        write = partial(_write_one, temporary, desks)
+        write = partial(_write_one, temporary, materials_of)
         for done, counts in enumerate(_in_order(write, jobs, workers), start=1):
             totals += counts
             progress(done, len(jobs))
     return Written(*totals.tolist())
 
 
-def written_picture(desk: Desk, number: int) -> WrittenPicture:
-    """One image; deterministic."""
-    random = np.random.default_rng((_DRAW, desk.writing.seed, int(desk.test), number))
-    pixels = _background(desk, random)
-    is_taken = np.zeros(pixels.shape[:2], bool)
-    low, high = desk.writing.words
+def written_picture(materials: Materials, number: int) -> WrittenPicture:
+    """Render one image, deterministically."""
+    random = np.random.default_rng((_DRAW, materials.writing.seed, int(materials.test), number))
+    pixels = _background(materials, random)
+    is_occupied = np.zeros(pixels.shape[:2], bool)
+    low, high = materials.writing.words
     regions: list[Region] = []
     for _ in range(int(random.integers(low, high + 1))):
-        if (region := _write_word(pixels, is_taken, desk, random)) is not None:
+        if (region := _write_word(pixels, is_occupied, materials, random)) is not None:
             regions.append(region)
     return WrittenPicture(pixels, regions)
 
 
-def open_desk(writing: Writing, part: str = "train") -> Desk:
-    """Fonts and photographs for a part; raises as `write_text_pictures`."""
+def open_materials(writing: Writing, part: str = "train") -> Materials:
+    """Find the fonts and photographs for a part; raises like `write_text_pictures`."""
 
-    def fonts(characters: str, wanted: Script) -> Sequence[Path]:
-        if writing.script not in (wanted, "both"):
+    def fonts_of(script: Script, characters: str) -> Sequence[Path]:
+        if writing.script not in (script, "both"):
             return ()
         fonts = fonts_with(characters, writing.fonts)
         if len(fonts) < 4:
@@ -164,10 +164,10 @@ def open_desk(writing: Writing, part: str = "train") -> Desk:
         return [font for index, font in enumerate(fonts) if (index % 4 == 3) == (part == "test")]
 
     photographs = None if writing.photographs is None else open_all_pictures(writing.photographs)
-    return Desk(
+    return Materials(
         writing=writing,
-        latin=fonts(LATIN, "latin"),
-        chinese=fonts(CHINESE, "chinese"),
+        latin=fonts_of("latin", LATIN),
+        chinese=fonts_of("chinese", CHINESE),
         photographs=photographs,
         test=part == "test",
     )
@@ -185,9 +185,11 @@ def _in_order(
         yield from pool.map(write, jobs, chunksize=4)
 
 
-def _write_one(folder: Path, desks: dict[str, Desk], job: tuple[str, int]) -> NDArray[np.int64]:
+def _write_one(
+    folder: Path, materials_of: dict[str, Materials], job: tuple[str, int]
+) -> NDArray[np.int64]:
     part, number = job
-    picture = written_picture(desks[part], number)
+    picture = written_picture(materials_of[part], number)
     quality = 70 + number * 7 % 26
     encoded = io.BytesIO()
     Image.fromarray(picture.pixels).save(encoded, "JPEG", quality=quality)
@@ -203,31 +205,34 @@ def _line(region: Region) -> str:
 
 
 def _write_word(
-    pixels: Pixels, is_taken: NDArray[np.bool_], desk: Desk, random: np.random.Generator
+    pixels: Pixels,
+    is_occupied: NDArray[np.bool_],
+    materials: Materials,
+    random: np.random.Generator,
 ) -> Region | None:
-    """Write a word where there is space; None if there is none."""
-    chinese = bool(desk.chinese) and (not desk.latin or random.random() < 0.5)
-    word = drawn_word(chinese, random, test=desk.test)
-    fonts = desk.chinese if chinese else desk.latin
-    low, high = desk.writing.text_height
+    """Draw a word where there is space; return None if there is none."""
+    chinese = bool(materials.chinese) and (not materials.latin or random.random() < 0.5)
+    word = drawn_word(chinese, random, test=materials.test)
+    fonts = materials.chinese if chinese else materials.latin
+    low, high = materials.writing.text_height
     size = float(np.exp(random.uniform(np.log(low), np.log(high))))
     if random.random() < _TINY_SHARE:
         size = float(random.uniform(5, 8))
-    # Drawn large and shrunk by the perspective, so that small words are smooth too.
+    # Drawn large and shrunk by the perspective, so that small words are also smooth.
     font = ImageFont.truetype(str(fonts[int(random.integers(len(fonts)))]), 64)
     ink = _ink(font, word)
     height, width = ink.shape
     shape = (size * width / height, size)
     for _ in range(_ATTEMPTS):
-        corners = _corners(shape, pixels.shape[:2], desk.writing.rotation, random)
+        corners = _corners(shape, pixels.shape[:2], materials.writing.rotation, random)
         left, top = np.floor(corners.min(axis=0)).astype(int) - 2
         right, bottom = np.ceil(corners.max(axis=0)).astype(int) + 2
         is_inside = (
             left >= 0 and top >= 0 and right <= pixels.shape[1] and bottom <= pixels.shape[0]
         )
-        if not is_inside or is_taken[top:bottom, left:right].any():
+        if not is_inside or is_occupied[top:bottom, left:right].any():
             continue
-        is_taken[top:bottom, left:right] = True
+        is_occupied[top:bottom, left:right] = True
         cover = _in_perspective(ink, corners - (left, top), (right - left, bottom - top))
         if random.random() < 0.5:
             blurred = Image.fromarray(cover).filter(
@@ -246,7 +251,7 @@ def _write_word(
 
 
 def _ink(font: ImageFont.FreeTypeFont, word: str) -> Pixels:
-    """A word's ink, 0 to 255, without margins."""
+    """Return a word's ink, 0 to 255, without margins."""
     left, top, right, bottom = font.getbbox(word)
     canvas = Image.new("L", (int(right - left) + 8, int(bottom - top) + 8))
     mask = font.getmask(word, mode="L")
@@ -260,7 +265,7 @@ def _corners(
     rotation: float,
     random: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """A quadrilateral about as large as a word's rectangle, somewhere in the image."""
+    """Draw a quadrilateral, roughly of the size of a word's rectangle, somewhere in the image."""
     width, height = shape
     corners = np.array([[-width, -height], [width, -height], [width, height], [-width, height]]) / 2
     corners += random.uniform(-0.12, 0.12, (4, 2)) * height
@@ -271,10 +276,10 @@ def _corners(
 
 
 def _in_perspective(ink: Pixels, corners: NDArray[np.float64], size: tuple[int, int]) -> Pixels:
-    """Ink [height, width] warped so that its corners map to others, in an image of a size."""
+    """Warp ink [height, width] such that its corners map to `corners`, in an image of `size`."""
     height, width = ink.shape
     ink_corners = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float64)
-    # Averaged first when shrinking: the warp samples single pixels.
+    # When shrinking, averaged first, since the warp samples single pixels.
     shrink = max(1, int(height / max(np.ptp(corners[:, 1]), 1)))
     image = Image.fromarray(ink)
     if shrink > 1:
@@ -296,7 +301,7 @@ def _in_perspective(ink: Pixels, corners: NDArray[np.float64], size: tuple[int, 
 
 
 def _contrasting(part: Pixels, random: np.random.Generator) -> NDArray[np.float64]:
-    """A colour whose luma is far from that of the pixels below."""
+    """Draw a colour whose luma differs enough from that of the pixels below it."""
     luma = np.array([0.299, 0.587, 0.114])
     below = float(part.reshape(-1, 3).mean(axis=0) @ luma)
     colour = random.uniform(0, 255, 3)
@@ -307,9 +312,9 @@ def _contrasting(part: Pixels, random: np.random.Generator) -> NDArray[np.float6
     return np.full(3, 0.0 if below > 127 else 255.0)
 
 
-def _background(desk: Desk, random: np.random.Generator) -> Pixels:
-    height, width = desk.writing.height, desk.writing.width
-    photographs = desk.photographs
+def _background(materials: Materials, random: np.random.Generator) -> Pixels:
+    height, width = materials.writing.height, materials.writing.width
+    photographs = materials.photographs
     if photographs is None:
         return _texture(height, width, random)
     start = int(random.integers(len(photographs)))
@@ -325,7 +330,7 @@ def _background(desk: Desk, random: np.random.Generator) -> Pixels:
 
 
 def _part_of(pixels: Pixels, height: int, width: int, random: np.random.Generator) -> Pixels:
-    """A part of a photograph with the given shape, at least half of the largest that fits."""
+    """Cut and resize a part of a photograph, at least half as large as the largest that fits."""
     rows, columns = pixels.shape[:2]
     scale = min(rows / height, columns / width) * random.uniform(0.5, 1)
     box_height, box_width = max(1, round(height * scale)), max(1, round(width * scale))
@@ -337,7 +342,7 @@ def _part_of(pixels: Pixels, height: int, width: int, random: np.random.Generato
 
 
 def _texture(height: int, width: int, random: np.random.Generator) -> Pixels:
-    """Coarse and fine noise around a colour, with some plain rectangles."""
+    """Return a texture of coarse and fine noise around a colour, with some plain rectangles."""
     base = random.uniform(20, 235, 3)
     picture = np.broadcast_to(base, (height, width, 3)).astype(np.float32)
     for cells, strength in ((3, 50.0), (12, 25.0), (60, 12.0)):

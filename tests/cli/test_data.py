@@ -162,13 +162,13 @@ def nothing_left(cwd: Path) -> bool:
 def test_empty_class_folder_is_named(folder: Path, tmp_path: Path) -> None:
     (folder / "train" / "dog").mkdir()
     done = on(folder, cwd=tmp_path, code=2)
-    assert f"{folder / 'train'}: 1 of 3 class folders holds no image: 'dog'" in done.err
+    assert f"{folder / 'train'}: 1 of 3 class folders contains no image: 'dog'" in done.err
     assert nothing_left(tmp_path)
 
 
 def test_more_classes_than_model_outputs_are_refused(folder: Path, tmp_path: Path) -> None:
     done = on(folder, cwd=tmp_path, code=2, model__num_classes=1)
-    assert "the data have 2 classes" in done.err
+    assert "the data has 2 classes" in done.err
     assert "the model has 1 output" in done.err
     assert nothing_left(tmp_path)
 
@@ -292,7 +292,7 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
     "no such evaluation path": ({"data__eval_path": "nix"}, "nix: there is no such file"),
     "the same images twice": (
         {"data__path": "pets/train", "data__eval_path": "./pets/../pets/train"},
-        "training images themselves",
+        "evaluation would use the training images",
     ),
     "a store of another kind": (
         {"data__path": "gs://bucket/x"},

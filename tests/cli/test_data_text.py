@@ -81,7 +81,7 @@ def test_options_affect_the_records(folder: Path) -> None:
         (("--shards", "0"), "--shards: 0 shards"),
         (("--workers", "0"), "--workers: 0 processes"),
         (("--segmenter", "spaces"), "--segmenter: a segmenter has no effect"),
-        (("--order", "original", "--no-next-sentence"), "only makes pairs of segments"),
+        (("--order", "original", "--no-next-sentence"), "instances are always pairs of segments"),
     ],
 )
 def test_impossible_requests_fail_before_anything_is_written(
@@ -94,7 +94,7 @@ def test_impossible_requests_fail_before_anything_is_written(
 
 def test_text_inside_the_output_folder_is_refused(folder: Path) -> None:
     done = pretraining(folder, "--to", "texts", texts="texts/a.txt", code=2)
-    assert "is where the data would be written" in done.message
+    assert "would overwrite the text" in done.message
 
 
 def test_without_jieba_the_message_says_what_to_install(

@@ -87,7 +87,7 @@ def pretraining(
     """
     from jumar.data.text.documents import text_files
     from jumar.data.text.original_writer import write_original
-    from jumar.data.text.pretraining_files import PretrainingRequest, check_place
+    from jumar.data.text.pretraining_files import PretrainingRequest, check_outside_inputs
     from jumar.data.text.pretraining_options import PretrainingOptions
     from jumar.data.text.streaming_writer import write_streaming
     from jumar.data.text.tokenizer import open_tokenizer
@@ -107,7 +107,7 @@ def pretraining(
         segmenter=segmenter,
     )
     inputs = (text, *more)
-    check_place(inputs, to)
+    check_outside_inputs(inputs, to)
     write, unit = (
         (write_original, "instances") if order == "original" else (write_streaming, "bytes")
     )

@@ -49,9 +49,9 @@ def as_user_error(error: Exception, tokens: Sequence[str] = ()) -> UserError | N
         # Users can fix their own paths. A file missing inside this or another installed package
         # means a broken installation or a bug, for which the traceback is needed.
         return None if _is_installed(Path(name)) else paths.unreadable(name, error)
-    # Most errors without a path are bugs, such as writing to a closed file. Exceptions are a full
-    # disk and exceeded limits, whose errors name no path when writing to an open file.
-    if not paths.is_of_the_machine(error):
+    # Without a path most errors are bugs (a closed file, a connection of our own). A full disk or
+    # an exceeded limit is not, and a write to an open file names no path.
+    if not paths.is_machine_error(error):
         return None
     return UserError(
         f"the operating system reports: {paths.reason(error)}", todo=paths.remedy(error, Path())

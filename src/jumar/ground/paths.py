@@ -30,7 +30,7 @@ _REMEDIES = {
     errno.EISDIR: "It is a folder: name a file.",
     errno.EAGAIN: "The system allows no more processes or threads: raise ulimit -u, or use fewer.",
 }
-_OF_THE_MACHINE = {*_REMEDIES, errno.ENAMETOOLONG, errno.ENOMEM} - {errno.EISDIR}
+_MACHINE_ERRORS = {*_REMEDIES, errno.ENAMETOOLONG, errno.ENOMEM} - {errno.EISDIR}
 """Error numbers that are not the program's fault, even if the error names no file."""
 _TRANSIENT = {
     errno.EAGAIN,
@@ -197,7 +197,7 @@ def unreadable(path: Path | str, error: BaseException, *, more: str = "") -> Use
     """Return the error for a path that cannot be read, with the system's reason and advice."""
     if isinstance(error, OSError) and error.errno in _ABSENT:
         return missing(Path(path), more=more)
-    return _refused("cannot be read", Path(path), error, more)
+    return _path_error("cannot be read", Path(path), error, more)
 
 
 def unwritable(
@@ -211,7 +211,7 @@ def unwritable(
         what: What failed.
         more: More advice, as a sentence.
     """
-    return _refused(what, Path(path), error, more)
+    return _path_error(what, Path(path), error, more)
 
 
 def reason(error: BaseException) -> str:
@@ -227,8 +227,8 @@ def remedy(error: BaseException, path: Path) -> str:
     if number in (errno.EACCES, errno.EPERM):
         return _locked_part(path)
     if number == errno.ENAMETOOLONG:
-        longest = max((len(os.fsencode(part)) for part in path.parts), default=0)
-        return f"Its longest name has {longest} bytes; the usual limits are 255, and 4095 in all."
+        max_bytes = max((len(os.fsencode(part)) for part in path.parts), default=0)
+        return f"Its longest name has {max_bytes} bytes; the usual limits are 255, and 4095 in all."
     if number == errno.ENOENT:
         return "The file system accepts no new files, or a folder in the path was deleted."
     if number in (errno.ENOTDIR, errno.EEXIST):
@@ -240,9 +240,9 @@ def remedy(error: BaseException, path: Path) -> str:
     return _REMEDIES.get(number or 0, "")
 
 
-def is_of_the_machine(error: OSError) -> bool:
+def is_machine_error(error: OSError) -> bool:
     """Return whether an error is caused by the disk, limits or links, not by the program."""
-    return error.errno in _OF_THE_MACHINE
+    return error.errno in _MACHINE_ERRORS
 
 
 def is_transient(error: BaseException | None) -> bool:
@@ -250,7 +250,7 @@ def is_transient(error: BaseException | None) -> bool:
     return isinstance(error, OSError) and error.errno in _TRANSIENT
 
 
-def _refused(what: str, path: Path, error: BaseException, more: str = "") -> UserError:
+def _path_error(what: str, path: Path, error: BaseException, more: str = "") -> UserError:
     return UserError(
         f"{what}: {reason(error)}", where=str(path), todo=_joined(remedy(error, path), more)
     )
@@ -267,7 +267,7 @@ def _mode(path: Path) -> int | None:
     except OSError as error:
         if error.errno in _ABSENT:
             return None
-        raise _refused("cannot be reached", path, error) from error
+        raise _path_error("cannot be reached", path, error) from error
     except ValueError as error:  # a null character
         raise UserError(f"is not a path: {error}", where=repr(str(path))) from error
 

@@ -81,13 +81,13 @@ def cache_root() -> Path:
     return cache_folder() / "stores"
 
 
-def open_folder(name: str, wanted: int) -> CacheFolder:
+def open_folder(name: str, size: int) -> CacheFolder:
     """Open or create a folder of the cache, and reserve space in it.
 
     Args:
         name: Its name, which identifies the content; the part before the last hyphen names the
             content's subfolder.
-        wanted: Total size of its content, in bytes.
+        size: Total size of its content, in bytes.
 
     Returns:
         The folder; if the limit or the disk leaves too little space, less is granted.
@@ -106,8 +106,8 @@ def open_folder(name: str, wanted: int) -> CacheFolder:
             fcntl.flock(pin, fcntl.LOCK_SH)
             os.utime(pin.fileno())
             reserved = _reserved(folder)
-            if wanted > reserved:
-                reserved += _make_room(root, wanted - reserved)
+            if size > reserved:
+                reserved += _make_space(root, size - reserved)
                 (folder / _SIZE).write_text(str(reserved))
             content = folder / (name.rpartition("-")[0] or name)
             content.mkdir(exist_ok=True)
@@ -118,7 +118,7 @@ def open_folder(name: str, wanted: int) -> CacheFolder:
         ) from error
 
 
-def _make_room(root: Path, needed: int) -> int:
+def _make_space(root: Path, needed: int) -> int:
     """Remove unused folders if necessary, and return how much of the needed space there is."""
     folders = [entry for entry in root.iterdir() if entry.is_dir()]
     used_bytes = sum(map(_reserved, folders))

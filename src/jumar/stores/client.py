@@ -251,7 +251,7 @@ class Client:
                 )
                 kind = next(final_kinds, _final_kind(error))
                 if kind is not None:
-                    raise kind(_meaning(kind, error, location), where=str(location)) from None
+                    raise kind(_error_message(kind, error, location), where=str(location)) from None
                 elapsed_s = time.monotonic() - start_s
                 if elapsed_s + wait > patience:
                     raise StoreError(
@@ -367,7 +367,7 @@ def _final_kind(error: BaseException) -> type[StoreError] | None:
     return _FINAL_STATUS.get(status[1]) if status else None
 
 
-def _meaning(kind: type[StoreError], error: BaseException, location: Location) -> str:
+def _error_message(kind: type[StoreError], error: BaseException, location: Location) -> str:
     if kind is NoSuchObject:
         return "there is no such object or bucket"
     if kind is ConditionFailed:

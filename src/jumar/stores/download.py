@@ -18,7 +18,7 @@ MAX_REQUESTS = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class DownloadItem:
     """An object and its destination file.
 
     Attributes:
@@ -35,7 +35,7 @@ class Wanted:
 class _Unfinished:
     """A file that several threads write, until its last part is complete."""
 
-    def __init__(self, wanted: Wanted, temporary: Path) -> None:
+    def __init__(self, wanted: DownloadItem, temporary: Path) -> None:
         self.wanted = wanted
         self.part_count = max(1, -(-wanted.stored.size // PART_BYTES))
         self._missing_count = self.part_count
@@ -81,7 +81,7 @@ class _Unfinished:
         self._temporary.unlink(missing_ok=True)
 
 
-def download(client: Client, wanted: Sequence[Wanted], *, scratch: Path) -> None:
+def download(client: Client, wanted: Sequence[DownloadItem], *, scratch: Path) -> None:
     """Write objects of one bucket to files, each atomically.
 
     Args:

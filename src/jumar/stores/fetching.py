@@ -11,7 +11,7 @@ from jumar.ground.errors import UserError
 from jumar.ground.text import counted, print_aside, size_text
 from jumar.stores.cache import LIMIT_VARIABLE, CacheFolder, limit_bytes, open_folder
 from jumar.stores.client import NoSuchObject, StoredObject, client_of
-from jumar.stores.download import Wanted, download, total_size
+from jumar.stores.download import DownloadItem, download, total_size
 from jumar.stores.location import Location, parse
 from jumar.stores.manifest import NotAManifest, is_safe, read_manifest
 
@@ -133,7 +133,7 @@ def fill(
             f"{size_text(total_size(missing_files))}, into {folder.path}"
         )
         wanted = [
-            Wanted(
+            DownloadItem(
                 stored=stored_object, path=folder.path / name, sha256=(hashes or {}).get(name, "")
             )
             for name, stored_object in missing_files.items()

@@ -23,7 +23,7 @@ from jumar.ground.paths import make_folder
 from jumar.ground.text import counted, size_text
 from jumar.stores.cache import cache_root
 from jumar.stores.client import Client, ConditionFailed, NoSuchObject, StoreError, client_of
-from jumar.stores.download import Wanted, download, sha256_of
+from jumar.stores.download import DownloadItem, download, sha256_of
 from jumar.stores.location import Location
 from jumar.stores.manifest import MANIFEST, Manifest, StoredFile, read_manifest
 from jumar.stores.ownership import OWNER, Ownership, RunTakenOver
@@ -112,7 +112,9 @@ def _pull(run: Location, local: Path, report: Callable[[str], None]) -> None:
     size = size_text(sum(file.size for file in manifest.files.values()))
     report(f"fetching {run}: {counted(len(objects), 'file')}, {size}, into {local}")
     wanted = [
-        Wanted(stored=stored_object, path=unfinished / name, sha256=manifest.files[name].sha256)
+        DownloadItem(
+            stored=stored_object, path=unfinished / name, sha256=manifest.files[name].sha256
+        )
         for name, stored_object in objects.items()
     ]
     if wanted:
@@ -209,7 +211,7 @@ class Mirror:
         try:
             for _ in range(3):
                 try:
-                    self._pass()
+                    self._mirror_once()
                     if last:
                         self._settle()
                     return None
@@ -223,7 +225,7 @@ class Mirror:
             return UserError("the files are still changing", where=str(self._local))
         return None
 
-    def _pass(self) -> None:
+    def _mirror_once(self) -> None:
         """Upload new and changed files, then the manifest."""
         self._ownership.check()
         files = {

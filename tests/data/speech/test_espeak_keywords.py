@@ -152,20 +152,20 @@ def test_unrelated_folder_is_left_alone(tmp_path: Path) -> None:
     [
         (
             {"words": ("yes", "unknown")},
-            "--words: 'unknown' cannot be a keyword\n  Words are lower-case letters, separated by "
-            "commas.",
+            "--words: 'unknown' cannot be a keyword\n  Use words of lower-case letters, separated "
+            "by commas.",
         ),
         (
             {"words": ("a1",)},
-            "--words: 'a1' cannot be a keyword\n  Words are lower-case letters, separated by "
-            "commas.",
+            "--words: 'a1' cannot be a keyword\n  Use words of lower-case letters, separated "
+            "by commas.",
         ),
         ({"words": ("a", "b", "a")}, "--words: the words must be distinct"),
         ({"words": ()}, "--words: the words must be distinct"),
-        ({"clips": 3}, "--clips: 3 clips are fewer than one for each word\n  At least 4."),
+        ({"clips": 3}, "--clips: 3 clips are fewer than one for each word\n  Request at least 4."),
         (
             {"eval_clips": 3},
-            "--eval-clips: 3 clips are fewer than one for each word\n  At least 4.",
+            "--eval-clips: 3 clips are fewer than one for each word\n  Request at least 4.",
         ),
         (
             {"clips": 9_104},
@@ -359,8 +359,8 @@ def test_many_clips_are_spoken_ahead_in_their_order(synthesizer: Path, tmp_path:
 @pytest.mark.parametrize(
     ("word", "what", "where"),
     [
-        ("bad", "espeak-ng fails with exit code 1: no such voice", "bad, voice "),
-        ("quiet", "espeak-ng fails with exit code 5: ", "quiet, voice "),
+        ("bad", "espeak-ng failed with exit code 1: no such voice", "bad, voice "),
+        ("quiet", "espeak-ng failed with exit code 5: ", "quiet, voice "),
         ("broken", "its format chunk has 4 bytes; at least 16 are needed", "espeak-ng -v "),
     ],
 )
@@ -383,7 +383,7 @@ def test_synthesizer_without_all_voices_is_refused(synthesizer: Path, tmp_path: 
         write_espeak_keywords(request(tmp_path / "set"))
     assert str(caught.value) == (
         f"{synthesizer}: this espeak-ng lacks the voice variants f1, f2, m8, adam, paul\n"
-        "  eSpeak NG 1.51 or newer with its complete data is needed."
+        "  Install eSpeak NG 1.51 or newer with its complete data."
     )
 
 

@@ -50,7 +50,7 @@ def test_espeak_set_has_default_sizes() -> None:
 
 
 DISTINCT = "is not a list of distinct lower-case words\n  For instance: data.words=yes,no,stop"
-RESERVED = "_silence_ and _unknown_ are reserved labels\n  Give only the keywords."
+RESERVED = "_silence_ and _unknown_ are reserved labels\n  List only the keywords."
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def test_non_clip_files_are_skipped_and_reported(tmp_path: Path) -> None:
     files = tone_files(("low",), 12) | {"low/notes.txt": b"x", "more.csv": b"y", "README.md": b"z"}
     messages: list[str] = []
     open_speech(str(in_folder(tmp_path, files)), "training", notice=messages.append)
-    assert [line.split(": ")[1] for line in messages] == ["skipped 2 files outside of the words"]
+    assert [line.split(": ")[1] for line in messages] == ["skipped 2 files outside the words"]
 
 
 @pytest.mark.parametrize(
@@ -328,14 +328,14 @@ def test_skipped_files_are_counted_by_suffix_except_standard_ones(tmp_path: Path
     messages: list[str] = []
     open_speech(str(in_folder(tmp_path, files)), "training", whole=True, notice=messages.append)
     (text,) = messages
-    assert text.startswith(f"{tmp_path}: skipped 3 files outside of the words: ")
+    assert text.startswith(f"{tmp_path}: skipped 3 files outside the words: ")
     assert ".txt" in text
     assert ".csv" in text
 
 
 MAKE = (
     "Set data.path to a folder or zip with a folder of WAV files for each word; "
-    "`jumar data keywords --to DIR` makes one with a speech synthesizer."
+    "`jumar data keywords --to DIR` creates one with a speech synthesizer."
 )
 
 
@@ -344,7 +344,7 @@ def test_folders_that_are_not_a_set_have_the_full_message(tmp_path: Path) -> Non
     in_folder(tmp_path / "set", {"low/a.txt": b"x"})
     divided(tmp_path / "parts")
     for path, part, message in (
-        ("", "training", f"data.path: no speech data given\n  {MAKE}"),
+        ("", "training", f"data.path: no speech data set\n  {MAKE}"),
         (
             f"{tmp_path}/a.tar",
             "training",

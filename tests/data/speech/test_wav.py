@@ -213,15 +213,15 @@ def test_file_is_written_with_the_expected_bytes() -> None:
         (riff(DATA), "its samples come before its format chunk"),
         (
             riff(chunk(b"LIST", b"abc", 9)),
-            "its chunk 'LIST' states 9 bytes, 3 are left: it is truncated",
+            "its chunk 'LIST' should have 9 bytes, but has 3: it is truncated",
         ),
         (
             riff(chunk(b"a b ", b"abc", 9)),
-            "its unnamed chunk states 9 bytes, 3 are left: it is truncated",
+            "its unnamed chunk should have 9 bytes, but has 3: it is truncated",
         ),
         (
             riff(chunk(b"\xe9\xe9\xe9\xe9", b"abc", 9)),
-            "its unnamed chunk states 9 bytes, 3 are left: it is truncated",
+            "its unnamed chunk should have 9 bytes, but has 3: it is truncated",
         ),
         (
             riff(chunk(b"fmt ", form()[:15])),
@@ -260,15 +260,15 @@ def test_file_is_written_with_the_expected_bytes() -> None:
         ),
         (
             riff(chunk(b"fmt ", form(channels=2, frame=3)), DATA),
-            "2 channels of 16 bits take 4 bytes, not 3",
+            "2 channels of 16 bits have 4 bytes, not 3",
         ),
         (
             riff(chunk(b"fmt ", form()), chunk(b"data", bytes(4), 5)),
-            "it states 5 bytes of samples and has 4: it is truncated",
+            "it should have 5 bytes of samples, but has 4: it is truncated",
         ),
         (
             riff(chunk(b"fmt ", form()), chunk(b"data", bytes(4), 0x7FFFEFFF)),
-            "it states 2147479551 bytes of samples and has 4: it is truncated",
+            "it should have 2147479551 bytes of samples, but has 4: it is truncated",
         ),
         (
             riff(chunk(b"fmt ", form()), chunk(b"data", bytes(5), 3)),

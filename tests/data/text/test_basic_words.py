@@ -26,7 +26,7 @@ def test_words_are_the_same_with_and_without_offsets(
     placed = words.placed(text)
     # Marks that decomposition moves may be in another order.
     assert [sorted(word.text) for word in placed] == [sorted(word) for word in words(text)]
-    places = [place for word in placed for place in word.places]
+    places = [place for word in placed for place in word.positions]
     assert places == sorted(places)
     assert all(place < len(text) for place in places)
 
@@ -74,7 +74,7 @@ def test_cased_words_keep_their_accents() -> None:
 def test_offsets_refer_to_the_text() -> None:
     text = "  Ça\u0301 中文, ok"
     assert [
-        "".join(text[place] for place in word.places) for word in BasicWords().placed(text)
+        "".join(text[place] for place in word.positions) for word in BasicWords().placed(text)
     ] == ["Ça", "中", "文", ",", "ok"]
 
 

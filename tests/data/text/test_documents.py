@@ -50,7 +50,7 @@ def test_files_folders_and_globs_are_read_in_order(tmp_path: Path) -> None:
         (["none.txt"], "no such text file"),
         (["*.none"], "no file matches"),
         (["empty"], "has no files"),
-        (["a.txt", "a.txt"], "given twice"),
+        (["a.txt", "a.txt"], "listed twice"),
     ],
 )
 def test_inputs_without_a_file_are_errors(tmp_path: Path, inputs: list[str], what: str) -> None:
@@ -157,8 +157,8 @@ def test_commas_separate_files_unless_they_belong_to_a_name(tmp_path: Path) -> N
     with pytest.raises(UserError) as error:
         text_files([f"{tmp_path}/c", f"{tmp_path}/a", f"{tmp_path}/./c"])
     assert str(error.value) == (
-        f"{tmp_path}/c: the file is given twice, and its documents would count twice\n"
-        "  Give it once; --dupe-factor sets how often each document is used."
+        f"{tmp_path}/c: the file is listed twice, so its documents would count twice\n"
+        "  List it once; --dupe-factor sets how often each document is used."
     )
     (tmp_path / "empty" / ".hidden").mkdir(parents=True)
     (tmp_path / "empty" / ".hidden" / "a").write_text("a\n")
@@ -230,8 +230,8 @@ def test_document_is_split_at_a_line_only_if_no_blank_one_follows_soon(
 def test_endless_line_is_reported_at_the_search_position(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert documents.LONGEST_LINE == 16 * 2**20
-    monkeypatch.setattr(documents, "LONGEST_LINE", 1 << 20)
+    assert documents.MAX_LINE_BYTES == 16 * 2**20
+    monkeypatch.setattr(documents, "MAX_LINE_BYTES", 1 << 20)
     path = tmp_path / "text"
     path.write_bytes(b"b\n" + b"a" * (2 << 20))
     with pytest.raises(UserError) as error:

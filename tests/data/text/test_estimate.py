@@ -67,7 +67,7 @@ def test_small_text_is_its_own_sample(tmp_path: Path) -> None:
     assert seen == [[[[5, 6, 7], [8]], [[9]]]]
     # Three times two records with 16 bytes around each: 3 * (116 + 66).
     (notice,) = notices
-    assert notice.rpartition(", ")[0] == "about 6 instances, 546 B (1 KiB while it works)"
+    assert notice.rpartition(", ")[0] == "about 6 instances, 546 B (1 KiB while writing)"
     (tmp_path / "a").write_text("\n\n")
     assert announced(request, records) == Estimate(instances=0, pieces=0)
     assert len(notices) == len(seen) == 1
@@ -123,7 +123,7 @@ def test_lack_of_space_is_reported_for_the_nearest_existing_folder(tmp_path: Pat
     with pytest.raises(UserError) as error:
         _check_space(2.0**70, tmp_path / "not" / "yet")
     assert re.fullmatch(
-        r"about 1,099,511,627,776\.0 GiB are needed and \S+ \S+ are free", error.value.what
+        r"about 1,099,511,627,776\.0 GiB is needed, but only \S+ \S+ is free", error.value.what
     )
     assert error.value.where == str(tmp_path / "not" / "yet")
     assert error.value.todo == "Free some space, or choose a folder on another disk."
@@ -149,5 +149,5 @@ def test_data_exceeding_the_disk_is_refused_after_the_estimate(tmp_path: Path) -
     with pytest.raises(UserError) as error:
         announced(request, lambda _: [bytes(2**20 - 16)] * 1000)
     # 100,000 times 1000 records of a mebibyte, twice.
-    assert error.value.what.startswith("about 195,312.5 GiB are needed and ")
+    assert error.value.what.startswith("about 195,312.5 GiB is needed, but only ")
     assert notices[0].startswith("about 100,000,000 instances, 97,656.2 GiB (195,312.5 GiB while ")

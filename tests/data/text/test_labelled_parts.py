@@ -50,7 +50,7 @@ def test_evaluating_on_the_training_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_missing_data_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no data given"):
+    with pytest.raises(UserError, match="no data set"):
         part_file(TextData(), "train", SUFFIXES)
     with pytest.raises(UserError, match="there is no such file or folder"):
         part_file(TextData(path=str(tmp_path / "none")), "train", SUFFIXES)
@@ -59,7 +59,7 @@ def test_missing_data_is_named(tmp_path: Path) -> None:
 
 
 def test_labels_are_listed_once() -> None:
-    with pytest.raises(UserError, match="names a label twice"):
+    with pytest.raises(UserError, match="lists a label twice"):
         LabelledData(labels=("a", "b", "a")).check()
     assert "Did you mean 'neutral'?" in str(unknown_label("neutrall", ["neutral", "x"], "here"))
 
@@ -74,21 +74,21 @@ def test_missing_or_ambiguous_file_has_the_full_message(tmp_path: Path) -> None:
     folder = written(tmp_path / "a", "train.tsv", "train_2.txt", "train.json", "x.tsv")
     (folder / "dev.tsv").mkdir()
     assert refused(TextData(path=str(folder)), "train") == (
-        f"{folder}: the file is ambiguous: train.tsv, train_2.txt\n  Give it: data.path=..."
+        f"{folder}: the file is ambiguous: train.tsv, train_2.txt\n  Specify one: data.path=..."
     )
     assert refused(TextData(path=str(folder)), "eval") == (
         f"{folder}: there is no file dev* or val* of .tsv, .txt\n"
-        "  Give the file: data.eval_path=..., or none for no evaluation"
+        "  Specify the file: data.eval_path=..., or none for no evaluation"
     )
     other = written(tmp_path / "b", "val.txt", "dev.tsv")
     assert refused(TextData(path=str(other)), "train") == (
-        f"{other}: there is no file train* of .tsv, .txt\n  Give the file: data.path=..."
+        f"{other}: there is no file train* of .tsv, .txt\n  Specify the file: data.path=..."
     )
     assert refused(TextData(path=str(folder), eval_path=str(other)), "eval") == (
-        f"{other}: the file is ambiguous: dev.tsv, val.txt\n  Give it: data.eval_path=..."
+        f"{other}: the file is ambiguous: dev.tsv, val.txt\n  Specify one: data.eval_path=..."
     )
     assert refused(TextData(), "train") == (
-        "data.path: no data given\n  A file or folder, for instance data.path=train.tsv"
+        "data.path: no data set\n  Set it to a file or folder, for instance data.path=train.tsv"
     )
     train = folder / "train.tsv"
     # Another spelling of its path is the same file.
@@ -96,7 +96,7 @@ def test_missing_or_ambiguous_file_has_the_full_message(tmp_path: Path) -> None:
     for data in (again, TextData(path=str(train))):
         assert refused(data, "eval") == (
             "data.eval_path: no evaluation file other than the training file\n"
-            "  Give another file, or none for no evaluation: data.eval_path=none"
+            "  Specify another file, or none for no evaluation: data.eval_path=none"
         )
     named = TextData(path=str(train), eval_path=str(folder / "x.tsv"))
     assert part_file(named, "eval", SUFFIXES) == folder / "x.tsv"
@@ -115,15 +115,15 @@ def test_unknown_label_error_suggests_the_nearest_and_lists_all() -> None:
         "the label 'neutrall' is not in the list",
     )
     assert error.todo == (
-        "Did you mean 'neutral'? Known: neutral, x. For another list: data.labels=..."
+        "Did you mean 'neutral'? Known: neutral, x. To use another list: data.labels=..."
     )
     assert unknown_label("q", ["neutral", "x"], "").todo == (
-        "Known: neutral, x. For another list: data.labels=..."
+        "Known: neutral, x. To use another list: data.labels=..."
     )
     LabelledData(labels=("a", "b")).check()
     with pytest.raises(UserError) as error_:
         LabelledData(labels=("a", "b", "a")).check()
-    assert str(error_.value) == "data.labels: 'a,b,a' names a label twice"
+    assert str(error_.value) == "data.labels: 'a,b,a' lists a label twice"
 
 
 def test_settings_have_their_defaults_and_limits() -> None:

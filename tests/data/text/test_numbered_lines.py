@@ -39,7 +39,7 @@ def test_allowed_number_of_samples_is_skipped() -> None:
     for number in (1, 2):
         skipping.fault(UserError(f"bad {number}", where=f"line {number}"))
     assert lines == ["skipped: line 1: bad 1", "skipped: line 2: bad 2"]
-    with pytest.raises(UserError, match=r"line 3: bad 3 \(2 samples before it skipped\)") as raised:
+    with pytest.raises(UserError, match=r"line 3: bad 3 \(after skipping 2 samples\)") as raised:
         skipping.fault(UserError("bad 3", where="line 3", todo="Mend it."))
     assert raised.value.todo == "Mend it. To skip N such samples: data.skip_corrupt=N"
     with pytest.raises(UserError) as raised:
@@ -59,7 +59,7 @@ def test_non_utf8_bytes_are_reported_with_line_reason_and_remedy(tmp_path: Path)
         decoded_file(path)
     assert str(error.value) == (
         f"{path}, line 2: is not UTF-8 text: invalid start byte\n"
-        f"  From GBK for instance: iconv -f GB18030 -t UTF-8 {path} > converted.txt"
+        f"  Convert it, from GBK for instance: iconv -f GB18030 -t UTF-8 {path} > converted.txt"
     )
     path.write_bytes(b"\xff\n")
     with pytest.raises(UserError) as error:
@@ -87,6 +87,6 @@ def test_caller_names_the_setting_that_allows_skipping() -> None:
     with pytest.raises(UserError) as error:
         skipping.fault(UserError("two", where="b"))
     assert str(error.value) == (
-        "b: two (1 sample before it skipped)\n  To skip N such samples: --skip N"
+        "b: two (after skipping 1 sample)\n  To skip N such samples: --skip N"
     )
     assert skipping.count == 2

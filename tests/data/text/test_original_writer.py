@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jumar.data.text.original_writer import _check_memory, counted_pieces, write_original
-from jumar.data.text.pretraining_files import PretrainingRequest, workplace_of
+from jumar.data.text.pretraining_files import PretrainingRequest, working_folder_of
 from jumar.data.text.pretraining_options import PretrainingOptions
 from jumar.data.text.segmenting import CONTINUES_WORD
 from jumar.data.text.tokenizer import Tokenizer
@@ -87,7 +87,7 @@ def test_ctrl_c_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_existing_destination_and_single_segments_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="only makes pairs of segments"):
+    with pytest.raises(UserError, match="instances are always pairs of segments"):
         write_original(request(tmp_path, next_sentence=False))
     (tmp_path / "out").mkdir()
     with pytest.raises(UserError, match="already exists"):
@@ -150,7 +150,7 @@ def test_progress_ends_at_all_instances_and_the_manifest_describes_them(
 
 def test_leftovers_of_a_killed_call_are_not_continued(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
-    place = workplace_of(tmp_path / "out")
+    place = working_folder_of(tmp_path / "out")
     (place / "shards" / "deep").mkdir(parents=True)
     (place / "shards" / "pretraining-00000-of-00002.tfrecord").write_bytes(b"half")
     (place / "instances").write_bytes(b"half" * 1000)

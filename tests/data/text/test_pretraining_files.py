@@ -16,15 +16,15 @@ from jumar.data.text.pretraining_files import (
     PretrainingRequest,
     WrittenPretraining,
     check_found,
-    check_place,
+    check_outside_inputs,
     check_request,
     discard,
     facts_of,
     finish,
     ignored,
+    locked_folder,
     shard_names,
-    workplace,
-    workplace_of,
+    working_folder_of,
 )
 from jumar.data.text.pretraining_options import PretrainingOptions
 from jumar.data.text.tokenizer import Tokenizer, TokenizerRules
@@ -90,8 +90,8 @@ def test_texts_and_existing_files_are_not_overwritten(
     for place in ("texts", "texts/a", "texts/../texts", "."):
         error = refused(replace(request_, destination=tmp_path / place))
         assert str(error) == (
-            f"{tmp_path / place}: the text {tmp_path / 'texts' / 'a'} is where the data would "
-            "be written\n  Choose another folder."
+            f"{tmp_path / place}: would overwrite the text {tmp_path / 'texts' / 'a'}\n"
+            "  Choose another folder."
         )
     check_request(replace(request_, destination=tmp_path / "texts" / "new"))
     request_.destination.mkdir()
@@ -105,14 +105,14 @@ def test_destination_is_not_in_a_folder_of_texts(tmp_path: Path) -> None:
     texts = tmp_path / "texts"
     texts.mkdir()
     (tmp_path / "file").write_text("a")
-    check_place([str(texts), str(tmp_path / "none")], tmp_path / "texts-pretraining")
-    check_place([str(tmp_path / "file")], tmp_path / "file" / "out")
+    check_outside_inputs([str(texts), str(tmp_path / "none")], tmp_path / "texts-pretraining")
+    check_outside_inputs([str(tmp_path / "file")], tmp_path / "file" / "out")
     for inside in (texts, texts / "deep" / "er"):
         with pytest.raises(UserError) as error:
-            check_place([str(tmp_path / "file"), str(texts)], inside)
+            check_outside_inputs([str(tmp_path / "file"), str(texts)], inside)
         assert str(error.value) == (
             f"{inside}: is inside the input folder {texts}\n"
-            f"  Choose a folder outside of it, for instance {texts}-pretraining."
+            f"  Choose a folder outside it, for instance {texts}-pretraining."
         )
 
 
@@ -152,12 +152,12 @@ def test_facts_cover_everything_that_determines_the_output(
 
 def test_work_folder_belongs_to_one_process_and_is_kept(tmp_path: Path) -> None:
     destination = tmp_path / ("n" * 61)
-    with workplace(destination) as place:
-        assert place == workplace_of(destination) == tmp_path / f".{'n' * 60}.unfinished"
+    with locked_folder(destination) as place:
+        assert place == working_folder_of(destination) == tmp_path / f".{'n' * 60}.unfinished"
         assert place.is_dir()
         with (
-            pytest.raises(UserError, match="another process is writing it") as error,
-            workplace(destination),
+            pytest.raises(UserError, match="another process is writing this folder") as error,
+            locked_folder(destination),
         ):
             pass
         assert error.value.where == str(destination)
@@ -166,7 +166,7 @@ def test_work_folder_belongs_to_one_process_and_is_kept(tmp_path: Path) -> None:
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     os.close(descriptor)
     before = len(list(Path("/proc/self/fd").iterdir()))
-    with workplace(destination):
+    with locked_folder(destination):
         pass
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
@@ -174,15 +174,18 @@ def test_work_folder_belongs_to_one_process_and_is_kept(tmp_path: Path) -> None:
 def test_full_disk_in_the_work_folder_is_reported_for_the_destination(
     tmp_path: Path,
 ) -> None:
-    with pytest.raises(UserError, match="cannot be written") as error, workplace(tmp_path / "out"):
+    with (
+        pytest.raises(UserError, match="cannot be written") as error,
+        locked_folder(tmp_path / "out"),
+    ):
         raise OSError(28, "No space left on device")
     assert error.value.where == str(tmp_path / "out")
-    with pytest.raises(BrokenPipeError), workplace(tmp_path / "out"):
+    with pytest.raises(BrokenPipeError), locked_folder(tmp_path / "out"):
         raise BrokenPipeError
 
 
 def test_finished_output_is_moved_into_place_with_a_manifest(request_: PretrainingRequest) -> None:
-    place = workplace_of(request_.destination)
+    place = working_folder_of(request_.destination)
     (place / "shards").mkdir(parents=True)
     (place / "shards" / "one").write_bytes(b"1")
     (place / "rest").write_bytes(b"2")
@@ -208,11 +211,11 @@ def test_finished_output_is_moved_into_place_with_a_manifest(request_: Pretraini
 
 
 def test_files_that_appeared_meanwhile_are_not_replaced(request_: PretrainingRequest) -> None:
-    place = workplace_of(request_.destination)
+    place = working_folder_of(request_.destination)
     (place / "shards").mkdir(parents=True)
     request_.destination.mkdir()
     written = WrittenPretraining(documents=1, pieces=2, unknown=3, instances=4, bytes=5)
-    with pytest.raises(UserError, match="appeared in the meantime") as error:
+    with pytest.raises(UserError, match="was created by another process") as error:
         finish(place, request_, facts_of(request_, "original"), written)
     assert error.value.where == str(request_.destination)
     assert (place / "shards").is_dir()
@@ -230,5 +233,5 @@ def test_texts_need_at_least_one_known_piece(request_: PretrainingRequest) -> No
         check_found(2, 2, replace(request_, files=[Path(name) for name in "abcd"]))
     assert str(error.value) == (
         "a, b, c, ...: no word consists of pieces of the vocabulary\n"
-        "  Does vocab.txt belong to this language?"
+        "  Is vocab.txt for this language?"
     )

@@ -53,7 +53,7 @@ def test_segmenter_requires_whole_word_masking() -> None:
 
 def test_instances_have_the_expected_piece_and_mask_counts() -> None:
     pairs = PretrainingOptions(max_seq_length=10, max_predictions_per_seq=3)
-    assert pairs.most_pieces == 7
-    assert PretrainingOptions(max_seq_length=10, next_sentence=False).most_pieces == 8
+    assert pairs.max_pieces == 7
+    assert PretrainingOptions(max_seq_length=10, next_sentence=False).max_pieces == 8
     # 0.15 of each: 0, 0.75, 1.5, 1.65, 3, 30; at least one, and three at most.
     assert [pairs.predictions(length) for length in (0, 5, 10, 11, 20, 200)] == [1, 1, 2, 2, 3, 3]

@@ -173,11 +173,11 @@ def write_records(path: Path, *records: dict[str, Feature]) -> Path:
             "the vocabulary has 118 word pieces",
         ),
         ({"input_ids": IntegerFeature((2, 7, 3, -1, 3))}, "the vocabulary has 118 word pieces"),
-        ({"masked_lm_positions": IntegerFeature((5,))}, "outside of 0 to 4"),
+        ({"masked_lm_positions": IntegerFeature((5,))}, "outside 0 to 4"),
         ({"segment_ids": IntegerFeature((0, 0, 0, 1))}, "different lengths"),
-        ({"masked_lm_weights": IntegerFeature((1,))}, "no 'masked_lm_weights'"),
-        ({"next_sentence_labels": IntegerFeature(())}, "no 'next_sentence_labels'"),
-        ({"input_mask": FloatFeature((1.0,) * 5)}, "no 'input_mask'"),
+        ({"masked_lm_weights": IntegerFeature((1,))}, "lacks 'masked_lm_weights'"),
+        ({"next_sentence_labels": IntegerFeature(())}, "lacks 'next_sentence_labels'"),
+        ({"input_mask": FloatFeature((1.0,) * 5)}, "lacks 'input_mask'"),
         ({"input_mask": IntegerFeature((1, 1, 0, 1, 1))}, "padding before a word piece"),
         ({"input_mask": IntegerFeature((0, 1, 1, 1, 1))}, "padding before a word piece"),
     ],
@@ -299,7 +299,7 @@ def test_numbers_have_lower_and_upper_limits(
         with pytest.raises(UserError) as error:
             opened(number)
         assert str(error.value) == (
-            f"{tmp_path / 'records'}, byte 0: {name} has a number outside of 0 to {limit - 1}"
+            f"{tmp_path / 'records'}, byte 0: {name} has a number outside 0 to {limit - 1}"
             f"{after}\n  Is this pre-training data, made with this vocabulary?"
         )
 
@@ -307,7 +307,7 @@ def test_numbers_have_lower_and_upper_limits(
 def test_mask_has_zeros_and_ones(tmp_path: Path) -> None:
     for values in ((2, 1, 1, 1, 1), (1, 1, 1, 1, -1)):
         path = write_records(tmp_path / "a", {**USUAL, "input_mask": IntegerFeature(values)})
-        with pytest.raises(UserError, match="input_mask has a number outside of 0 to 1\n"):
+        with pytest.raises(UserError, match="input_mask has a number outside 0 to 1\n"):
             open_pretraining_set(str(path), VOCABULARY)
     path = write_records(tmp_path / "a", {**USUAL, "input_mask": IntegerFeature((1, 1, 1, 0, 0))})
     assert len(open_pretraining_set(str(path), VOCABULARY)) == 1
@@ -346,7 +346,7 @@ def test_records_are_identified_by_name(tmp_path: Path) -> None:
         record_files(str(tmp_path / "*.none"))
     assert str(error.value) == (
         f"{tmp_path / '*.none'}: there are no TFRecord files\n"
-        "  jumar data pretraining TEXT --vocab VOCAB --to DEST writes some."
+        "  To write some: jumar data pretraining TEXT --vocab VOCAB --to DEST"
     )
     (tmp_path / "x-00000-of-00002").write_bytes(b"")
     with pytest.raises(UserError, match="shards of different sets are mixed"):

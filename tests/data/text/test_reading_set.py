@@ -191,10 +191,10 @@ def test_real_data_is_read_whole(shared: Path) -> None:
     assert sets.evaluation is not None
     assert lines == [
         "training: 2657 questions about 700 passages in 6561 windows, 0 questions cut to 64 tokens",
-        "  0 answers looked up, since answer_start is wrong; 160 not in their passage",
+        "  0 answers searched for, since answer_start is wrong; 160 not in their passage",
         "evaluation: 562 questions about 148 passages in 1259 windows, 0 questions cut to 64 "
         "tokens",
-        "  7 answers looked up, since answer_start is wrong; 33 not in their passage",
+        "  7 answers searched for, since answer_start is wrong; 33 not in their passage",
     ]
     kind = sets.train.kind
     for asked, span in list(zip(kind.reading.questions, kind.spans, strict=True))[:300]:
@@ -234,7 +234,7 @@ def test_question_leaves_room_for_one_piece_of_its_passage() -> None:
     with pytest.raises(UserError) as error:
         ReadingData(max_seq_length=10, max_query_length=7).check()
     assert str(error.value) == (
-        "data.max_query_length: a question of 7 tokens leaves no room for its passage in 10"
+        "data.max_query_length: a question of 7 tokens leaves no space for its passage in 10"
     )
 
 
@@ -353,9 +353,9 @@ def test_both_parts_are_opened_and_reported(tmp_path: Path) -> None:
         f"skipped: {tmp_path / 'train.json'}, question 2 of passage 1 ('Q2'): the answer 'q' is "
         "not in its passage",
         "training: 1 question about 1 passage in 3 windows, 1 question cut to 4 tokens",
-        "  1 answer looked up, since answer_start is wrong; 1 not in their passage",
+        "  1 answer searched for, since answer_start is wrong; 1 not in their passage",
         "evaluation: 1 question about 1 passage in 1 window, 0 questions cut to 4 tokens",
-        "  0 answers looked up, since answer_start is wrong; 1 not in their passage",
+        "  0 answers searched for, since answer_start is wrong; 1 not in their passage",
     ]
     assert sets.evaluation is not None
     assert (sets.train.training, sets.evaluation.training) == (True, False)

@@ -136,7 +136,7 @@ def test_settings_have_their_defaults_and_limits() -> None:
         == rows
     )
     SentenceData(folds=2, labels=("a", "b")).check()
-    with pytest.raises(UserError, match="names a label twice"):
+    with pytest.raises(UserError, match="lists a label twice"):
         SentenceData(labels=("a", "a")).check()
     with pytest.raises(UserError, match="there is no fold 2 of 2 folds"):
         SentenceData(folds=2, fold=2).check()
@@ -156,18 +156,18 @@ def test_errors_have_the_full_message(tmp_path: Path) -> None:
     )
     assert refused("x\ty\n1\t2\n") == (
         f"{path}, line 2: none of the columns is known as text_a: x, y\n"
-        "  Give it: data.text_a=..., or data.columns=... for a file without a header."
+        "  Specify it: data.text_a=..., or data.columns=... for a file without a header."
     )
     assert refused("text\ty\n1\t2\n") == (
         f"{path}, line 2: none of the columns is known as label: text, y\n"
-        "  Give it: data.label=..., or data.columns=... for a file without a header."
+        "  Specify it: data.label=..., or data.columns=... for a file without a header."
     )
     assert refused("text\tstars\n1\t2\n", label="zzz") == (
-        f"{path}, line 2: there is no column 'zzz' (data.label)\n  There are: text, stars."
+        f"{path}, line 2: there is no column 'zzz' (data.label)\n  Existing columns: text, stars."
     )
     assert refused("text\tstars\n1\t2\n", text_b="star", label="stars") == (
         f"{path}, line 2: there is no column 'star' (data.text_b)\n"
-        "  Did you mean 'stars'? There are: text, stars."
+        "  Did you mean 'stars'? Existing columns: text, stars."
     )
     assert refused("text\tstars\n\n", label="stars") == (
         f"{path}: there are no rows after the header"
@@ -175,7 +175,7 @@ def test_errors_have_the_full_message(tmp_path: Path) -> None:
     lines = tmp_path / "a.jsonl"
     assert refused('{"text": "x", "label": 0}\n\n[1]\n', "a.jsonl") == (
         f"{lines}, line 3: is not a JSON object\n"
-        "  Expected: one per line. To skip N such samples: data.skip_corrupt=N"
+        "  Expected: one object per line. To skip N such samples: data.skip_corrupt=N"
     )
     assert refused('{"text": "x", "label": 0}\n{"text": null, "label": 0}\n', "a.jsonl") == (
         f"{lines}, line 2: has no 'text'\n  To skip N such samples: data.skip_corrupt=N"

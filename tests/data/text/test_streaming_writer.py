@@ -15,7 +15,7 @@ from jumar.data.records.example import IntegerFeature, decode_example
 from jumar.data.text import streaming_writer
 from jumar.data.text.documents import chunk_documents, chunks_of
 from jumar.data.text.instance_batch import payloads
-from jumar.data.text.pretraining_files import PretrainingRequest, workplace_of
+from jumar.data.text.pretraining_files import PretrainingRequest, working_folder_of
 from jumar.data.text.pretraining_options import PretrainingOptions
 from jumar.data.text.streaming_order import flattened, streaming_instances
 from jumar.data.text.streaming_writer import _sorted, _within, write_streaming
@@ -161,7 +161,7 @@ def test_partial_file_of_a_killed_call_is_not_used(
     request_: PretrainingRequest, tmp_path: Path
 ) -> None:
     interrupted(request_)
-    place = workplace_of(request_.destination)
+    place = working_folder_of(request_.destination)
     (place / "shards" / ".pretraining-00000-of-00003.tfrecord.99").write_bytes(b"half")
     (place / "chunks" / "000001.records").write_bytes(b"half")
     write_streaming(request_)
@@ -218,7 +218,7 @@ def test_too_small_disk_is_refused_before_any_work(
     request_: PretrainingRequest, tmp_path: Path
 ) -> None:
     huge = replace(request_, options=replace(request_.options, max_seq_length=20_000))
-    with pytest.raises(UserError, match="are free"):
+    with pytest.raises(UserError, match="is free"):
         write_streaming(replace(huge, options=replace(huge.options, dupe_factor=100_000)))
     assert left_in(tmp_path) == ["one.txt", "two.txt"]
 
@@ -297,7 +297,7 @@ def test_resumed_call_reports_existing_work_and_counts_from_it(
         return notices
 
     assert stop_after(chunks[0] + 1)[1:] == ["stopped; the same command resumes from here"]
-    place = workplace_of(request_.destination)
+    place = working_folder_of(request_.destination)
     assert left_in(place) == ["chunks", "plan.json", "shards"]
     assert left_in(place / "chunks") == [
         f"{number:06}.{kind}" for number in (0, 1) for kind in ("json", "npy", "records")
@@ -328,7 +328,7 @@ def test_call_with_other_options_is_refused_with_the_differences_and_how_to_rest
     request_: PretrainingRequest,
 ) -> None:
     interrupted(request_)
-    place = workplace_of(request_.destination)
+    place = working_folder_of(request_.destination)
     with pytest.raises(UserError) as error:
         write_streaming(replace(request_, shards=4, chunk_bytes=5000))
     assert str(error.value) == (
@@ -348,7 +348,7 @@ def test_finished_chunks_survive_a_disk_failure_and_without_any_nothing_is_left(
         if done:
             raise UserError("the disk is full", where="here")
 
-    place = workplace_of(request_.destination)
+    place = working_folder_of(request_.destination)
     with pytest.raises(UserError, match="the disk is full"):
         write_streaming(replace(request_, progress=fail))
     assert left_in(place / "chunks") == ["000000.json", "000000.npy", "000000.records"]

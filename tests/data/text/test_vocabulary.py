@@ -83,13 +83,13 @@ def test_vocabulary_errors_have_the_full_message(tmp_path: Path) -> None:
     )
     assert refused(b"x\x01\na\nx\x01\n") == (
         f"{path}, line 3: 'x\\x01' is also on line 1\n"
-        "  Every word piece has one id: remove one of them, unless a checkpoint was trained "
+        "  Every word piece has one id: remove one of the lines, unless a checkpoint was trained "
         "with this file."
     )
     assert refused(b"[PAD]\n[CLS]\n[SEP]\n") == (
         f"{path}: the vocabulary lacks [UNK], [MASK]\n"
-        "  Every BERT vocabulary has [PAD], [UNK], [CLS], [SEP], [MASK], each on a line of its "
-        "own; `jumar data vocab` writes one."
+        "  Every BERT vocabulary has [PAD], [UNK], [CLS], [SEP], [MASK], each on a separate "
+        "line; `jumar data vocab` creates one."
     )
 
 

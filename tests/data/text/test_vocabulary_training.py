@@ -114,7 +114,7 @@ def test_sizes_and_frequencies_have_limits(tmp_path: Path) -> None:
     assert train_vocabulary(files, size=20, words=LOWER, min_frequency=1)
     with pytest.raises(UserError) as error:
         train_vocabulary(files, size=20, words=LOWER, min_frequency=0)
-    assert str(error.value) == "--min-frequency: 0\n  1 or more."
+    assert str(error.value) == "--min-frequency: 0\n  Allowed: 1 or more."
     empty = [*files[1:], *text(tmp_path, "", "d"), *text(tmp_path, "", "e")]
     with pytest.raises(UserError) as error:
         train_vocabulary(empty, size=20, words=LOWER)

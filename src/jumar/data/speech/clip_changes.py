@@ -1,4 +1,4 @@
-"""Augmentation of clips: shifts in time, background noise, and changes the original lacks."""
+"""Augments clips: shifts in time, background noise, and changes that the original lacks."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from jumar.data.speech.keyword_data import KeywordData
 from jumar.data.speech.wav import Samples, to_int16
 
 _NOISE = 4
-"""First word of the entropy for generated noise; 1 to 3 are those of samplers."""
+"""First entropy word for generated noise; samplers use 1 to 3."""
 _NOISE_SECONDS = 60
 _NOISE_DEVIATION = 0.25
 
@@ -18,19 +18,19 @@ _NOISE_DEVIATION = 0.25
 def changed_clip(
     clip: Clip | None, noises: Sequence[Clip], data: KeywordData, random: np.random.Generator
 ) -> Samples:
-    """A clip as used in training: shifted in time, with background noise, clipped to -1..1.
+    """Augment a clip for training: shift it in time, add background noise, clip it to -1..1.
 
     Args:
         clip: int16 [samples]; None for silence, which is only background noise.
         noises: The background noises.
-        data: Settings.
-        random: The random generator of this sample in this epoch; the draws do not depend on the
-            settings.
+        data: The settings.
+        random: The random generator of this sample in this epoch; the drawn values do not depend on
+            the settings.
     """
     length = data.clip_samples
     row = np.empty(length, dtype=np.float32)
     max_shift = min(int(data.time_shift_ms * data.sample_rate / 1_000), length)
-    # Python numbers: numpy's would turn everything they multiply into float64.
+    # Python floats: products with numpy's would be float64.
     move, presence, loudness, gain, speed, offset, choice = random.random(7).tolist()
     shift = int(move * 2 * max_shift) - max_shift
     if clip is None:
@@ -52,15 +52,15 @@ def changed_clip(
         if clip is None or not data.background_snr_db:
             background *= loudness * data.background_volume * 2.0**-15
         else:
-            background *= _under_speech(row, background, loudness, data.background_snr_db)
+            background *= _noise_factor(row, background, loudness, data.background_snr_db)
         row += background
     return np.clip(row, -1.0, 1.0, out=row)
 
 
-def _under_speech(
+def _noise_factor(
     speech: Samples, noise: Samples, fraction: float, ratios: Sequence[float]
 ) -> float:
-    """The noise factor for a ratio drawn between the lowest and the highest in the settings."""
+    """Return the noise factor for a signal-to-noise ratio drawn from the range in the settings."""
     low, high = ratios
     power = float(np.dot(noise, noise))
     if not power:
@@ -70,7 +70,7 @@ def _under_speech(
 
 
 def _at_speed(clip: Clip, speed: float) -> Samples:
-    """A clip sped up or slowed down around its centre, which also changes its pitch."""
+    """Speed up or slow down a clip around its centre, which also changes its pitch."""
     times = np.arange(len(clip))
     middle = len(clip) / 2
     return np.interp((times - middle) * speed + middle, times, clip, left=0, right=0).astype(
@@ -79,15 +79,15 @@ def _at_speed(clip: Clip, speed: float) -> Samples:
 
 
 def made_noises(rate: int) -> list[Clip]:
-    """A minute of white and one of pink noise, int16, the same at every call.
+    """Return one minute each of white and pink noise, int16, identical at every call.
 
-    Their standard deviation is a quarter of the full scale.
+    Their standard deviation is a quarter of full scale.
     """
     random = np.random.default_rng((_NOISE, rate))
     white = random.standard_normal(_NOISE_SECONDS * rate, dtype=np.float32)
     spectrum = np.fft.rfft(white)
     spectrum[0] = 0
-    # Power proportional to 1/f: the amplitude falls with the square root of the frequency.
+    # Power is proportional to 1/f, so amplitude to 1 / sqrt(f).
     spectrum[1:] /= np.sqrt(np.arange(1, len(spectrum)))
     pink = np.fft.irfft(spectrum, len(white)).astype(np.float32)
     return [to_int16(noise * (_NOISE_DEVIATION / noise.std())) for noise in (white, pink)]

@@ -1,10 +1,10 @@
-"""A set of spoken words made with the speech synthesizer eSpeak NG, so nothing is downloaded.
+"""Synthesizes a set of spoken words with eSpeak NG, so that nothing is downloaded.
 
 Each clip is one word by one voice (an accent and a variant) at one speed and one pitch; the same
-arguments give the same samples every time. Parts are divided by variant, never by clip: the
-numbered variants (f1 to f5, m1 to m8) are for training and the named ones for evaluation, so that
-evaluation uses voices that do not occur in training. Robots, whispers, demons and the Klatt voices
-are excluded.
+arguments always lead to the same samples. Parts are divided by variant, never by clip: the numbered
+variants (f1 to f5, m1 to m8) are for training and the named ones for evaluation, so that evaluation
+uses voices that do not occur in training. Robots, whispers, demons and the Klatt voices are
+excluded.
 
 Loudness, shifts and noise are left to training, which varies them in each epoch.
 """
@@ -51,27 +51,28 @@ VARIANTS: Mapping[str, Sequence[str]] = {
 
 RATE = 16_000
 UNKNOWN_SHARE = 2
-"""Number of unknown clips, as a multiple of a keyword's; training draws some for each epoch."""
+"""Number of unknown clips, as a multiple of the number per keyword; each epoch uses some of them.
+"""
 _AUDIBLE = 0.01
 _MARGIN = RATE // 100
 _DRAW = 5
-"""First word of the entropy, which no other use of a seed has."""
+"""First entropy word, which is unique to this use of a seed."""
 _PROGRAM = "espeak-ng"
 _REQUEST_FILE = "espeak.json"
-_AT_ONCE = 64
+_MAX_PENDING = 64
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeywordsRequest:
-    """The request for a set of clips.
+    """A request for a set of clips.
 
     Attributes:
         folder: The folder, in which the parts `train` and `val` are created.
         words: The keywords.
-        clips: Clips for training, including those of unknown words.
-        eval_clips: Clips for evaluation.
-        seed: Determines which voices, speeds and pitches are drawn.
-        workers: Synthesizer processes to run at a time.
+        clips: Number of clips for training, including unknown words.
+        eval_clips: Number of clips for evaluation.
+        seed: Seed of the drawn voices, speeds and pitches.
+        workers: Number of concurrent synthesizer processes.
     """
 
     folder: Path
@@ -102,18 +103,18 @@ class Utterance:
 
     @property
     def path(self) -> str:
-        """Its file in the set; what precedes `_nohash_` is the speaker, as in Speech Commands."""
+        """Its file in the set; as in Speech Commands, the text before `_nohash_` is the speaker."""
         name = f"{self.variant}_nohash_{self.accent}-s{self.speed}-p{self.pitch}.wav"
         return f"{self.part}/{self.folder}/{name}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenPart:
-    """The contents of a part.
+    """Numbers of clips in a part.
 
     Attributes:
-        made: Newly synthesized clips; the others existed.
-        left_out: Clips longer than a second, or not audible.
+        made: Newly synthesized clips; the others already existed.
+        left_out: Clips that are longer than a second or inaudible.
     """
 
     part: str
@@ -128,24 +129,24 @@ def write_espeak_keywords(
     """Synthesize the missing clips; an interrupted call can simply be repeated.
 
     Args:
-        request: What to synthesize, and where.
+        request: What to synthesize, and its destination.
         progress: Called with the number of finished clips and the total.
 
     Raises:
-        UserError: eSpeak NG is missing or fails, the folder has other content, or not enough
-            different clips can be made.
+        UserError: eSpeak NG is missing or fails, the folder has other content, or there are not
+            enough different clips.
     """
     utterances = plan_utterances(request)
     program = _program()
     _claim(request)
-    num_made: Counter[str] = Counter()
-    short_of: Counter[str] = Counter()
+    made_counts: Counter[str] = Counter()
+    left_out_counts: Counter[str] = Counter()
     pool = ThreadPoolExecutor(max(1, request.workers))
     try:
         spoken = _in_order(pool, program, request.folder, utterances)
         for done, (utterance, outcome) in enumerate(zip(utterances, spoken, strict=True), start=1):
-            num_made[utterance.part] += outcome == "made"
-            short_of[utterance.part] += outcome == "left out"
+            made_counts[utterance.part] += outcome == "made"
+            left_out_counts[utterance.part] += outcome == "left out"
             if progress is not None:
                 progress(done, len(utterances))
     finally:
@@ -153,24 +154,27 @@ def write_espeak_keywords(
     totals = Counter(utterance.part for utterance in utterances)
     return [
         WrittenPart(
-            part=part, clips=total - short_of[part], made=num_made[part], left_out=short_of[part]
+            part=part,
+            clips=total - left_out_counts[part],
+            made=made_counts[part],
+            left_out=left_out_counts[part],
         )
         for part, total in totals.items()
     ]
 
 
 def plan_utterances(request: KeywordsRequest) -> list[Utterance]:
-    """Every clip of a set: equally many for each keyword, and twice as many for unknown words.
+    """Plan the clips of a set: the same number for each keyword, twice that for unknown words.
 
     Raises:
-        UserError: A word cannot be a folder's name, or there are not enough different clips.
+        UserError: A word is not a valid keyword, or there are not enough different clips.
     """
     for word in request.words:
         if not word.isalpha() or word != word.lower() or word == "unknown":
             raise UserError(
                 f"'{word}' cannot be a keyword",
                 where="--words",
-                todo="Words are lower-case letters, separated by commas.",
+                todo="Use words of lower-case letters, separated by commas.",
             )
     if not request.words or len(set(request.words)) < len(request.words):
         raise UserError("the words must be distinct", where="--words")
@@ -181,7 +185,7 @@ def plan_utterances(request: KeywordsRequest) -> list[Utterance]:
             raise UserError(
                 f"{count} clips are fewer than one for each word",
                 where="--clips" if part == "train" else "--eval-clips",
-                todo=f"At least {shares}.",
+                todo=f"Request at least {shares}.",
             )
         clips_each = count // shares
         for word in request.words:
@@ -226,7 +230,7 @@ def _utterance(part: str, folder: str, grid: _GridPoint) -> Utterance:
 
 
 def _program() -> str:
-    """The synthesizer's path, once it is known to have the variants."""
+    """Return the synthesizer's path, after checking that it has all variants."""
     program = shutil.which(_PROGRAM)
     if program is None:
         raise UserError(
@@ -243,17 +247,17 @@ def _program() -> str:
         if f"!v/{variant}" not in installed
     ]
     if missing_variants:
-        # eSpeak silently replaces a voice that it lacks.
+        # eSpeak silently replaces missing voices.
         raise UserError(
             f"this {_PROGRAM} lacks the voice variants {', '.join(missing_variants[:5])}",
             where=program,
-            todo="eSpeak NG 1.51 or newer with its complete data is needed.",
+            todo="Install eSpeak NG 1.51 or newer with its complete data.",
         )
     return program
 
 
 def _claim(request: KeywordsRequest) -> None:
-    """Record the options of the folder; sets of other words or voices must not be mixed with it."""
+    """Record the options in the folder, which must not contain clips with other options."""
     request_file = request.folder / _REQUEST_FILE
     options = {
         "words": list(request.words),
@@ -285,11 +289,11 @@ def _claim(request: KeywordsRequest) -> None:
 def _in_order(
     pool: ThreadPoolExecutor, program: str, folder: Path, utterances: Sequence[Utterance]
 ) -> Iterator[str]:
-    """The outcome of each clip; some are synthesized ahead."""
+    """Yield the outcome of each clip; a limited number is synthesized ahead."""
     pending: list[Future[str]] = []
     for utterance in utterances:
         pending.append(pool.submit(_make, program, folder, utterance))
-        if len(pending) >= _AT_ONCE:
+        if len(pending) >= _MAX_PENDING:
             yield pending.pop(0).result()
     for future in pending:
         yield future.result()
@@ -298,7 +302,7 @@ def _in_order(
 def _make(program: str, folder: Path, utterance: Utterance) -> str:
     path = folder / utterance.path
     if exists(path):
-        return "there"
+        return "exists"
     clip = placed(_spoken(program, utterance))
     if clip is None:
         return "left out"
@@ -315,7 +319,8 @@ def _spoken(program: str, utterance: Utterance) -> Samples:
     if process.returncode:
         errors = process.stderr.decode(errors="replace").strip().splitlines()
         raise UserError(
-            f"{_PROGRAM} fails with exit code {process.returncode}: {errors[-1] if errors else ''}",
+            f"{_PROGRAM} failed with exit code {process.returncode}: "
+            f"{errors[-1] if errors else ''}",
             where=f"{utterance.word}, voice {voice}",
         )
     try:
@@ -325,10 +330,10 @@ def _spoken(program: str, utterance: Utterance) -> Samples:
 
 
 def placed(samples: Samples) -> Samples | None:
-    """The audible part of a recording, centred in one second of silence.
+    """Centre the audible part of a recording in one second of silence.
 
     Returns:
-        float32 [16000]; None if nothing is audible, or more than a second.
+        float32 [16000]; None if the audible part is empty or longer than a second.
     """
     audible = np.flatnonzero(np.abs(samples) > _AUDIBLE)
     if not len(audible):

@@ -1,4 +1,4 @@
-"""The settings of keyword data: where the clips are, which words, and augmentation."""
+"""The settings of keyword data: location of the clips, keywords, and augmentation."""
 
 from dataclasses import dataclass
 
@@ -13,13 +13,13 @@ SPEECH_COMMANDS_WORDS = ("yes", "no", "up", "down", "left", "right", "on", "off"
 
 @dataclass(frozen=True, kw_only=True)
 class KeywordData(DividedData, LoaderSettings):
-    """Where the clips are, which words are keywords, and how clips are augmented."""
+    """Where to find the clips, which words are keywords, and how to augment clips."""
 
     path: str = setting("", "A folder or zip with a folder of WAV files for each word.")
     eval_path: str = setting(
         "",
-        "The same for evaluation; empty for a part of path, none to skip evaluation. A set "
-        "without parts is used whole.",
+        "The same for evaluation; empty for a part of path, none to skip evaluation. All of a set "
+        "without parts is used.",
         changeable=True,
     )
     eval_part: str = setting(
@@ -52,25 +52,25 @@ class KeywordData(DividedData, LoaderSettings):
     )
     background_volume: float = setting(
         0.1,
-        "Highest volume of background noise, as a fraction of its full volume.",
+        "Maximum volume of background noise, as a fraction of its full volume.",
         minimum=0,
         maximum=1,
     )
     background_snr_db: tuple[float, ...] = setting(
         (),
-        "Lowest and highest ratio of speech to background noise, instead of the volume, which "
+        "Minimum and maximum ratio of speech to background noise, instead of the volume, which "
         "then only applies to silence; empty for the original's behaviour.",
         unit="dB",
     )
     gain_db: float = setting(
         0.0,
-        "Clips are made louder or softer by up to this much; 0: not at all.",
+        "Maximum change of loudness in either direction; 0: none.",
         unit="dB",
         minimum=0,
     )
     speed: float = setting(
         0.0,
-        "Clips are sped up or slowed down by up to this share; 0: not at all.",
+        "Maximum relative change of speed in either direction; 0: none.",
         minimum=0,
         maximum=1,
     )
@@ -79,17 +79,17 @@ class KeywordData(DividedData, LoaderSettings):
     )
     cache_mb: int = setting(
         2_000,
-        "Cache of decoded training clips, and as much for evaluation, shared by all workers.",
+        "Cache of decoded training clips, and another for evaluation, shared by all workers.",
         unit="MB",
         minimum=0,
     )
 
     def check(self) -> None:
-        """Check the rules across fields.
+        """Check words, ratios and divisions.
 
         Raises:
-            UserError: No words, a word twice or in upper case, a wrong pair of ratios, or
-                contradictory divisions.
+            UserError: There are no words, a word is repeated or in upper case, the ratios are not a
+                range, or divisions contradict each other.
         """
         is_divided(self, self.eval_path)
         folded = [word.lower() for word in self.words]
@@ -103,7 +103,7 @@ class KeywordData(DividedData, LoaderSettings):
             raise UserError(
                 f"{SILENCE} and {UNKNOWN} are reserved labels",
                 where="data.words",
-                todo="Give only the keywords.",
+                todo="List only the keywords.",
             )
         ratios = self.background_snr_db
         if ratios and (len(ratios) != 2 or ratios[0] > ratios[1]):
@@ -118,5 +118,5 @@ class KeywordData(DividedData, LoaderSettings):
 
     @property
     def clip_samples(self) -> int:
-        """Samples of a clip."""
+        """Number of audio samples in a clip."""
         return self.sample_rate * self.clip_ms // 1_000

@@ -3,13 +3,13 @@
 Original: `AudioProcessor` in ARM-software/ML-KWS-for-MCU (input_data.py), which is TensorFlow's
 speech-commands example. Differences:
 
-- The original draws each training sample with replacement. Here an epoch has every clip of a
-  keyword once, and the unknown words are drawn again for each epoch; the original draws them
-  once for the whole run.
-- Without a folder of background noise the original trains without noise, and its silence is
-  zeros; here white and pink noise are generated instead.
+- The original draws each training sample with replacement. Here, an epoch has every clip of a
+  keyword once, and unknown words are redrawn for each epoch; the original draws them once for the
+  whole run.
+- Without a folder of background noise, the original trains without noise, and its silence is
+  zeros; here, white and pink noise are generated instead.
 
-In evaluation nothing is changed, and silence is zeros, as in the original.
+In evaluation, clips are not changed, and silence is zeros, as in the original.
 """
 
 import math
@@ -33,7 +33,7 @@ from jumar.ground.errors import UserError, nearest
 from jumar.ground.text import counted
 
 _UNKNOWN_CHOICE = 3
-"""First word of the entropy; 1 and 2 are the sampler's, 4 is that of generated noise."""
+"""First entropy word; the sampler uses 1 and 2, generated noise 4."""
 _EVALUATION_SEED = 59185
 
 
@@ -42,7 +42,7 @@ class SpokenWords:
 
     Args:
         speech: The clips of the part.
-        data: Settings.
+        data: The settings.
         seed: Together with a key, determines all random choices.
         training: Whether clips are augmented and unknown words redrawn for each epoch.
         noises: Background noises, each longer than a clip; for training.
@@ -68,24 +68,24 @@ class SpokenWords:
         labels = {word: label for label, word in enumerate(data.labels)}
         word_labels = np.array([labels.get(word, 1) for word in speech.words], dtype=np.int64)
         self._labels = word_labels[speech.word_of]
-        self._wanted = np.flatnonzero(self._labels > 1)
-        self._others = np.flatnonzero(self._labels == 1)
-        self._silences = math.ceil(len(self._wanted) * data.silence_percentage / 100)
-        unknown = math.ceil(len(self._wanted) * data.unknown_percentage / 100)
-        self._unknowns = min(unknown, len(self._others))
+        self._keyword_clips = np.flatnonzero(self._labels > 1)
+        self._unknown_clips = np.flatnonzero(self._labels == 1)
+        self._silence_count = math.ceil(len(self._keyword_clips) * data.silence_percentage / 100)
+        unknown = math.ceil(len(self._keyword_clips) * data.unknown_percentage / 100)
+        self._unknown_count = min(unknown, len(self._unknown_clips))
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Numbers of samples of keywords, silence and unknown words per epoch."""
-        return len(self._wanted), self._silences, self._unknowns
+        """Numbers of samples per epoch of keywords, silence and unknown words."""
+        return len(self._keyword_clips), self._silence_count, self._unknown_count
 
     def __len__(self) -> int:
         return sum(self.counts)
 
     def label_counts(self) -> NDArray[np.int64]:
-        """Numbers of samples of each label per epoch, [labels]."""
-        counts = np.bincount(self._labels[self._wanted], minlength=len(self.data.labels))
-        counts[:2] = self._silences, self._unknowns
+        """Return the number of samples of each label per epoch, [labels]."""
+        counts = np.bincount(self._labels[self._keyword_clips], minlength=len(self.data.labels))
+        counts[:2] = self._silence_count, self._unknown_count
         return counts
 
     @property
@@ -94,16 +94,14 @@ class SpokenWords:
         return fingerprint(self._files.encode(), self._labels.tobytes())
 
     def open(self, item: int, key: SampleKey) -> tuple[int, Clip | None]:
-        """Label and clip of a sample, None for silence; see `SampleKind.open`."""
+        """Return label and clip of a sample, None for silence; see `SampleKind.open`."""
         clip_index = self._clip_of(SampleKey(key.epoch, item))
-        return (
-            (0, None)
-            if clip_index is None
-            else (int(self._labels[clip_index]), self.clips[clip_index])
-        )
+        if clip_index is None:
+            return 0, None
+        return int(self._labels[clip_index]), self.clips[clip_index]
 
     def map(self, opened: tuple[int, Clip | None], item: int, key: SampleKey) -> Arrays:
-        """The sample as sent to the network; see `SampleKind.map`."""
+        """Return the network's input and label; see `SampleKind.map`."""
         label, clip = opened
         if self.training:
             random = sample_random(self.seed, SampleKey(key.epoch, item))
@@ -115,20 +113,20 @@ class SpokenWords:
         return {"audio": audio, "label": np.asarray(label, dtype=np.int64)}
 
     def _clip_of(self, key: SampleKey) -> int | None:
-        """The clip of a sample; None for silence."""
+        """Return the index of a sample's clip; None for silence."""
         keyword_count, silences, _ = self.counts
         if key.index < keyword_count:
-            return int(self._wanted[key.index])
+            return int(self._keyword_clips[key.index])
         if key.index < keyword_count + silences:
             return None
         seed, epoch = (self.seed, key.epoch) if self.training else (_EVALUATION_SEED, 0)
-        order = _unknown_order(seed, epoch, len(self._others))
-        return int(self._others[order[key.index - keyword_count - silences]])
+        order = _unknown_order(seed, epoch, len(self._unknown_clips))
+        return int(self._unknown_clips[order[key.index - keyword_count - silences]])
 
 
 @lru_cache(maxsize=4)
 def _unknown_order(seed: int, epoch: int, size: int) -> NDArray[np.int64]:
-    """The unknown clips in the order in which an epoch takes them."""
+    """Return the order in which an epoch uses unknown clips."""
     return np.random.default_rng((_UNKNOWN_CHOICE, seed, epoch)).permutation(size)
 
 
@@ -146,7 +144,7 @@ def _noises_of(speech: Speech, data: KeywordData, notice: Callable[[str], None])
             raise UserError(error.fault.reason, where=error.fault.origin) from error
         noise = to_int16(resample(wave, data.sample_rate))
         if not len(noise):
-            raise UserError("it has no samples", where=record.origin)
+            raise UserError("it has no audio samples", where=record.origin)
         repeats = math.ceil((data.clip_samples + 1) / len(noise))
         noises.append(np.tile(noise, repeats))
     return noises
@@ -165,10 +163,10 @@ def keyword_set(words: SpokenWords) -> KeyedSet[SpokenWords]:
 def open_keyword_sets(
     data: KeywordData, *, seed: int, notice: Callable[[str], None] = lambda _: None
 ) -> tuple[KeyedSet[SpokenWords], KeyedSet[SpokenWords] | None]:
-    """The training and the evaluation set of the settings; None if `eval_path` is `none`.
+    """Open the training and the evaluation set, which is None if `eval_path` is `none`.
 
     Raises:
-        UserError: No data at the path, or it lacks a keyword.
+        UserError: There is no data at the path, or it lacks a keyword.
     """
     speech = open_speech(data.path, "training", notice=notice)
     _check_words(speech, data, data.path)
@@ -199,13 +197,11 @@ def open_keyword_sets(
 def _divided_speech(
     speech: Speech, data: KeywordData, notice: Callable[[str], None]
 ) -> tuple[Speech, Speech]:
-    """The training and held-out clips, which share no speaker if the names identify speakers."""
+    """Divide clips into training and held-out ones, by speaker if the names identify speakers."""
     keys = [name.encode("utf-8", "surrogateescape") for name in speech.names]
     speakers = speaker_groups(speech.names)
     division = divided(data, keys, speech.word_of, groups=speakers)
-    by = "of each word"
-    if speakers is not None:
-        by = f"by speaker, of which there are {len(set(speakers))}"
+    by = "of each word" if speakers is None else f"by {counted(len(set(speakers)), 'speaker')}"
     report_division(division, data, speech.word_of, notice, by=by)
     notice(f"{data.path}: its own parts for validation and testing are not used")
     held_out = speech.chosen(division.held_out, division.fingerprint)

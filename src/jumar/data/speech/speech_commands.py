@@ -1,18 +1,18 @@
 """Spoken words in the layout of Speech Commands: one folder of WAV files per word.
 
 Data set: Warden, "Speech Commands: A Dataset for Limited-Vocabulary Speech Recognition",
-arXiv 1804.03209. The split by speaker is that of `which_set` in its example code, which
+arXiv 1804.03209. The split by speaker is the same as in `which_set` of its example code, which
 ARM-software/ML-KWS-for-MCU uses unchanged (input_data.py).
 
 A path can be
 - a folder or a zip of such word folders, divided by the lists `validation_list.txt` and
-  `testing_list.txt` where they are in it, else by speaker;
+  `testing_list.txt` if it contains them, otherwise by speaker;
 - a folder or zip with the parts `train` and `val` (or `validation`, `eval`) or `test` (or
-  `testing`) in it; in a folder they may also be `train.zip` and `val.zip`.
+  `testing`); in a folder they may also be `train.zip` and `val.zip`.
 
-Folders within a word's folder are searched too, so that the unknown words may be in
-`unknown/WORD`. Clips are not put into TFRecord shards: they are small, equally long and decoded
-at most once into memory, so shards would save nothing; a zip is one file as well.
+Folders within a word's folder are also searched, so that unknown words may be in `unknown/WORD`.
+TFRecord shards are not supported: clips are small, of equal length and decoded at most once into
+memory, so shards would save nothing; a zip is also a single file.
 """
 
 import hashlib
@@ -53,11 +53,11 @@ PARTS: Mapping[Part, Sequence[str]] = {
     "validation": ("val", "validation", "eval"),
     "testing": ("test", "testing"),
 }
-"""Names of the folder or zip of a part, in upper or lower case; the first that exists is used."""
+"""Names of a part's folder or zip, in any case; the first one that exists is used."""
 LISTS: Mapping[Part, str] = {"validation": "validation_list.txt", "testing": "testing_list.txt"}
 
-_LARGEST_BUCKET = 2**27 - 1
-_SAID_AGAIN = "_nohash_"
+_MAX_BUCKET = 2**27 - 1
+_REPETITION_MARK = "_nohash_"
 _NUMBERED_CLIP = re.compile(r"(.+)_\d+\.wave?", re.IGNORECASE)
 
 
@@ -68,10 +68,10 @@ class Speech:
     Attributes:
         source: Reads a clip or a noise by its index; the clips come first.
         words: Names of the word folders in lower case, sorted.
-        word_of: For each clip the position of its word in `words`, int32 [clips].
-        noises: How many files of background noise follow the clips.
-        divided_by: How the parts were split: by `folders`, `lists`, `speakers`, or `nothing`.
-        names: Paths of the clips below the word folders' folder.
+        word_of: The index in `words` of each clip's word, int32 [clips].
+        noises: Number of files of background noise, which follow the clips.
+        divided_by: How parts were divided: by `folders`, `lists`, `speakers`, or `nothing`.
+        names: Paths of the clips relative to the folder of the word folders.
     """
 
     source: ImageSource
@@ -82,12 +82,11 @@ class Speech:
     names: Sequence[str] | PackedNames = ()
 
     def chosen(self, clips: NDArray[np.int64], fingerprint: str = "") -> "Speech":
-        """Some of the clips, with all noises.
+        """Return some of the clips, with all noises.
 
         Args:
-            clips: Their positions.
-            fingerprint: Fingerprint of the selection; by default that of all clips and the
-                positions.
+            clips: Indices of the clips.
+            fingerprint: Fingerprint of the selection; by default, of all clips and the indices.
         """
         noises = np.arange(len(self.word_of), len(self.word_of) + self.noises)
         return replace(
@@ -98,7 +97,7 @@ class Speech:
         )
 
     def read_noise(self, number: int) -> Record:
-        """A file of background noise. Raises `CorruptRecord` if it cannot be read."""
+        """Read a file of background noise; raises `CorruptRecord` if that fails."""
         return self.source.read(len(self.word_of) + number)
 
 
@@ -115,10 +114,10 @@ class _WordTree:
 
 
 def which_part(filename: str, *, validation: float = 10.0, testing: float = 10.0) -> Part:
-    """The part of a clip by its speaker, as in the original's `which_set`.
+    """Return the part of a clip by its speaker, as in the original's `which_set`.
 
     Args:
-        filename: Name of the file; what precedes `_nohash_` in it names the speaker.
+        filename: Name of the file, in which the text before `_nohash_` identifies the speaker.
         validation: Percentage of the speakers for validation.
         testing: Percentage of the speakers for testing.
     """
@@ -126,22 +125,22 @@ def which_part(filename: str, *, validation: float = 10.0, testing: float = 10.0
     digest = hashlib.sha1(
         speaker.encode("utf-8", "surrogateescape"), usedforsecurity=False
     ).hexdigest()
-    percentage = (int(digest, 16) % (_LARGEST_BUCKET + 1)) * (100.0 / _LARGEST_BUCKET)
+    percentage = (int(digest, 16) % (_MAX_BUCKET + 1)) * (100.0 / _MAX_BUCKET)
     if percentage < validation:
         return "validation"
     return "testing" if percentage < testing + validation else "training"
 
 
 def speaker_groups(names: Sequence[str] | PackedNames) -> list[str] | None:
-    """The speaker of each clip; None if the names do not identify one.
+    """Return the speaker of each clip; None if the names do not identify speakers.
 
-    What precedes `_nohash_` is the speaker, or what precedes the last `_` and a number, provided
-    that it comes with several words: `yes/12_03.wav` and `no/12_01.wav` are of speaker 12, but the
-    `yes` of `yes/yes_1.wav` speaks no other word.
+    The text before `_nohash_` is the speaker; or the text before the last `_` and a number, if it
+    occurs with several words: `yes/12_03.wav` and `no/12_01.wav` are of speaker 12, but `yes` in
+    `yes/yes_1.wav` is no speaker.
     """
     files = [name.rpartition("/")[2] for name in names]
-    if any(_SAID_AGAIN in file for file in files):
-        return [file.partition(_SAID_AGAIN)[0] for file in files]
+    if any(_REPETITION_MARK in file for file in files):
+        return [file.partition(_REPETITION_MARK)[0] for file in files]
     matches = [_NUMBERED_CLIP.fullmatch(file) for file in files]
     if not all(matches):
         return None
@@ -154,12 +153,12 @@ def speaker_groups(names: Sequence[str] | PackedNames) -> list[str] | None:
 
 
 def open_speech(path: str, part: Part, *, whole: bool = False, notice: Notice) -> Speech:
-    """The clips of one part of a data set.
+    """Open the clips of one part of a data set.
 
     Args:
-        path: A folder or zip, see the module; `~` is expanded.
+        path: A folder or zip, see the module's docstring; `~` is expanded.
         part: The part to open.
-        whole: Use an undivided set as it is instead of dividing it by speaker.
+        whole: Whether to use all of an undivided set instead of dividing it by speaker.
         notice: Called with which files were skipped.
 
     Raises:
@@ -201,10 +200,10 @@ def open_speech(path: str, part: Part, *, whole: bool = False, notice: Notice) -
 def _top(path: str) -> _WordTree:
     if not path:
         raise UserError(
-            "no speech data given",
+            "no speech data set",
             where="data.path",
             todo="Set data.path to a folder or zip with a folder of WAV files for each word; "
-            "`jumar data keywords --to DIR` makes one with a speech synthesizer.",
+            "`jumar data keywords --to DIR` creates one with a speech synthesizer.",
         )
     expanded_path = expanded(path)
     if is_folder(expanded_path):
@@ -221,7 +220,7 @@ def _top(path: str) -> _WordTree:
 
 
 def _unwrapped(tree: DiskTree | ZipTree) -> _WordTree:
-    """Descend into the only folder of a tree, if that has only folders."""
+    """Descend into the only folder of a tree, if it contains only folders."""
     folders, files = tree.entries("")
     if len(folders) == 1 and not files:
         subfolders, clips = tree.entries(folders[0])
@@ -231,7 +230,7 @@ def _unwrapped(tree: DiskTree | ZipTree) -> _WordTree:
 
 
 def _part_trees(top: _WordTree) -> Mapping[Part, _WordTree]:
-    """The parts of a set; empty if it is undivided."""
+    """Return the parts of a set; empty if it is undivided."""
     folders, files = top.tree.entries(top.root)
     folders_by_name = {name.lower(): name for name in folders}
     zips = {Path(name).stem.lower(): name for name in files if name.lower().endswith(".zip")}
@@ -248,7 +247,7 @@ def _part_trees(top: _WordTree) -> Mapping[Part, _WordTree]:
             else:
                 continue
             break
-    # A lone folder `test` or `train` may be a word.
+    # A single folder `test` or `train` may be a word.
     return trees if len(trees) > 1 else {}
 
 
@@ -264,7 +263,7 @@ def _speech(
     divided_by: str,
     parent: _WordTree | None = None,
 ) -> Speech:
-    """The clips of a word tree whose relative path belongs to the part."""
+    """Open the clips of a word tree whose relative path is in the part."""
     tree, root = word_tree.tree, word_tree.root
     folders, loose_files = tree.entries(root)
     words = sorted({name.lower() for name in folders if name.lower() != BACKGROUND_FOLDER})
@@ -289,7 +288,7 @@ def _speech(
         )
     if ignored:
         count, kinds = ignored.total(), by_ending(ignored)
-        notice(f"{word_tree.name}: skipped {counted(count, 'file')} outside of the words: {kinds}")
+        notice(f"{word_tree.name}: skipped {counted(count, 'file')} outside the words: {kinds}")
     noise_tree, noises = _noise_paths(word_tree, parent)
     clips = _reader(tree, paths if noise_tree is not tree else [*paths, *noises])
     source = (
@@ -308,7 +307,7 @@ def _speech(
 def _noise_paths(
     word_tree: _WordTree, parent: _WordTree | None
 ) -> tuple[DiskTree | ZipTree, list[str]]:
-    """The files of the folder of background noise: in the part, else next to the parts."""
+    """Return the files in the folder of background noise, in the part or next to the parts."""
     for candidate in (word_tree, parent):
         if candidate is None:
             continue
@@ -320,7 +319,7 @@ def _noise_paths(
 
 
 def _reader(tree: DiskTree | ZipTree, paths: Sequence[str]) -> ImageSource:
-    """Undecoded files of a tree by index; the readers of images serve for sounds as well."""
+    """Return a source of the undecoded files of a tree; readers of images also suit sounds."""
     listing = ClassListing(
         classes=(),
         paths=PackedNames(paths),
@@ -350,14 +349,14 @@ class _Joined:
         return fingerprint(*parts)
 
     def read(self, index: int) -> Record:
-        """One record. Raises `CorruptRecord` if the bytes cannot be read."""
+        """Read one record; raises `CorruptRecord` if that fails."""
         if index < len(self._first):
             return self._first.read(index)
         return self._second.read(index - len(self._first))
 
 
 def _read_lists(top: _WordTree) -> Mapping[str, Part]:
-    """The part of each clip that a list names, by its path below the top; empty without lists."""
+    """Read the part of each listed clip, by its path relative to the top; empty without lists."""
     files = top.tree.entries(top.root)[1]
     listed_parts: list[Part] = [part for part, name in LISTS.items() if name in files]
     source = _reader(top.tree, [join(top.root, LISTS[part]) for part in listed_parts])

@@ -1,4 +1,4 @@
-"""WAV files: decoding to float samples, encoding from int16, and other sampling rates.
+"""WAV files: decoding to float samples, encoding from int16, and resampling.
 
 Format: "Multimedia Programming Interface and Data Specifications 1.0" (IBM and Microsoft, 1991)
 and the extensible header of Microsoft's "Multiple Channel Audio Data and WAVE Files" (2001).
@@ -27,9 +27,9 @@ _OTHER_CODINGS = {
 _FIXED_FORMAT = struct.Struct("<HHIIHH")
 _SUBFORMAT = 24
 """Offset of the encoding in the extensible header: the first two bytes of a GUID."""
-_UNFILLED_FROM = 0x7FFFF000
-"""Lengths from here on were never filled in: a program that writes to a pipe cannot seek back.
-eSpeak NG leaves exactly this number, others all ones."""
+_MIN_UNSET_LENGTH = 0x7FFFF000
+"""Lengths from this one on mean an unknown length: a program that writes to a pipe cannot seek
+back. eSpeak NG leaves exactly this value, others all ones."""
 _MAX_CHANNELS = 64
 _RATES = range(1_000, 768_001)
 
@@ -39,7 +39,7 @@ class Wave:
     """Mono sound.
 
     Attributes:
-        samples: float32 [n]; whole-number formats are scaled to -1..1.
+        samples: float32 [n]; integer formats are scaled to -1..1.
         rate: Samples per second.
     """
 
@@ -60,18 +60,17 @@ class _Format:
 
 
 def read_wav(encoded: bytes, origin: str) -> Wave:
-    """Decode a WAV file of PCM with 8, 16, 24 or 32 bits or of float with 32 or 64.
+    """Decode a WAV file of PCM with 8, 16, 24 or 32 bits, or of float with 32 or 64.
 
-    Whole numbers are divided by half their range, as TensorFlow's `decode_wav` divides 16 bits
-    by 32768. Channels are averaged. A length field that was never filled in means the rest of the
-    file.
+    Integers are divided by half their range, as TensorFlow's `decode_wav` divides 16 bits by 32768.
+    Channels are averaged. If the length is unknown, the rest of the file is decoded.
 
     Args:
         encoded: The whole file.
         origin: Its name in error messages.
 
     Raises:
-        CorruptRecord: It is not a WAV file, is damaged, truncated, or has another encoding.
+        CorruptRecord: It is not a WAV file, is damaged or truncated, or has another encoding.
     """
     try:
         form, data = _chunks(encoded)
@@ -84,7 +83,7 @@ def read_wav(encoded: bytes, origin: str) -> Wave:
 
 
 def write_wav(samples: NDArray[np.int16], rate: int) -> bytes:
-    """A WAV file of 16-bit mono.
+    """Encode samples as a 16-bit mono WAV file.
 
     Args:
         samples: int16 [n].
@@ -99,14 +98,14 @@ def write_wav(samples: NDArray[np.int16], rate: int) -> bytes:
 
 
 def resample(wave: Wave, rate: int) -> Samples:
-    """The samples at another rate, by a windowed-sinc polyphase filter (SciPy's default).
+    """Resample with a windowed-sinc polyphase filter (SciPy's default).
 
     Returns:
         float32 [ceil(n * rate / wave.rate)]; the same array if it already has that rate.
     """
     if wave.rate == rate or not len(wave.samples):
         return wave.samples
-    # Takes half a second and most data sets have one rate.
+    # The import takes half a second, and most data sets have one rate.
     from scipy.signal import resample_poly
 
     divisor = math.gcd(rate, wave.rate)
@@ -115,13 +114,13 @@ def resample(wave: Wave, rate: int) -> Samples:
 
 
 def to_int16(samples: Samples) -> NDArray[np.int16]:
-    """Samples in -1..1 as int16, rounded; louder ones are clipped."""
+    """Convert samples in -1..1 to int16, rounded; louder ones are clipped."""
     return np.clip(np.rint(samples * 32768.0), -32768, 32767).astype(np.int16)
 
 
 def _chunks(encoded: bytes) -> tuple[_Format, memoryview]:
     if len(encoded) < 12 or encoded[:4] != b"RIFF" or encoded[8:12] != b"WAVE":
-        raise ValueError(_foreign(encoded))
+        raise ValueError(_not_wav_reason(encoded))
     form: _Format | None = None
     position = 12
     while position + 8 <= len(encoded):
@@ -134,7 +133,8 @@ def _chunks(encoded: bytes) -> tuple[_Format, memoryview]:
             return form, memoryview(encoded)[start : start + _data_bytes(length, rest, form)]
         if length > rest:
             raise ValueError(
-                f"its {_chunk_name(name)} states {length} bytes, {rest} are left: it is truncated"
+                f"its {_chunk_name(name)} should have {length} bytes, but has {rest}: it is "
+                "truncated"
             )
         if name == b"fmt ":
             form = _format(encoded[start : start + length])
@@ -143,12 +143,12 @@ def _chunks(encoded: bytes) -> tuple[_Format, memoryview]:
 
 
 def _chunk_name(name: bytes) -> str:
-    """A chunk's four-letter name for messages; in a damaged file it may be anything."""
+    """Return a chunk's four-letter name for messages; in a damaged file, it may be anything."""
     text = name.decode("latin-1").strip()
     return f"chunk '{text}'" if text.isascii() and text.isalnum() else "unnamed chunk"
 
 
-def _foreign(encoded: bytes) -> str:
+def _not_wav_reason(encoded: bytes) -> str:
     if not encoded:
         return "the file is empty"
     if encoded[:4] in (b"RIFX", b"RF64", b"BW64"):
@@ -161,10 +161,12 @@ def _foreign(encoded: bytes) -> str:
 
 
 def _data_bytes(length: int, rest: int, form: _Format) -> int:
-    if length >= _UNFILLED_FROM or (length == 0 and rest >= form.frame_bytes):
+    if length >= _MIN_UNSET_LENGTH or (length == 0 and rest >= form.frame_bytes):
         return rest - rest % form.frame_bytes
     if length > rest:
-        raise ValueError(f"it states {length} bytes of samples and has {rest}: it is truncated")
+        raise ValueError(
+            f"it should have {length} bytes of samples, but has {rest}: it is truncated"
+        )
     if length % form.frame_bytes:
         raise ValueError(
             f"{length} bytes of samples are not a multiple of {form.frame_bytes} bytes per frame"
@@ -191,7 +193,7 @@ def _format(chunk: bytes) -> _Format:
     form = _Format(coding=coding, channels=channels, rate=rate, bits=bits)
     if frame != form.frame_bytes:
         raise ValueError(
-            f"{channels} channels of {bits} bits take {form.frame_bytes} bytes, not {frame}"
+            f"{channels} channels of {bits} bits have {form.frame_bytes} bytes, not {frame}"
         )
     return form
 

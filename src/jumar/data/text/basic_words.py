@@ -1,12 +1,12 @@
-"""BERT's basic tokenization: a text split into words, with their positions.
+"""BERT's basic tokenization: splits a text into words, with their positions.
 
-Facts: google-research/bert, tokenization.py. Control characters are removed, whitespace of all
-scripts becomes a space, Chinese characters and punctuation are separate words; in lower case,
-accents are removed too. With two exceptions, the result depends on the character alone, so a text
+Source: google-research/bert, tokenization.py. Control characters are removed, whitespace of all
+scripts becomes a space, Chinese characters and punctuation are separate words; for lower case,
+accents are also removed. With two exceptions, the result depends only on the character, so a text
 is translated with one table, 10 to 40 times as fast as character by character:
 
-- A capital sigma at the end of a word becomes another letter than elsewhere.
-- A few marks other than accents swap with their neighbours when decomposed.
+- The lower case of a capital sigma is different at the end of a word.
+- A few marks other than accents are swapped with their neighbours by decomposition.
 """
 
 import re
@@ -30,25 +30,25 @@ _DEPENDENT = re.compile(
     "[Σ\u1715\u1734\u1b44\u1baa\u1bf2\u1bf3\u302e\u302f\ua953\ua9c0\U000111c0\U00011235"
     "\U0001134d\U000116b6\U0001193d\U00016ff0\U00016ff1\U0001d15e-\U0001d172\U0001d1bb-\U0001d1c0]"
 )
-"""Characters whose result depends on their neighbours; see above."""
+"""Characters whose translation depends on their neighbours; see above."""
 
 
 class Word(NamedTuple):
     """A word and the positions of its characters in the text."""
 
     text: str
-    places: list[int]
-    """For each character of the word the index of the one in the text that it comes from."""
+    positions: list[int]
+    """For each character of the word, the index of its origin in the text."""
 
 
 def is_chinese(character: str) -> bool:
-    """Whether BERT splits before and after this character: Chinese, not Japanese or Korean."""
+    """Return whether BERT splits around a character: Chinese, but not Japanese or Korean ones."""
     code = ord(character)
     return code >= 0x3400 and any(first <= code <= last for first, last in _CJK)
 
 
 class _Table(dict[int, str]):
-    """What each character becomes, computed when it first occurs."""
+    """The translation of each character, computed on first use."""
 
     def __init__(self, rules: "BasicWords") -> None:
         super().__init__()
@@ -64,8 +64,8 @@ class BasicWords:
     """Splits texts into words.
 
     Attributes:
-        lower_case: Whether words become lower case.
-        strip_accents: Whether accents are removed; the original does so with lower case only.
+        lower_case: Whether words are converted to lower case.
+        strip_accents: Whether accents are removed; in the original, only with lower case.
         split_chinese: Whether each Chinese character is a word.
     """
 
@@ -74,23 +74,23 @@ class BasicWords:
     split_chinese: bool = True
 
     def __reduce__(self) -> tuple[type["BasicWords"], tuple[bool, bool, bool]]:
-        # Without the tables, which every process fills itself.
+        # Without the tables, which each process fills.
         return type(self), (self.lower_case, self.strip_accents, self.split_chinese)
 
     def __call__(self, text: str) -> list[str]:
-        """The words of a text."""
+        """Split a text into words."""
         if _DEPENDENT.search(text):
             text = self._joined_exactly(text)
         return text.translate(self._table).split()
 
     def lines(self, text: str) -> list[str]:
-        """A text of several lines translated at once; `split` splits each into words."""
+        """Translate a text of several lines; `split` then splits each line into words."""
         if _DEPENDENT.search(text):
             return [" ".join(self(line)) for line in text.split("\n")]
         return text.translate(self._line_table).split("\n")
 
     def placed(self, text: str) -> list[Word]:
-        """The words of a text with the positions of their characters."""
+        """Split a text into words with the positions of their characters."""
         sigmas = self._sigmas(text) if self.lower_case and _SIGMA in text else {}
         words: list[Word] = []
         letters: list[str] = []
@@ -108,15 +108,15 @@ class BasicWords:
         return words
 
     def translation(self, character: str) -> str:
-        """What a character becomes; spaces in it end words."""
+        """Return the translation of a character, in which spaces separate words."""
         if _is_dropped(character):
             return ""
         if character in "\t\n\r" or unicodedata.category(character) == "Zs":
             return " "
-        text = self._spelt(character)
+        text = self._with_spaces(character)
         return f" {text} " if self.split_chinese and is_chinese(character) else text
 
-    def _spelt(self, character: str) -> str:
+    def _with_spaces(self, character: str) -> str:
         folded = self._folded(character)
         return "".join(f" {letter} " if _is_punctuation(letter) else letter for letter in folded)
 
@@ -129,14 +129,14 @@ class BasicWords:
         return "".join(letter for letter in decomposed if unicodedata.category(letter) != "Mn")
 
     def _joined_exactly(self, text: str) -> str:
-        """The text with its words folded as a whole."""
+        """Return the text with whole words folded."""
         return " ".join(map(self._folded, text.translate(self._cleaning).split()))
 
     def _sigmas(self, text: str) -> dict[int, str]:
-        """What each capital sigma becomes, by position."""
+        """Return the replacement of each capital sigma, by position."""
         replacements: dict[int, str] = {}
-        for word in _Whole(False, False, self.split_chinese).placed(text):
-            for index, (letter, position) in enumerate(zip(word.text, word.places, strict=True)):
+        for word in _WordsWithPunctuation(False, False, self.split_chinese).placed(text):
+            for index, (letter, position) in enumerate(zip(word.text, word.positions, strict=True)):
                 if letter == _SIGMA:
                     replacements[position] = word.text.lower()[len(word.text[:index].lower())]
         return replacements
@@ -153,13 +153,13 @@ class BasicWords:
 
     @cached_property
     def _cleaning(self) -> _Table:
-        return _Table(_Whole(False, False, self.split_chinese))
+        return _Table(_WordsWithPunctuation(False, False, self.split_chinese))
 
 
-class _Whole(BasicWords):
-    """Words with their punctuation, folded as in the original."""
+class _WordsWithPunctuation(BasicWords):
+    """Splits texts into words without separating punctuation, as when the original folds them."""
 
-    def _spelt(self, character: str) -> str:
+    def _with_spaces(self, character: str) -> str:
         return character
 
 

@@ -1,4 +1,4 @@
-"""Text corpora: which files, and their documents as sentences of word pieces.
+"""Text corpora: finds their files, and reads documents as sentences of word pieces.
 
 The format is google-research/bert's: one sentence per line, a blank line between documents.
 """
@@ -25,8 +25,8 @@ from jumar.ground.paths import (
 )
 
 CHUNK_BYTES = 4 * 2**20
-"""Bytes of text processed at a time; random neighbours come from the same chunk."""
-LONGEST_LINE = 16 * 2**20
+"""Bytes of text processed at a time; random next sentences are from the same chunk."""
+MAX_LINE_BYTES = 16 * 2**20
 _READ_BYTES = 2**18
 _BLANK_LINE = re.compile(rb"\n[ \t\r]*\n")
 _PATTERN = re.compile(r"[*?\[]")
@@ -52,11 +52,11 @@ Document = list[list[int]]
 
 
 def text_files(inputs: Sequence[str]) -> list[Path]:
-    """The files of the inputs, in order.
+    """Find the files of the inputs, in order.
 
     Args:
-        inputs: Files, folders (all files below them, by name) and globs, or several of them
-            separated by commas.
+        inputs: Files, folders (all files below them, by name) and globs; each input may be several
+            of them separated by commas.
 
     Raises:
         UserError: An input is missing, matches nothing, or is a folder without files.
@@ -73,9 +73,9 @@ def text_files(inputs: Sequence[str]) -> list[Path]:
     for path in files:
         if resolved(path) in known_paths:
             raise UserError(
-                "the file is given twice, and its documents would count twice",
+                "the file is listed twice, so its documents would count twice",
                 where=str(path),
-                todo="Give it once; --dupe-factor sets how often each document is used.",
+                todo="List it once; --dupe-factor sets how often each document is used.",
             )
         known_paths.add(resolved(path))
     return files
@@ -108,7 +108,7 @@ def _files_of(text_input: str) -> list[Path]:
 
 
 def chunks_of(files: Sequence[Path], chunk_bytes: int = CHUNK_BYTES) -> list[Chunk]:
-    """The files cut between documents into chunks of about the same size.
+    """Cut the files between documents into chunks of about the same size.
 
     The boundaries depend only on the files. Small files share a chunk; a document that is
     longer than a chunk is cut between two of its sentences.
@@ -118,19 +118,23 @@ def chunks_of(files: Sequence[Path], chunk_bytes: int = CHUNK_BYTES) -> list[Chu
     """
     chunks: list[Chunk] = []
     spans: list[Span] = []
-    room = chunk_bytes
+    remaining = chunk_bytes
     for path in files:
         try:
             with open_to_read(path) as file:
                 size, begin = os.fstat(file.fileno()).st_size, 0
                 while begin < size:
-                    end = size if size - begin <= room else _cut(path, file, begin + room, size)
+                    end = (
+                        size
+                        if size - begin <= remaining
+                        else _cut(path, file, begin + remaining, size)
+                    )
                     spans.append(Span(path, begin, end))
-                    room -= end - begin
+                    remaining -= end - begin
                     begin = end
-                    if room <= 0:
+                    if remaining <= 0:
                         chunks.append(tuple(spans))
-                        spans, room = [], chunk_bytes
+                        spans, remaining = [], chunk_bytes
         except OSError as error:
             raise unreadable(path, error) from error
     if spans:
@@ -139,7 +143,7 @@ def chunks_of(files: Sequence[Path], chunk_bytes: int = CHUNK_BYTES) -> list[Chu
 
 
 def _cut(path: Path, file: BinaryIO, position: int, size: int) -> int:
-    """The first byte after the next blank line; after the next line if none is near."""
+    """Return the position after the next blank line, or after the next line if none is near."""
     after_line = 0
     file.seek(position)
     block, start = b"", position
@@ -151,9 +155,9 @@ def _cut(path: Path, file: BinaryIO, position: int, size: int) -> int:
             after_line = start + block.index(b"\n") + 1
         if after_line and len(block) > CHUNK_BYTES // 4:
             return after_line
-        if len(block) > LONGEST_LINE:
+        if len(block) > MAX_LINE_BYTES:
             raise UserError(
-                f"a line of more than {LONGEST_LINE >> 20} MiB",
+                f"a line of more than {MAX_LINE_BYTES >> 20} MiB",
                 where=f"{path}, byte {start}",
                 todo="Write one sentence per line, and a blank line between documents.",
             )
@@ -163,7 +167,7 @@ def _cut(path: Path, file: BinaryIO, position: int, size: int) -> int:
 def chunk_documents(
     tokenizer: Tokenizer, chunk: Chunk, segmenter: Segmenter | None = None
 ) -> list[Document]:
-    """The documents of a chunk; each span has one or several of its own.
+    """Read the documents of a chunk; no document spans two files.
 
     Raises:
         UserError: Text is not UTF-8.
@@ -181,7 +185,7 @@ def chunk_documents(
 def read_documents(
     tokenizer: Tokenizer, files: Sequence[Path], segmenter: Segmenter | None = None
 ) -> list[Document]:
-    """The documents of the files as the original reads them; some may be empty.
+    """Read the documents of files like the original; some may be empty.
 
     A document continues in the next file if there is no blank line between them.
 
@@ -217,15 +221,15 @@ def _add_sentences(
 
 
 def decoded(data: bytes, path: Path, begin: int) -> str:
-    """Lines of a file as text.
+    """Decode a part of a file as UTF-8.
 
     Args:
         data: The bytes.
-        path: Their file, for the message.
-        begin: Their first byte in it.
+        path: The file, for the message.
+        begin: Position of the bytes in it.
 
     Raises:
-        UserError: They are not UTF-8; the message gives the line.
+        UserError: They are not UTF-8; the message states the line.
     """
     try:
         return data.decode("utf-8")

@@ -1,8 +1,8 @@
-"""Sentences with a tag for each token, from files with one token and tag per line.
+"""Reads sentences with a tag for each token, from files with one token and tag per line.
 
-A blank line ends a sentence. Columns are separated by spaces or tabs; of more than two, the first
-is the token and the last the tag, as in CoNLL's files. Tags are `O`, or B, I, M, E or S with a
-hyphen and a type (BIO, BMES, BIOES).
+A blank line ends a sentence. Columns are separated by spaces or tabs; if there are more than two,
+the first is the token and the last the tag, as in CoNLL's files. Tags are `O`, or B, I, M, E or S
+with a hyphen and a type (BIO, BMES, BIOES).
 """
 
 import re
@@ -20,7 +20,7 @@ _DOCUMENT = "-DOCSTART-"
 
 
 class TaggedSentence(NamedTuple):
-    """Tokens with their tags, and the line of the first one."""
+    """Tokens with their tags, and the line of the first token."""
 
     tokens: Sequence[str]
     tags: Sequence[str]
@@ -28,11 +28,11 @@ class TaggedSentence(NamedTuple):
 
 
 def read_tagged(path: Path, skipping: Skipping) -> Iterator[TaggedSentence]:
-    """The sentences of a file.
+    """Read the sentences of a file.
 
     Args:
         path: The file.
-        skipping: Counts malformed sentences, which are left out completely.
+        skipping: Counter of malformed sentences, which are left out completely.
 
     Raises:
         UserError: The file cannot be read, or more sentences are malformed than are tolerated.

@@ -19,27 +19,28 @@ from jumar.ground.text import counted
 from jumar.settings import setting
 
 UNSCORED = -1
-"""The label of pieces ignored by loss and scores: [CLS], [SEP], [PAD], and all but
-the first piece of a token."""
+"""The label of pieces that loss and scores ignore: [CLS], [SEP], [PAD], and all but the first piece
+of a token."""
 
-_NEARLY = 0.9
-"""Weibo's Chinese file has 1 % of Latin letters followed by a digit."""
+_MIN_CHARACTER_FRACTION = 0.9
+"""Minimum fraction of tokens of one character in data tagged by character; in Weibo's Chinese file,
+1 % are Latin letters followed by a digit."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EntityData(LabelledData):
-    """Where tagged sentences are."""
+    """Settings for data with tagged sentences."""
 
     max_seq_length: int = setting(
         256,
-        "tokens of a sample with [CLS] and [SEP]; longer ones are truncated",
+        "Tokens of a sample with [CLS] and [SEP]; longer ones are truncated.",
         minimum=4,
         maximum=2048,
     )
     new_texts: str = setting(
         "auto",
-        "how `jumar predict` cuts a text before it is tagged: into characters or words; auto: as "
-        "the training data is",
+        "How `jumar predict` splits a text before tagging it: into characters or words; auto: like "
+        "the training data.",
         choices=("auto", "characters", "words"),
     )
 
@@ -49,9 +50,9 @@ class TaggedSentences:
 
     Args:
         sentences: Tokens and tags.
-        numbers: The number of each tag.
+        numbers: The label of each tag.
         tokenizer: Splits tokens into pieces.
-        frame: The length, and the special pieces around them.
+        frame: The length of a sample, and its special pieces.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class TaggedSentences:
     ) -> None:
         self.frame = frame
         self.truncated = self.lost = 0
-        room = frame.length - 2
+        max_pieces = frame.length - 2
         pieces: list[list[int]] = []
         labels: list[list[int]] = []
         for sentence in sentences:
@@ -74,10 +75,10 @@ class TaggedSentences:
                 ids = pieces_of(token, tokenizer)
                 row += ids
                 label += [numbers[tag], *[UNSCORED] * (len(ids) - 1)]
-            self.truncated += len(row) > room
-            self.lost += sum(number != UNSCORED for number in label[room:])
-            pieces.append(row[:room])
-            labels.append(label[:room])
+            self.truncated += len(row) > max_pieces
+            self.lost += sum(number != UNSCORED for number in label[max_pieces:])
+            pieces.append(row[:max_pieces])
+            labels.append(label[:max_pieces])
         self.pieces, self.labels = PieceRows(pieces), PieceRows(labels)
 
     def __len__(self) -> int:
@@ -89,12 +90,12 @@ class TaggedSentences:
         return fingerprint(self.pieces.content(), self.labels.content())
 
     def open(self, item: int, key: SampleKey) -> int:
-        """Nothing to read; see `SampleKind.open`."""
+        """Return the item, since nothing needs to be read; see `SampleKind.open`."""
         del key
         return item
 
     def map(self, opened: int, item: int, key: SampleKey) -> Arrays:
-        """`input_ids`, `segment_ids`, `input_mask` and `label`; see `SampleKind.map`."""
+        """Return `input_ids`, `segment_ids`, `input_mask` and `label`; see `SampleKind.map`."""
         del item, key
         labels = self.labels[opened]
         label = np.full(self.frame.length, UNSCORED, dtype=np.int64)
@@ -103,7 +104,7 @@ class TaggedSentences:
 
 
 def pieces_of(token: str, tokenizer: Tokenizer) -> list[int]:
-    """The pieces of a token; that of an unknown word if none are left."""
+    """Return the pieces of a token; the piece for unknown words if there are none."""
     return tokenizer.ids(token) or [tokenizer.vocabulary.id_of(tokenizer.rules.unknown)]
 
 
@@ -125,7 +126,7 @@ class EntitySets:
 def open_entity_sets(
     data: EntityData, tokenizer: Tokenizer, notice: Callable[[str], None] = lambda _: None
 ) -> EntitySets:
-    """The training and the evaluation set of the settings.
+    """Open the training and the evaluation set.
 
     Raises:
         UserError: The files cannot be read, or evaluation has tags that training lacks.
@@ -134,7 +135,7 @@ def open_entity_sets(
     assert path is not None
     sentences = _read(path, data, notice)
     labels = data.labels or tuple(sorted({tag for sentence in sentences for tag in sentence.tags}))
-    opener = _Opening(data, tokenizer, labels, notice)
+    opener = _PartOpener(data, tokenizer, labels, notice)
     train = opener.samples(path, sentences, "training")
     eval_path = part_file(data, "eval", SUFFIXES)
     evaluation = None
@@ -151,7 +152,7 @@ def open_entity_sets(
 
 def entity_set(sentences: TaggedSentences, *, training: bool) -> KeyedSet[TaggedSentences]:
     """Tagged sentences as batches of int64 [N, max_seq_length]: `input_ids`, `segment_ids`,
-    `input_mask`, and `label`, which is `UNSCORED` where nothing counts.
+    `input_mask`, and `label`, which is `UNSCORED` for ignored pieces.
     """
     return KeyedSet(kind=sentences, collate=text_collate(sentences.frame), training=training)
 
@@ -165,11 +166,11 @@ def _read(path: Path, data: EntityData, notice: Callable[[str], None]) -> list[T
 
 def _is_by_character(sentences: Sequence[TaggedSentence]) -> bool:
     tokens = [token for sentence in sentences for token in sentence.tokens]
-    return sum(len(token) == 1 for token in tokens) > _NEARLY * len(tokens)
+    return sum(len(token) == 1 for token in tokens) > _MIN_CHARACTER_FRACTION * len(tokens)
 
 
 @dataclass(frozen=True)
-class _Opening:
+class _PartOpener:
     data: EntityData
     tokenizer: Tokenizer
     labels: tuple[str, ...]
@@ -178,7 +179,7 @@ class _Opening:
     def samples(
         self, path: Path, sentences: Sequence[TaggedSentence], part: str
     ) -> TaggedSentences:
-        """The samples of a part."""
+        """Return the samples of a part."""
         numbers = {label: number for number, label in enumerate(self.labels)}
         for sentence in sentences:
             for index, tag in enumerate(sentence.tags):

@@ -1,4 +1,4 @@
-"""Estimates from a sample of a text: how many instances, how much space and time."""
+"""Estimates the number of instances, space and time from a sample of the texts."""
 
 import shutil
 import time
@@ -20,11 +20,11 @@ _SAMPLE_FILES = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """Estimate for the texts.
+    """Estimated totals for the texts.
 
     Attributes:
         instances: Number of instances.
-        pieces: Word pieces of all texts.
+        pieces: Number of word pieces.
     """
 
     instances: float
@@ -37,15 +37,15 @@ def announced(
     *,
     processes: int = 1,
 ) -> Estimate:
-    """Print how many instances to expect, and their space and time.
+    """Announce the expected number of instances, space and time, and return the estimate.
 
     Args:
         request: The request.
-        records: The records of some documents, each used once.
+        records: Returns the records of some documents, each used once.
         processes: Number of processes.
 
     Raises:
-        UserError: Too little space is free.
+        UserError: There is too little free space.
     """
     start_s = time.perf_counter()
     sample = sample_of(request.files)
@@ -67,21 +67,21 @@ def announced(
     seconds = (scale * (read_s - start_s) + repeated * (made_s - read_s)) / processes
     request.notice(
         f"about {_rounded(estimate.instances)} instances, {size_text(output_bytes)} "
-        f"({size_text(2 * output_bytes)} while it works), {time_text(seconds)}"
+        f"({size_text(2 * output_bytes)} while writing), {time_text(seconds)}"
     )
     _check_space(2 * output_bytes, request.destination)
     return estimate
 
 
 def sample_of(files: Sequence[Path]) -> Chunk:
-    """The beginnings of up to 16 files, in proportion to their sizes; files may differ in kind."""
+    """Return the starts of up to 16 files, proportional to their sizes, since files may differ."""
     sampled_files = files[:: -(-len(files) // _SAMPLE_FILES)]
     sizes = [path.stat().st_size for path in sampled_files]
     spans: list[Span] = []
     for path, size in zip(sampled_files, sizes, strict=True):
-        room = _SAMPLE_BYTES * size // max(sum(sizes), 1)
+        sample_bytes = _SAMPLE_BYTES * size // max(sum(sizes), 1)
         with path.open("rb") as file:
-            lines = b"".join(file.readlines(max(room, 1)))
+            lines = b"".join(file.readlines(max(sample_bytes, 1)))
         if lines:
             spans.append(Span(path, 0, len(lines)))
     return spans
@@ -92,13 +92,13 @@ def _check_space(needed_bytes: float, destination: Path) -> None:
     free_bytes = shutil.disk_usage(parent).free
     if needed_bytes > free_bytes:
         raise UserError(
-            f"about {size_text(needed_bytes)} are needed and {size_text(free_bytes)} are free",
+            f"about {size_text(needed_bytes)} is needed, but only {size_text(free_bytes)} is free",
             where=str(destination),
             todo="Free some space, or choose a folder on another disk.",
         )
 
 
 def _rounded(number: float) -> str:
-    """A number with two significant digits."""
+    """Format a number with two significant digits."""
     digits = len(str(int(number))) - 2
     return f"{round(number, -digits) if digits > 0 else int(number):,.0f}"

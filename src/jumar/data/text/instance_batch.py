@@ -1,4 +1,4 @@
-"""Masked instances as arrays, and as the TFRecord payloads of google-research/bert.
+"""Converts masked instances to arrays, and to the TFRecord payloads of google-research/bert.
 
 Features: `input_ids`, `input_mask`, `segment_ids` (int64 [max_seq_length]), `masked_lm_positions`,
 `masked_lm_ids` (int64 [max_predictions_per_seq]), `masked_lm_weights` (float of the same length),
@@ -27,13 +27,13 @@ class InstanceBatch:
     """N masked instances.
 
     Attributes:
-        ids: [N, max_seq_length], masked and padded with 0.
-        lengths: Pieces of each.
-        firsts: Pieces of the first segment with [CLS] and [SEP].
-        positions: [N, max_predictions_per_seq], the masked ones, padded with 0.
-        labels: [N, max_predictions_per_seq], their true ids, padded with 0.
-        counts: Masked pieces of each.
-        random_next: Whether the second segment is from elsewhere.
+        ids: Masked pieces, padded with 0, [N, max_seq_length].
+        lengths: Number of pieces, [N].
+        firsts: Number of pieces of the first segment, with [CLS] and [SEP], [N].
+        positions: Positions of masked pieces, padded with 0, [N, max_predictions_per_seq].
+        labels: Their true ids, padded with 0, [N, max_predictions_per_seq].
+        counts: Number of masked pieces, [N].
+        random_next: Whether the second segment is from elsewhere, [N].
     """
 
     ids: Numbers
@@ -49,7 +49,7 @@ class InstanceBatch:
 
 
 def batch_of(instances: Sequence[Instance], options: PretrainingOptions) -> InstanceBatch:
-    """Individual instances as arrays."""
+    """Convert individual instances to arrays."""
 
     def padded(rows: Sequence[list[int]], width: int) -> Numbers:
         return np.array([row + [0] * (width - len(row)) for row in rows], dtype=np.int32)
@@ -71,10 +71,10 @@ def batch_of(instances: Sequence[Instance], options: PretrainingOptions) -> Inst
 
 
 def payloads(batch: InstanceBatch) -> Iterator[bytes]:
-    """Each instance as a serialized tf.Example.
+    """Yield each instance as a serialized tf.Example.
 
-    Numbers of a batch are encoded at once and the bytes around them are cached by length: a hundred
-    times as fast as number by number.
+    All numbers of a batch are encoded together, and the bytes around them are cached by length,
+    which is a hundred times as fast as number by number.
     """
     length, width = batch.ids.shape[1], batch.positions.shape[1]
     rows = (_varints(batch.ids), _varints(batch.positions), _varints(batch.labels))
@@ -101,12 +101,12 @@ def payloads(batch: InstanceBatch) -> Iterator[bytes]:
 
 
 def _varints(numbers: Numbers) -> Iterator[bytes]:
-    """The bytes of each row: numbers of 0 to 2**21 - 1 as varints."""
+    """Yield the bytes of each row: numbers from 0 to 2**21 - 1 as varints."""
     flat, width = numbers.reshape(-1), numbers.shape[1]
     if flat.max(initial=0) <= 0x7F:
         encoded = flat.astype(np.uint8).tobytes()
-        for begin in range(0, len(encoded), width):
-            yield encoded[begin : begin + width]
+        for start in range(0, len(encoded), width):
+            yield encoded[start : start + width]
         return
     sizes = 1 + (flat > 0x7F).astype(np.int64) + (flat > 0x3FFF)
     ends = np.cumsum(sizes)
@@ -118,21 +118,21 @@ def _varints(numbers: Numbers) -> Iterator[bytes]:
     (longest,) = np.nonzero(sizes > 2)
     content[starts[longest] + 2] = flat[longest] >> 14
     encoded = content.tobytes()
-    begin = 0
+    start = 0
     for end in ends[width - 1 :: width].tolist():
-        yield encoded[begin:end]
-        begin = end
+        yield encoded[start:end]
+        start = end
 
 
 @cache
 def _opening(length: int) -> bytes:
-    """The bytes before all features of an example."""
+    """Return the bytes before all features of an example."""
     return b"\n" + encode_varint(length)
 
 
 @cache
 def _before(name: str, length: int) -> bytes:
-    """The bytes before packed integers of this many bytes."""
+    """Return the bytes before packed integers of `length` bytes."""
     entry = _entry(name, bytes(length))
     return entry[: len(entry) - length]
 
@@ -148,14 +148,14 @@ def _mask(length: int, pieces: int) -> bytes:
 
 
 def _segments(length: int, pieces: int, first: int) -> bytes:
-    """`input_mask` and `segment_ids`, one byte per number."""
+    """Return the entries `input_mask` and `segment_ids`, with one byte per number."""
     segments = bytes(first) + b"\1" * (pieces - first) + bytes(length - pieces)
     return _mask(length, pieces) + _before("segment_ids", length) + segments
 
 
 @cache
 def _weights_and_label(width: int, count: int, is_random: bool) -> bytes:
-    """`masked_lm_weights` and `next_sentence_labels`."""
+    """Return the entries `masked_lm_weights` and `next_sentence_labels`."""
     weights = struct.pack(f"<{width}f", *(float(index < count) for index in range(width)))
     return _entry("masked_lm_weights", weights, _FLOATS) + _entry(
         "next_sentence_labels", bytes((is_random,))

@@ -1,4 +1,4 @@
-"""Where the parts of a labelled text data set are: one file for training, one for evaluation."""
+"""Finds the parts of a labelled text data set: one file for training, one for evaluation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,54 +12,56 @@ from jumar.settings import setting
 
 Part = Literal["train", "eval"]
 
-_BEGINNINGS = {"train": ("train",), "eval": ("dev", "val")}
+_PREFIXES = {"train": ("train",), "eval": ("dev", "val")}
 NO_EVALUATION = "none"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextData(LoaderSettings):
-    """Where labelled texts are, and how they become word pieces."""
+    """Where to find labelled texts, and how to split them into word pieces."""
 
-    path: str = setting("", "a file, or a folder with train.* and dev.* or val.*", unit="path")
+    path: str = setting("", "A file, or a folder with train.* and dev.* or val.*.", unit="path")
     eval_path: str = setting(
         "",
-        "the evaluation file; empty for dev.* or val.* of the folder, none for no evaluation",
+        "The evaluation file; empty for dev.* or val.* of the folder, none for no evaluation.",
         unit="path",
         changeable=True,
     )
-    do_lower_case: bool = setting(True, "make texts lower case and remove accents")
+    do_lower_case: bool = setting(True, "Convert texts to lower case and remove accents.")
     max_seq_length: int = setting(
         128,
-        "tokens of a sample with [CLS] and [SEP]; longer ones are truncated",
+        "Tokens of a sample with [CLS] and [SEP]; longer ones are truncated.",
         minimum=4,
         maximum=2048,
     )
-    batch_size: int = setting(32, "Training batch of one rank.", unit="samples per rank", minimum=1)
+    batch_size: int = setting(
+        32, "Training batch size per rank.", unit="samples per rank", minimum=1
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledData(TextData):
-    """Texts whose labels are names from a list."""
+    """Settings of texts whose labels are names from a list."""
 
     labels: tuple[str, ...] = setting(
-        (), "names of the labels, in the order of the outputs; empty: those of the data, sorted"
+        (), "Names of the labels, in the order of the outputs; empty: those in the data, sorted."
     )
 
     def check(self) -> None:
-        """Reject a label that is listed twice.
+        """Reject repeated labels.
 
         Raises:
-            UserError: There is one.
+            UserError: A label is listed twice.
         """
         if len(set(self.labels)) < len(self.labels):
-            raise UserError(f"'{','.join(self.labels)}' names a label twice", where="data.labels")
+            raise UserError(f"'{','.join(self.labels)}' lists a label twice", where="data.labels")
 
 
 def part_file(data: TextData, part: Part, suffixes: Sequence[str]) -> Path | None:
-    """The file of a part; None if evaluation is off.
+    """Find the file of a part; return None if evaluation is off.
 
     Raises:
-        UserError: There is none, there are several, or evaluation would use the training file.
+        UserError: There is no file or several, or evaluation would use the training file.
     """
     field = "data.path" if part == "train" else "data.eval_path"
     if part == "eval" and data.eval_path == NO_EVALUATION:
@@ -67,7 +69,9 @@ def part_file(data: TextData, part: Part, suffixes: Sequence[str]) -> Path | Non
     text = data.path if part == "train" or not data.eval_path else data.eval_path
     if not text:
         raise UserError(
-            "no data given", where=field, todo="A file or folder, for instance data.path=train.tsv"
+            "no data set",
+            where=field,
+            todo="Set it to a file or folder, for instance data.path=train.tsv",
         )
     path = expanded(text)
     if is_folder(path):
@@ -78,7 +82,7 @@ def part_file(data: TextData, part: Part, suffixes: Sequence[str]) -> Path | Non
         raise UserError(
             "no evaluation file other than the training file",
             where="data.eval_path",
-            todo="Give another file, or none for no evaluation: data.eval_path=none",
+            todo="Specify another file, or none for no evaluation: data.eval_path=none",
         )
     return path
 
@@ -87,14 +91,14 @@ def _in_folder(folder: Path, part: Part, suffixes: Sequence[str], field: str) ->
     candidates = sorted(
         path
         for path in folder.iterdir()
-        if path.name.startswith(_BEGINNINGS[part]) and path.suffix in suffixes and is_file(path)
+        if path.name.startswith(_PREFIXES[part]) and path.suffix in suffixes and is_file(path)
     )
-    expected = " or ".join(f"{name}*" for name in _BEGINNINGS[part])
+    expected = " or ".join(f"{name}*" for name in _PREFIXES[part])
     if not candidates:
         raise UserError(
             f"there is no file {expected} of {', '.join(suffixes)}",
             where=str(folder),
-            todo=f"Give the file: {field}=..."
+            todo=f"Specify the file: {field}=..."
             + (", or none for no evaluation" if part == "eval" else ""),
         )
     if len(candidates) > 1:
@@ -102,17 +106,17 @@ def _in_folder(folder: Path, part: Part, suffixes: Sequence[str], field: str) ->
         raise UserError(
             f"the file is ambiguous: {names}",
             where=str(folder),
-            todo=f"Give it: {field}=...",
+            todo=f"Specify one: {field}=...",
         )
     return candidates[0]
 
 
 def unknown_label(label: str, known: Sequence[str], where: str) -> UserError:
-    """The error for a label that is not in the list."""
+    """Return the error for a label that is not in the list."""
     suggestion = nearest(label, known)
     hint = f"Did you mean '{suggestion}'? " if suggestion else ""
     return UserError(
         f"the label '{label}' is not in the list",
         where=where,
-        todo=f"{hint}Known: {', '.join(known)}. For another list: data.labels=...",
+        todo=f"{hint}Known: {', '.join(known)}. To use another list: data.labels=...",
     )

@@ -1,4 +1,4 @@
-"""Numbered lines of a text file, and how many bad ones a run tolerates."""
+"""Reads numbered lines of a text file, and counts malformed samples up to a limit."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,10 +9,10 @@ from jumar.ground.text import counted, plain_text
 
 
 def decoded_file(path: Path) -> str:
-    """A file's UTF-8 text, without a byte order mark.
+    """Read a UTF-8 file, without a byte order mark.
 
     Raises:
-        UserError: It cannot be read, is empty, or is not UTF-8; the message has the line.
+        UserError: It cannot be read, is empty, or is not UTF-8; the message states the line.
     """
     try:
         with open_to_read(path) as file:
@@ -28,50 +28,51 @@ def decoded_file(path: Path) -> str:
         raise UserError(
             f"is not UTF-8 text: {error.reason}",
             where=line_of(path, line),
-            todo=f"From GBK for instance: iconv -f GB18030 -t UTF-8 {path} > converted.txt",
+            todo=f"Convert it, from GBK for instance: iconv -f GB18030 -t UTF-8 {path} > "
+            "converted.txt",
         ) from error
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a file, numbered from 1; raises as `decoded_file`."""
+    """Yield the lines of a file, numbered from 1; raises like `decoded_file`."""
     for number, line in enumerate(decoded_file(path).split("\n"), start=1):
         yield number, line.removesuffix("\r")
 
 
 def line_of(path: Path | str, number: int) -> str:
-    """A line's position, for messages."""
+    """Return the location of a line, for messages."""
     return f"{path}, line {number}"
 
 
-def excerpt(text: str, longest: int = 40) -> str:
-    """The beginning of untrusted text, for messages."""
-    return plain_text(text if len(text) <= longest else text[: longest - 1] + "…")
+def excerpt(text: str, max_length: int = 40) -> str:
+    """Return the start of untrusted text, for messages."""
+    return plain_text(text if len(text) <= max_length else text[: max_length - 1] + "…")
 
 
 class Skipping:
-    """Bad samples of a file: listed and left out, up to a limit.
+    """Reports and counts malformed samples of a file, which are left out, up to a limit.
 
     Args:
-        allowed: How many may be left out.
-        say: Receives a line about each.
-        option: The option that allows N of them.
+        allowed: Maximum number of samples to leave out.
+        report: Called with a line about each.
+        option: The option that sets this number.
     """
 
     def __init__(
-        self, allowed: int, say: Callable[[str], None], option: str = "data.skip_corrupt=N"
+        self, allowed: int, report: Callable[[str], None], option: str = "data.skip_corrupt=N"
     ) -> None:
-        self._allowed, self._say, self._option = allowed, say, option
+        self._allowed, self._report, self._option = allowed, report, option
         self.count = 0
 
     def fault(self, error: UserError) -> None:
-        """Leave out a sample.
+        """Report a sample that is left out.
 
         Raises:
-            UserError: The error, if there are more than allowed.
+            UserError: More samples than allowed are left out; this is the error of the last one.
         """
         self.count += 1
         if self.count > self._allowed:
-            note = f" ({counted(self._allowed, 'sample')} before it skipped)"
+            note = f" (after skipping {counted(self._allowed, 'sample')})"
             raise UserError(
                 error.what + (note if self._allowed else ""),
                 where=error.where,
@@ -79,4 +80,4 @@ class Skipping:
                     filter(None, (error.todo, f"To skip N such samples: {self._option}"))
                 ),
             )
-        self._say(f"skipped: {error.where}: {error.what}")
+        self._report(f"skipped: {error.where}: {error.what}")

@@ -1,8 +1,8 @@
-"""Instances with the random stream of google-research/bert's create_pretraining_data.
+"""Makes instances with the random stream of google-research/bert's create_pretraining_data.
 
-One generator draws everything, in the original's order: documents, lengths, neighbours,
-truncation, masks, and the order of the instances. So the same files and seed give the original's
-instances, and everything is done sequentially.
+One generator draws everything, in the original's order: documents, lengths, next segments,
+truncation, masks, and the order of the instances. So the same files and seed lead to the same
+instances as the original, but all work is sequential.
 """
 
 import random
@@ -15,7 +15,7 @@ from jumar.data.text.segmenting import CONTINUES_WORD
 from jumar.data.text.vocabulary import Vocabulary
 
 _OTHER_DOCUMENT_TRIES = 10
-_MASKED, _KEPT = 0.8, 0.5
+_MASK_PROBABILITY, _UNCHANGED_PROBABILITY = 0.8, 0.5
 Item = TypeVar("Item")
 
 
@@ -23,10 +23,10 @@ class Instance(NamedTuple):
     """A masked pair of segments.
 
     Attributes:
-        ids: [CLS], the first segment, [SEP], the second, [SEP]; some masked.
-        first: Pieces of the first segment.
+        ids: [CLS], the first segment, [SEP], the second, [SEP]; some pieces are masked.
+        first: Number of pieces of the first segment.
         is_random_next: Whether the second is from another document.
-        positions: Which pieces are masked, ascending.
+        positions: Positions of masked pieces, ascending.
         labels: Their true ids.
     """
 
@@ -38,10 +38,10 @@ class Instance(NamedTuple):
 
 
 class Draws:
-    """The same draws as Python's `random.Random`, in half the time.
+    """Draws the same numbers as Python's `random.Random`, in half the time.
 
     Args:
-        seed: As in `random.Random(seed)`.
+        seed: The seed, as for `random.Random`.
     """
 
     def __init__(self, seed: int) -> None:
@@ -50,19 +50,19 @@ class Draws:
         self._bits: Callable[[int], int] = generator.getrandbits
 
     def below(self, limit: int) -> int:
-        """A number of 0 to limit - 1, as `randrange(limit)`."""
+        """Draw a number from 0 to limit - 1, like `randrange(limit)`."""
         bits, size = self._bits, limit.bit_length()
         number = bits(size)
         while number >= limit:
             number = bits(size)
         return number
 
-    def between(self, least: int, most: int) -> int:
-        """A number between both limits, inclusive, as `randint`."""
-        return least + self.below(most - least + 1)
+    def between(self, minimum: int, maximum: int) -> int:
+        """Draw a number between both limits, inclusive, like `randint`."""
+        return minimum + self.below(maximum - minimum + 1)
 
     def shuffle(self, items: list[Item]) -> None:
-        """Shuffle, as `shuffle`."""
+        """Shuffle a list in place, like `random.Random.shuffle`."""
         bits = self._bits
         for last in range(len(items) - 1, 0, -1):
             size = (last + 1).bit_length()
@@ -75,13 +75,13 @@ class Draws:
 def original_instances(
     documents: list[Document], vocabulary: Vocabulary, options: PretrainingOptions, draws: Draws
 ) -> Iterator[Instance]:
-    """All instances, before they are shuffled.
+    """Yield all instances, before they are shuffled.
 
     Args:
-        documents: Not empty, none of them empty; they are shuffled here.
+        documents: At least one document, none of them empty; they are shuffled here.
         vocabulary: Source of random words.
-        options: As for the original.
-        draws: Used afterwards for the order of the instances.
+        options: The options of the original.
+        draws: The random stream, from which the order of the instances is drawn afterwards.
     """
     draws.shuffle(documents)
     masking = Masking(vocabulary, options)
@@ -95,7 +95,7 @@ class Masking:
 
     Args:
         vocabulary: Source of random words.
-        options: How many pieces are masked, and whether whole words are.
+        options: Number of masked pieces, and whether to mask whole words.
     """
 
     def __init__(self, vocabulary: Vocabulary, options: PretrainingOptions) -> None:
@@ -106,7 +106,7 @@ class Masking:
         self._options = options
 
     def __call__(self, ids: list[int], draws: Draws) -> tuple[list[int], list[int], list[int]]:
-        """The ids with masks, the masked positions in ascending order, and their true ids."""
+        """Return the masked ids, the masked positions in ascending order, and their true ids."""
         sets = self._candidates(ids)
         draws.shuffle(sets)
         if self._options.segmenter != "none":
@@ -121,15 +121,15 @@ class Masking:
                 continue
             for position in positions_of_word:
                 positions.append(position)
-                if draws.random() < _MASKED:
+                if draws.random() < _MASK_PROBABILITY:
                     masked[position] = self._mask
-                elif draws.random() >= _KEPT:
+                elif draws.random() >= _UNCHANGED_PROBABILITY:
                     masked[position] = draws.below(self._words)
         positions.sort()
         return masked, positions, [ids[position] for position in positions]
 
     def _candidates(self, ids: Sequence[int]) -> list[Sequence[int]]:
-        """The positions that are masked together; a continuing piece joins the one before."""
+        """Return the positions to mask together; a continuing piece joins the previous one."""
         special = (self.start, self.end)
         if not self._options.whole_word_mask:
             return [(position,) for position, number in enumerate(ids) if number not in special]
@@ -151,10 +151,8 @@ def _of_document(
     masking: Masking,
     draws: Draws,
 ) -> Iterator[Instance]:
-    document, most_pieces = documents[number], options.most_pieces
-    target = (
-        draws.between(2, most_pieces) if draws.random() < options.short_seq_prob else most_pieces
-    )
+    document, max_pieces = documents[number], options.max_pieces
+    target = draws.between(2, max_pieces) if draws.random() < options.short_seq_prob else max_pieces
     begin = 0
     while begin < len(document):
         end, length = begin, 0
@@ -166,12 +164,12 @@ def _of_document(
         first = _joined(document[begin : begin + first_count])
         is_random = count == 1 or draws.random() < 0.5
         if is_random:
-            # The segment that was replaced is used for the next instance.
+            # The replaced segment is used for the next instance.
             end = begin + first_count
             second = _from_another(documents, number, target - len(first), draws)
         else:
             second = _joined(document[begin + first_count : end])
-        truncate(first, second, most_pieces, draws)
+        truncate(first, second, max_pieces, draws)
         ids = [masking.start, *first, masking.end, *second, masking.end]
         masked, positions, labels = masking(ids, draws)
         yield Instance(masked, len(first), is_random, positions, labels)
@@ -179,7 +177,7 @@ def _of_document(
 
 
 def _from_another(documents: list[Document], number: int, length: int, draws: Draws) -> list[int]:
-    """Sentences of a random document, starting at a random one."""
+    """Return pieces of consecutive sentences of a random document, from a random one on."""
     other_number = number
     for _ in range(_OTHER_DOCUMENT_TRIES):
         other_number = draws.below(len(documents))
@@ -194,9 +192,9 @@ def _from_another(documents: list[Document], number: int, length: int, draws: Dr
     return pieces
 
 
-def truncate(first: list[Item], second: list[Item], most: int, draws: Draws) -> None:
-    """Remove pieces from either end of the longer segment until both fit."""
-    for _ in range(len(first) + len(second) - most):
+def truncate(first: list[Item], second: list[Item], max_pieces: int, draws: Draws) -> None:
+    """Remove pieces from a random end of the longer segment until both fit."""
+    for _ in range(len(first) + len(second) - max_pieces):
         longer = first if len(first) > len(second) else second
         if draws.random() < 0.5:
             del longer[0]

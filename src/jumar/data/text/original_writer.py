@@ -1,6 +1,6 @@
-"""Pre-training data in the original's order: the records that the original script writes.
+"""Writes pre-training data in the original's order: the same records as the original script.
 
-Documents are kept in memory as ids; instances are sorted through the disk.
+Documents are kept in memory as ids; instances are sorted on disk.
 """
 
 import os
@@ -25,32 +25,32 @@ from jumar.data.text.pretraining_files import (
     discard,
     facts_of,
     finish,
+    locked_folder,
     shard_names,
-    workplace,
 )
 from jumar.data.text.segmenting import CONTINUES_WORD, open_segmenter
 from jumar.ground.errors import UserError
 from jumar.ground.machine import memory_bytes
 from jumar.ground.text import size_text
 
-_AT_ONCE = 1024
-_BYTES_A_PIECE = 9
-"""A reference of 8 bytes; the number objects are shared."""
+_BATCH_INSTANCES = 1024
+_BYTES_PER_PIECE = 9
+"""Memory of a piece: a reference has 8 bytes; the integer objects are shared."""
 
 
 def write_original(request: PretrainingRequest) -> WrittenPretraining:
-    """Write the instances that google-research/bert's script makes of the same files.
+    """Write the same instances as google-research/bert's script makes of the files.
 
     As there, instance `i` is in shard `i` modulo the number of shards, and a document continues in
-    the next file if no blank line ends it. After an error or Ctrl-C nothing is left.
+    the next file if no blank line ends it. After an error or Ctrl-C, no files are left.
 
     Raises:
-        UserError: As `check_request`, `check_found` and `read_documents`; the disk or memory is too
-            small, or an option does not exist in the original.
+        UserError: See `check_request`, `check_found` and `read_documents`; or the disk or memory is
+            too small, or an option does not exist in the original.
     """
     if not request.options.next_sentence:
         raise UserError(
-            "the original only makes pairs of segments",
+            "the original's instances are always pairs of segments",
             where="--no-next-sentence",
             todo="Choose --order streaming.",
         )
@@ -66,7 +66,7 @@ def write_original(request: PretrainingRequest) -> WrittenPretraining:
     )
     _check_memory(estimate.pieces)
     facts = facts_of(request, "original")
-    with workplace(request.destination) as working_folder:
+    with locked_folder(request.destination) as working_folder:
         try:
             _clear(working_folder)
             result = _write(request, working_folder, int(estimate.instances))
@@ -77,8 +77,8 @@ def write_original(request: PretrainingRequest) -> WrittenPretraining:
 
 
 def _clear(working_folder: Path) -> None:
-    for left_over in working_folder.iterdir():
-        shutil.rmtree(left_over) if left_over.is_dir() else left_over.unlink()
+    for leftover in working_folder.iterdir():
+        shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
 
 
 def _write(
@@ -121,7 +121,7 @@ def _documents(request: PretrainingRequest) -> list[Document]:
 
 
 def counted_pieces(documents: Iterable[Document], unknown: int) -> tuple[int, int]:
-    """Number of word pieces in some documents, and how many of them are unknown."""
+    """Return the number of word pieces in documents, and the number of unknown ones."""
     pieces = unknowns = 0
     for sentence in chain.from_iterable(documents):
         pieces += len(sentence)
@@ -133,7 +133,7 @@ def _payloads(
     request: PretrainingRequest, instances: Iterator[Instance], expected_count: int
 ) -> Iterator[bytes]:
     done = 0
-    while batch := list(islice(instances, _AT_ONCE)):
+    while batch := list(islice(instances, _BATCH_INSTANCES)):
         yield from payloads(batch_of(batch, request.options))
         done += len(batch)
         request.progress(done, max(done, expected_count))
@@ -154,7 +154,7 @@ def _write_shard(
 
 
 def _check_memory(pieces: float) -> None:
-    needed_bytes, free_bytes = pieces * _BYTES_A_PIECE, memory_bytes()[0]
+    needed_bytes, free_bytes = pieces * _BYTES_PER_PIECE, memory_bytes()[0]
     if needed_bytes > free_bytes:
         raise UserError(
             f"the documents need about {size_text(needed_bytes)} of memory in the original's "

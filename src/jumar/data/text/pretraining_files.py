@@ -1,4 +1,4 @@
-"""The parts common to both orders of pre-training data: the request and the folder."""
+"""The request and the output folder of pre-training data, common to both orders."""
 
 import fcntl
 import hashlib
@@ -33,23 +33,23 @@ Notice = Callable[[str], None]
 
 
 def ignored(*_: object) -> None:
-    """Ignores progress and notices."""
+    """Ignore progress and notices."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainingRequest:
-    """What to write, and where.
+    """A request to write pre-training data.
 
     Attributes:
         files: Texts, in order.
-        tokenizer: Splits them into pieces.
-        options: How instances are made.
+        tokenizer: Splits texts into pieces.
+        options: How to make instances.
         destination: A folder that does not exist yet.
         shards: Number of TFRecord files.
-        workers: Processes.
-        chunk_bytes: Text processed at a time in streaming order.
-        progress: Receives the work done and the total.
-        notice: Receives lines for the user.
+        workers: Number of processes.
+        chunk_bytes: Size of the text processed at a time, in streaming order.
+        progress: Called with the amount of work done and the total.
+        notice: Called with lines for the user.
     """
 
     files: Sequence[Path]
@@ -65,14 +65,14 @@ class PretrainingRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenPretraining:
-    """What was written.
+    """Totals of written pre-training data.
 
     Attributes:
-        documents: Documents with at least one piece.
-        pieces: Their word pieces.
-        unknown: Those that are [UNK].
-        instances: Instances over all shards.
-        bytes: Size of the shards.
+        documents: Number of documents with at least one piece.
+        pieces: Number of their word pieces.
+        unknown: Number of pieces that are [UNK].
+        instances: Number of instances in all shards.
+        bytes: Total size of the shards.
     """
 
     documents: int
@@ -82,11 +82,11 @@ class WrittenPretraining:
     bytes: int
 
 
-def check_place(inputs: Sequence[str], destination: Path) -> None:
-    """Refuse to write into a folder of texts: the next call would take the records for texts.
+def check_outside_inputs(inputs: Sequence[str], destination: Path) -> None:
+    """Reject writing into an input folder, since the next call would read the records as texts.
 
     Raises:
-        UserError: The destination is one of the inputs, or inside one.
+        UserError: The destination is an input, or inside one.
     """
     target = resolved(destination)
     for text_input in inputs:
@@ -95,15 +95,15 @@ def check_place(inputs: Sequence[str], destination: Path) -> None:
             raise UserError(
                 f"is inside the input folder {text_input}",
                 where=str(destination),
-                todo=f"Choose a folder outside of it, for instance {folder}-pretraining.",
+                todo=f"Choose a folder outside it, for instance {folder}-pretraining.",
             )
 
 
 def check_request(request: PretrainingRequest) -> None:
-    """Reject impossible requests before anything is read.
+    """Reject impossible requests before reading the texts.
 
     Raises:
-        UserError: The destination exists or is among the texts, or a number is out of range.
+        UserError: The destination exists or contains a text, or a number is out of range.
     """
     if not 1 <= request.shards <= MAX_SHARDS:
         raise UserError(
@@ -120,7 +120,7 @@ def check_request(request: PretrainingRequest) -> None:
     for path in request.files:
         if target == resolved(path) or target in resolved(path).parents:
             raise UserError(
-                f"the text {path} is where the data would be written",
+                f"would overwrite the text {path}",
                 where=str(request.destination),
                 todo="Choose another folder.",
             )
@@ -133,12 +133,12 @@ def check_request(request: PretrainingRequest) -> None:
 
 
 def shard_names(shards: int) -> list[str]:
-    """The files of a set."""
+    """Return the file names of a set."""
     return [f"pretraining-{number:05}-of-{shards:05}.tfrecord" for number in range(shards)]
 
 
 def facts_of(request: PretrainingRequest, order: str) -> dict[str, Any]:
-    """Everything that determines the output, as JSON."""
+    """Return everything that determines the output, for JSON."""
     vocabulary, words = request.tokenizer.vocabulary, request.tokenizer.rules.words
     texts = [(str(path.absolute()), path.stat()) for path in request.files]
     return {
@@ -160,56 +160,61 @@ def facts_of(request: PretrainingRequest, order: str) -> dict[str, Any]:
 
 
 @contextmanager
-def workplace(destination: Path) -> Generator[Path]:
-    """A hidden folder next to the destination, used by one process at a time.
+def locked_folder(destination: Path) -> Generator[Path]:
+    """Yield a hidden folder next to the destination, locked by one process at a time.
 
     It is kept after the block, so that a later call can resume from it.
     """
-    folder = workplace_of(destination)
+    folder = working_folder_of(destination)
     make_folder(folder)
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise UserError("another process is writing it", where=str(destination)) from error
+            raise UserError(
+                "another process is writing this folder", where=str(destination)
+            ) from error
         yield folder
     except BrokenPipeError:
-        raise  # the reader of our output has closed it
+        raise  # the reader of standard output has closed it
     except OSError as error:
         raise unwritable(destination, error) from error
     finally:
         os.close(descriptor)
 
 
-def workplace_of(destination: Path) -> Path:
-    """The hidden folder in which a destination is prepared."""
+def working_folder_of(destination: Path) -> Path:
+    """Return the hidden folder in which a destination is prepared."""
     absolute = destination.absolute()
     return absolute.with_name(f".{absolute.name[:60]}.unfinished")
 
 
 def finish(
-    place: Path, request: PretrainingRequest, facts: dict[str, Any], written: WrittenPretraining
+    working_folder: Path,
+    request: PretrainingRequest,
+    facts: dict[str, Any],
+    written: WrittenPretraining,
 ) -> None:
-    """Write the manifest and put the finished folder `shards` in its place."""
+    """Write the manifest, and move the finished folder `shards` to the destination."""
     texts = [name for name, _, _ in facts["texts"]]
     manifest = {**facts, "texts": texts, "written": asdict(written)}
-    shards = place / "shards"
+    shards = working_folder / "shards"
     write_text(shards / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
     if exists(request.destination):
-        raise UserError("appeared in the meantime", where=str(request.destination))
+        raise UserError("was created by another process", where=str(request.destination))
     shards.rename(request.destination.absolute())
-    discard(place)
+    discard(working_folder)
 
 
-def discard(place: Path) -> None:
+def discard(working_folder: Path) -> None:
     """Remove a working folder."""
     with suppress(OSError):
-        shutil.rmtree(place)
+        shutil.rmtree(working_folder)
 
 
 def check_found(pieces: int, unknown: int, request: PretrainingRequest) -> None:
-    """Refuse texts without a document, or without a single known piece.
+    """Reject texts without documents, or without known pieces.
 
     Raises:
         UserError: There is no usable text.
@@ -225,5 +230,5 @@ def check_found(pieces: int, unknown: int, request: PretrainingRequest) -> None:
         raise UserError(
             "no word consists of pieces of the vocabulary",
             where=where,
-            todo=f"Does {request.tokenizer.vocabulary.where} belong to this language?",
+            todo=f"Is {request.tokenizer.vocabulary.where} for this language?",
         )

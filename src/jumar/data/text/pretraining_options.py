@@ -1,19 +1,19 @@
-"""How documents become the instances that BERT is pre-trained on."""
+"""The options for making BERT's pre-training instances of documents."""
 
 from dataclasses import dataclass
 
 from jumar.data.text.segmenting import SegmenterName
 from jumar.ground.errors import UserError
 
-SHORTEST = 5
-"""[CLS], a piece, [SEP], a piece, [SEP]."""
-LONGEST = 1 << 16
-_LARGEST_SEED = 2**63
+MIN_LENGTH = 5
+"""Minimum number of pieces in an instance: [CLS], a piece, [SEP], a piece, [SEP]."""
+MAX_LENGTH = 1 << 16
+_MAX_SEED = 2**63
 
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainingOptions:
-    """The options of google-research/bert's create_pretraining_data, and two more.
+    """The options of google-research/bert's create_pretraining_data, and two additional ones.
 
     Attributes:
         max_seq_length: Pieces of an instance, with [CLS] and two [SEP].
@@ -22,9 +22,9 @@ class PretrainingOptions:
         short_seq_prob: Fraction of instances with a random, shorter length.
         dupe_factor: How often each document is used, each time with different masks.
         random_seed: Seed of all random choices.
-        whole_word_mask: Whether all pieces of a word are masked or none.
-        next_sentence: Whether an instance is a pair of segments, the second one in half of the
-            cases from another document; otherwise it is one segment.
+        whole_word_mask: Whether either all pieces of a word are masked or none.
+        next_sentence: Whether an instance is a pair of segments, of which the second is from
+            another document in half of the cases; otherwise it is one segment.
         segmenter: Splits Chinese text into words for `whole_word_mask`.
     """
 
@@ -39,21 +39,21 @@ class PretrainingOptions:
     segmenter: SegmenterName = "none"
 
     def __post_init__(self) -> None:
-        _within("--max-seq-length", self.max_seq_length, SHORTEST, LONGEST)
-        _within("--max-predictions-per-seq", self.max_predictions_per_seq, 1, LONGEST)
+        _within("--max-seq-length", self.max_seq_length, MIN_LENGTH, MAX_LENGTH)
+        _within("--max-predictions-per-seq", self.max_predictions_per_seq, 1, MAX_LENGTH)
         _within("--masked-lm-prob", self.masked_lm_prob, 0, 1)
         _within("--short-seq-prob", self.short_seq_prob, 0, 1)
         _within("--dupe-factor", self.dupe_factor, 1, 100_000)
-        _within("--random-seed", self.random_seed, 0, _LARGEST_SEED)
+        _within("--random-seed", self.random_seed, 0, _MAX_SEED)
         if self.segmenter != "none" and not self.whole_word_mask:
             raise UserError(
-                "a segmenter has no effect when single pieces are masked",
+                "a segmenter has no effect if single pieces are masked",
                 where="--segmenter",
                 todo="Add --do-whole-word-mask, or omit it.",
             )
 
     @property
-    def most_pieces(self) -> int:
+    def max_pieces(self) -> int:
         """Maximum number of text pieces in an instance."""
         return self.max_seq_length - (3 if self.next_sentence else 2)
 

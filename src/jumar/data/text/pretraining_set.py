@@ -1,4 +1,4 @@
-"""Pre-training data as samples, with the stored masks or with new ones every epoch."""
+"""Pre-training data as samples, with the stored masks or with new masks in every epoch."""
 
 import glob
 from collections.abc import Callable
@@ -41,10 +41,10 @@ class NewMasks:
 
     Attributes:
         masked_lm_prob: Fraction of the pieces that are masked.
-        max_predictions_per_seq: Maximum number of masked pieces per instance; 0 for as many as
-            stored.
-        whole_word_mask: Whether all pieces of a word are masked or none. Words found by a segmenter
-            are no longer known.
+        max_predictions_per_seq: Maximum number of masked pieces per instance; 0 for the stored
+            maximum.
+        whole_word_mask: Whether either all pieces of a word are masked or none. Words found by a
+            segmenter are not stored, so they are ignored.
     """
 
     masked_lm_prob: float = 0.15
@@ -54,7 +54,7 @@ class NewMasks:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PretrainingInstances:
-    """Masked pairs of segments from TFRecord, ours and those of google-research/bert.
+    """Masked pairs of segments from TFRecord files of jumar or google-research/bert.
 
     A sample has the features of the records: `input_ids`, `input_mask`, `segment_ids`, int64
     [max_seq_length]; `masked_lm_positions`, `masked_lm_ids`, int64, and `masked_lm_weights`,
@@ -62,10 +62,10 @@ class PretrainingInstances:
 
     Attributes:
         records: The records.
-        vocabulary: Ids must be below its size.
+        vocabulary: The vocabulary; ids must be below its size.
         new_masks: How to redraw masks in each epoch; None for the stored masks.
         seed: Together with a key, determines the new masks.
-        training: Whether each epoch has its own masks; otherwise new ones are always the same.
+        training: Whether new masks differ between epochs.
     """
 
     records: RecordShards
@@ -83,11 +83,11 @@ class PretrainingInstances:
         return self.records.fingerprint
 
     def open(self, item: int, _key: SampleKey) -> tuple[bytes, str]:
-        """The record and its position; see `SampleKind.open`."""
+        """Read the record and its origin; see `SampleKind.open`."""
         return self.records.payload(item)
 
     def map(self, opened: tuple[bytes, str], item: int, key: SampleKey) -> Arrays:
-        """The features; see `SampleKind.map`."""
+        """Decode the features; see `SampleKind.map`."""
         payload, origin = opened
         try:
             sample = _decoded(payload)
@@ -96,7 +96,7 @@ class PretrainingInstances:
         self._check(sample, origin)
         if self.new_masks is None:
             return sample
-        return self._masked_anew(sample, SampleKey(key.epoch if self.training else 0, item))
+        return self._with_new_masks(sample, SampleKey(key.epoch if self.training else 0, item))
 
     def _check(self, sample: _Features, origin: str) -> None:
         for names in (PIECES, PREDICTIONS):
@@ -117,10 +117,10 @@ class PretrainingInstances:
             if sample[name].min() < 0 or sample[name].max() >= limit:
                 of_pieces = f": the vocabulary has {pieces} word pieces" * (limit == pieces)
                 raise CorruptRecord(
-                    origin, f"{name} has a number outside of 0 to {limit - 1}{of_pieces}"
+                    origin, f"{name} has a number outside 0 to {limit - 1}{of_pieces}"
                 )
 
-    def _masked_anew(self, sample: _Features, key: SampleKey) -> Arrays:
+    def _with_new_masks(self, sample: _Features, key: SampleKey) -> Arrays:
         is_masked = sample["masked_lm_weights"] > 0
         ids = sample["input_ids"].astype(np.int32)
         ids[sample["masked_lm_positions"][is_masked]] = sample["masked_lm_ids"][is_masked]
@@ -167,22 +167,24 @@ def open_pretraining_set(
     new_masks: NewMasks | None = None,
     notice: Callable[[str], None] = lambda _: None,
 ) -> KeyedSet[PretrainingInstances]:
-    """Pre-training data as batches: the features of a sample, [N, ...].
+    """Open pre-training data as batches: the features of the samples, [N, ...].
 
     Args:
         path: The folder of `jumar data pretraining`, or TFRecord files: a folder, a glob, a file.
-        vocabulary: The one that the data were made with.
+        vocabulary: The vocabulary with which the data was made.
         seed: Seed of new masks.
         training: Whether unreadable records are replaced, and epochs masked differently.
         new_masks: How to redraw masks in each epoch; None for the stored masks.
-        notice: Receives notices of slow steps.
+        notice: Called with notices of slow steps.
 
     Raises:
-        UserError: There are no records, some are missing or damaged, or the first one does not
-            match the vocabulary or has other content.
+        UserError: There are no records, some are missing or damaged, or the first one has other
+            content or does not match the vocabulary.
     """
     records = RecordShards(
-        record_files(path), notice, again="jumar data pretraining TEXT --vocab VOCAB --to DEST"
+        record_files(path),
+        notice,
+        rewrite_command="jumar data pretraining TEXT --vocab VOCAB --to DEST",
     )
     instances = PretrainingInstances(
         records=records,
@@ -210,10 +212,10 @@ def open_pretraining_set(
 
 
 def record_files(path: str) -> list[Path]:
-    """The TFRecord files of a path.
+    """Find the TFRecord files at a path.
 
     Raises:
-        UserError: There is none, or shards of a set are missing or mixed with others.
+        UserError: There are none, or shards of a set are missing or mixed with others.
     """
     expanded_path = expanded(path)
     if is_file(expanded_path):
@@ -233,7 +235,7 @@ def record_files(path: str) -> list[Path]:
         raise UserError(
             "there are no TFRecord files",
             where=path,
-            todo="jumar data pretraining TEXT --vocab VOCAB --to DEST writes some.",
+            todo="To write some: jumar data pretraining TEXT --vocab VOCAB --to DEST",
         )
     check_one_set(files)
     check_none_missing(files)
@@ -241,10 +243,10 @@ def record_files(path: str) -> list[Path]:
 
 
 def _decoded(payload: bytes) -> _Features:
-    """The features of a record by name.
+    """Decode the features of a record by name.
 
     Raises:
-        ValueError: One is missing or of another type.
+        ValueError: A feature is missing or of another type.
     """
     features = decode_example(payload, _KEYS)
     sample: _Features = {}
@@ -252,7 +254,7 @@ def _decoded(payload: bytes) -> _Features:
         feature = features.get(name)
         kind = FloatFeature if name == "masked_lm_weights" else IntegerFeature
         if not isinstance(feature, kind) or not feature.values:
-            raise ValueError(f"it has no '{name}', as pre-training data have")
+            raise ValueError(f"it lacks '{name}', which pre-training data needs")
         dtype = np.float32 if kind is FloatFeature else np.int64
         sample[name] = np.array(feature.values, dtype=dtype)
     sample[LABEL] = sample[LABEL].reshape(-1)[0].reshape(())

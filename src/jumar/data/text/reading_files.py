@@ -1,7 +1,7 @@
-"""Questions about passages with their answers, from JSON as SQuAD 1.1 and CMRC 2018 have it.
+"""Reads questions about passages with their answers, from JSON files like SQuAD 1.1 and CMRC 2018.
 
-What CMRC's files need: `answer_start` is wrong for 2 % of the answers, so an answer is searched
-for in its passage if the text at its stated position differs.
+In CMRC's files, `answer_start` is wrong for 2 % of the answers, so an answer is searched for in its
+passage if the text at its stated position differs.
 """
 
 import json
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Answer(NamedTuple):
-    """An answer and its position in the passage; -1 if it is not in it."""
+    """An answer and its position in the passage; -1 if it does not occur there."""
 
     text: str
     begin: int
@@ -30,7 +30,7 @@ class Question:
     """A question about a passage.
 
     Attributes:
-        passage: The number of the passage.
+        passage: Index of the passage.
         where: File and question, for messages.
     """
 
@@ -46,8 +46,8 @@ class Reading:
     """The content of a file.
 
     Attributes:
-        moved: Answers that were not where `answer_start` said.
-        absent: Answers that are not in their passage.
+        moved: Number of answers that are not at their `answer_start`.
+        absent: Number of answers that are not in their passage.
     """
 
     passages: list[str] = field(default_factory=list[str])
@@ -57,16 +57,16 @@ class Reading:
 
 
 def read_questions(path: Path, skipping: Skipping | None = None) -> Reading:
-    """The passages and questions of a file.
+    """Read the passages and questions of a file.
 
     Args:
         path: The file.
-        skipping: For training: a question without an answer that is in its passage is a fault.
-            None if answers are not needed.
+        skipping: For training: counter of questions without an answer in their passage, which are
+            faults. None if answers are not needed.
 
     Raises:
-        UserError: The file cannot be read, is not of this form, has no questions, or more faults
-            than are tolerated.
+        UserError: The file cannot be read, is not in this format, has no questions, or has more
+            faults than are tolerated.
     """
     try:
         content = parse_json(decoded_file(path))
@@ -122,7 +122,7 @@ def _add(reading: Reading, entry: dict[str, Any], where: str, skipping: Skipping
 
 
 def _begin(passage: str, text: str, stated: int) -> int:
-    """Position of a text in a passage, nearest to the stated one; -1 if it is not found."""
+    """Return the position of a text in a passage nearest to the stated one; -1 if not found."""
     if not text.strip():
         return -1
     if stated >= 0 and passage.startswith(text, stated):

@@ -1,7 +1,7 @@
 """Questions about passages as samples, each with a window of the passage, as in run_squad.py.
 
-A passage that is longer than a sample becomes several windows, each moved by `doc_stride` pieces.
-Answers are given by their character positions, so no text needs to be matched again.
+A passage that is longer than a sample is split into several windows, each shifted by `doc_stride`
+pieces. Answers have character positions, so texts need not be matched again.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,37 +28,37 @@ from jumar.settings import setting
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingData(TextData):
-    """Where questions about passages are, and how passages become windows."""
+    """Where to find questions about passages, and how to split passages into windows."""
 
-    do_lower_case: bool = setting(False, "make texts lower case and remove accents")
+    do_lower_case: bool = setting(False, "Convert texts to lower case and remove accents.")
     max_seq_length: int = setting(
-        384, "tokens of a window with the question, [CLS] and two [SEP]", minimum=8, maximum=2048
+        384, "Tokens of a window with the question, [CLS] and two [SEP].", minimum=8, maximum=2048
     )
     doc_stride: int = setting(
-        120, "step from one window of a passage to the next", unit="tokens", minimum=1
+        120, "Step from one window of a passage to the next.", unit="tokens", minimum=1
     )
     max_query_length: int = setting(
-        64, "longer questions are truncated", unit="tokens", minimum=1, maximum=2048
+        64, "Longer questions are truncated.", unit="tokens", minimum=1, maximum=2048
     )
     max_answer_length: int = setting(
-        30, "longest predicted answer", unit="tokens", minimum=1, changeable=True
+        30, "Maximum length of a predicted answer.", unit="tokens", minimum=1, changeable=True
     )
     n_best: int = setting(
         20,
-        "start and end candidates of an answer, and number of answers that `predict` gives",
+        "Start and end candidates of an answer, and number of answers returned by `predict`.",
         minimum=1,
         changeable=True,
     )
 
     def check(self) -> None:
-        """Reject question lengths that leave no room for the passage.
+        """Reject question lengths that leave no space for the passage.
 
         Raises:
-            UserError: There is no room.
+            UserError: There is no space.
         """
         if self.max_query_length + 4 > self.max_seq_length:
             raise UserError(
-                f"a question of {self.max_query_length} tokens leaves no room for its passage in "
+                f"a question of {self.max_query_length} tokens leaves no space for its passage in "
                 f"{self.max_seq_length}",
                 where="data.max_query_length",
             )
@@ -72,24 +72,24 @@ class Span(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """A passage as pieces, and the characters that each covers."""
+    """The pieces of a passage, with the range of characters that each covers."""
 
     ids: NDArray[np.int32]
     begins: NDArray[np.int32]
     ends: NDArray[np.int32]
 
     def span(self, begin: int, end: int) -> Span | None:
-        """The pieces that cover some characters; None where no piece does."""
+        """Return the pieces that cover a range of characters; None if no piece does."""
         first = int(np.searchsorted(self.ends, begin, side="right"))
         last = int(np.searchsorted(self.begins, end, side="left")) - 1
         return Span(first, last) if first <= last else None
 
 
 class Window(NamedTuple):
-    """A part of a passage, with the question it is read for.
+    """A part of a passage, for one question.
 
     Attributes:
-        question: Number of the question.
+        question: Index of the question.
         begin: Its first piece in the passage.
         length: Its number of pieces.
     """
@@ -104,8 +104,8 @@ class ReadingWindows:
 
     Args:
         reading: The passages and questions.
-        tokenizer: Splits them into pieces.
-        data: Settings.
+        tokenizer: Splits texts into pieces.
+        data: The settings.
     """
 
     def __init__(self, reading: Reading, *, tokenizer: Tokenizer, data: ReadingData) -> None:
@@ -119,8 +119,8 @@ class ReadingWindows:
         self.spans: list[Span | None] = []
         for number, question in enumerate(reading.questions):
             passage = self.passages[question.passage]
-            room = data.max_seq_length - len(self.questions[number]) - 3
-            spans = windows_of(len(passage.ids), room, data.doc_stride)
+            max_pieces = data.max_seq_length - len(self.questions[number]) - 3
+            spans = windows_of(len(passage.ids), max_pieces, data.doc_stride)
             self.windows += [Window(number, begin, length) for begin, length in spans]
             self.spans.append(_answer_span(passage, question.answers))
 
@@ -137,11 +137,11 @@ class ReadingWindows:
         return fingerprint(*parts, *passages)
 
     def offset(self, window: Window) -> int:
-        """The position of the passage's first piece in a sample."""
+        """Return the position of the passage's first piece in a sample."""
         return len(self.questions[window.question]) + 2
 
     def open(self, item: int, key: SampleKey) -> int:
-        """Nothing to read; see `SampleKind.open`."""
+        """Return the item, since nothing needs to be read; see `SampleKind.open`."""
         del key
         return item
 
@@ -155,7 +155,7 @@ class ReadingWindows:
         arrays = self.frame.arrays(self.questions[window.question], ids)
         offset = self.offset(window)
         span_mask = np.zeros(self.frame.length, dtype=np.int64)
-        # [CLS] stands for an answer that is not in this window.
+        # [CLS] represents an answer that is not in this window.
         span_mask[0] = 1
         span_mask[offset : offset + window.length] = 1
         first = last = 0
@@ -171,25 +171,25 @@ class ReadingWindows:
         }
 
     def has_most_context(self, number: int) -> NDArray[np.bool_]:
-        """Which pieces of a window have more context there than in any other window.
+        """Return which pieces of a window have more context in it than in any other window.
 
-        Where windows overlap, only one of them may start an answer at a piece.
+        If windows overlap, an answer may start at a piece only in one of them.
         """
         window = self.windows[number]
         passage = self.reading.questions[window.question].passage
-        room = self.data.max_seq_length - len(self.questions[window.question]) - 3
+        max_pieces = self.data.max_seq_length - len(self.questions[window.question]) - 3
         pieces = len(self.passages[passage].ids)
-        best = _best_windows(pieces, room, self.data.doc_stride)
+        best = _best_windows(pieces, max_pieces, self.data.doc_stride)
         best_begins = best[window.begin : window.begin + window.length]
         return best_begins == window.begin
 
 
-def windows_of(pieces: int, room: int, stride: int) -> list[tuple[int, int]]:
-    """First piece and length of each window of a passage, as in run_squad.py."""
+def windows_of(pieces: int, max_pieces: int, stride: int) -> list[tuple[int, int]]:
+    """Return first piece and length of each window of a passage, as in run_squad.py."""
     spans: list[tuple[int, int]] = []
     begin = 0
     while True:
-        length = min(pieces - begin, room)
+        length = min(pieces - begin, max_pieces)
         spans.append((begin, length))
         if begin + length >= pieces:
             return spans
@@ -197,12 +197,12 @@ def windows_of(pieces: int, room: int, stride: int) -> list[tuple[int, int]]:
 
 
 @lru_cache(maxsize=1024)
-def _best_windows(pieces: int, room: int, stride: int) -> NDArray[np.int64]:
-    """For each piece the first piece of the window in which it has the most context."""
+def _best_windows(pieces: int, max_pieces: int, stride: int) -> NDArray[np.int64]:
+    """Return, for each piece, the start of the window in which it has the most context."""
     positions = np.arange(pieces)
     best = np.zeros(pieces, dtype=np.int64)
     most_context = np.full(pieces, -np.inf)
-    for begin, length in windows_of(pieces, room, stride):
+    for begin, length in windows_of(pieces, max_pieces, stride):
         context = np.minimum(positions - begin, begin + length - 1 - positions) + 0.01 * length
         is_better = (positions >= begin) & (positions < begin + length) & (context > most_context)
         most_context[is_better], best[is_better] = context[is_better], begin
@@ -217,7 +217,7 @@ def _passage(text: str, tokenizer: Tokenizer) -> Passage:
 
 
 def _answer_span(passage: Passage, answers: Sequence[Answer]) -> Span | None:
-    """The pieces of the first answer that is in the passage."""
+    """Return the pieces of the first answer that is in the passage."""
     for text, begin in answers:
         if begin >= 0 and (span := passage.span(begin, begin + len(text))):
             return span
@@ -235,13 +235,13 @@ class ReadingSets:
 def open_reading_sets(
     data: ReadingData, tokenizer: Tokenizer, notice: Callable[[str], None] = lambda _: None
 ) -> ReadingSets:
-    """The training and the evaluation set of the settings.
+    """Open the training and the evaluation set.
 
     Raises:
         UserError: A file cannot be read, or an answer is not in its passage.
     """
 
-    def opened(path: Path, part: str) -> ReadingWindows:
+    def open_windows(path: Path, part: str) -> ReadingWindows:
         skipping = Skipping(data.skip_corrupt, notice) if part == "training" else None
         reading = read_questions(path, skipping)
         windows = ReadingWindows(reading, tokenizer=tokenizer, data=data)
@@ -252,25 +252,25 @@ def open_reading_sets(
         )
         if reading.moved or reading.absent:
             notice(
-                f"  {counted(reading.moved, 'answer')} looked up, since answer_start is wrong; "
+                f"  {counted(reading.moved, 'answer')} searched for, since answer_start is wrong; "
                 f"{reading.absent} not in their passage"
             )
         return windows
 
     path = part_file(data, "train", SUFFIXES)
     assert path is not None
-    train = reading_set(opened(path, "training"), training=True)
+    train = reading_set(open_windows(path, "training"), training=True)
     eval_path = part_file(data, "eval", SUFFIXES)
     if eval_path is None:
         return ReadingSets(train=train, evaluation=None)
-    evaluation = reading_set(opened(eval_path, "evaluation"), training=False)
+    evaluation = reading_set(open_windows(eval_path, "evaluation"), training=False)
     return ReadingSets(train=train, evaluation=evaluation)
 
 
 def reading_set(windows: ReadingWindows, *, training: bool) -> KeyedSet[ReadingWindows]:
     """Windows as batches of int64: `input_ids`, `segment_ids`, `input_mask` and `span_mask`
-    [N, max_seq_length], `span_mask` is 1 where an answer may be; `start` and `end` [N],
-    the answer's first and last position, 0 where it is not in the window; and the number of the
-    `window` [N].
+    [N, max_seq_length], where `span_mask` is 1 if an answer may be at a position; `start` and `end`
+    [N], the answer's first and last position, 0 if it is not in the window; and `window` [N], the
+    index of the window.
     """
     return KeyedSet(kind=windows, collate=text_collate(windows.frame), training=training)

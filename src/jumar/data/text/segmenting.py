@@ -1,8 +1,8 @@
-"""Chinese words, so that a mask covers whole ones.
+"""Finds Chinese words, so that masks cover whole words.
 
-BERT's Chinese pieces are single characters, so they do not show word boundaries. A segmenter finds
-the words; each character that continues one is marked in its id, for masking, which removes the
-marks. Facts: the NEZHA paper (arXiv 1909.00204) masks words that Jieba found.
+BERT's Chinese pieces are single characters, which do not show word boundaries. A segmenter finds
+the words; each character that continues a word is marked in its id, for masking, which removes the
+marks. Source: the NEZHA paper (arXiv 1909.00204) masks words found by Jieba.
 """
 
 import logging
@@ -16,14 +16,14 @@ from jumar.ground.errors import UserError
 
 SegmenterName = Literal["none", "spaces", "jieba"]
 Segmenter = Callable[[str], list[str]]
-"""Splits a line into words; joined, they give the line."""
+"""Splits a line into words, whose concatenation is the line."""
 
 CONTINUES_WORD = 1 << 24
-"""Added to the id of a piece that continues a word without a `##`."""
+"""Flag in the id of a piece that continues a word without `##`."""
 
 
 def open_segmenter(name: SegmenterName) -> Segmenter | None:
-    """A segmenter by name; None for `none`.
+    """Open a segmenter by name; return None for `none`.
 
     Raises:
         UserError: It is not installed.
@@ -31,14 +31,14 @@ def open_segmenter(name: SegmenterName) -> Segmenter | None:
     if name == "none":
         return None
     if name == "spaces":
-        return _whole
+        return _as_one_word
     try:
         jieba: Any = import_module("jieba")
     except ModuleNotFoundError as error:
         raise UserError(
             "the word segmenter jieba is not installed",
             where="--segmenter jieba",
-            todo="pip install jieba; or put spaces between the words of the text and choose "
+            todo="pip install jieba; or separate the words of the text by spaces and use "
             "--segmenter spaces.",
         ) from error
     jieba.setLogLevel(logging.WARNING)
@@ -46,7 +46,7 @@ def open_segmenter(name: SegmenterName) -> Segmenter | None:
 
 
 def marked_lines(tokenizer: Tokenizer, segmenter: Segmenter, text: str) -> Iterator[list[int]]:
-    """The ids of each line, marked where a Chinese character continues a word."""
+    """Yield the ids of each line, marked where a Chinese character continues a word."""
     for line in text.split("\n"):
         starts: set[int] = set()
         position = 0
@@ -63,6 +63,6 @@ def marked_lines(tokenizer: Tokenizer, segmenter: Segmenter, text: str) -> Itera
         yield ids
 
 
-def _whole(line: str) -> list[str]:
-    """Each run of Chinese characters as one word."""
+def _as_one_word(line: str) -> list[str]:
+    """Return the line, so that each run of Chinese characters is one word."""
     return [line]

@@ -1,4 +1,4 @@
-"""Sentences and pairs of sentences with a label, from TSV and JSON lines with named columns.
+"""Reads sentences and pairs of sentences with a label, from TSV and JSON lines with named columns.
 
 The layouts of the originals' data are recognised by their columns: ChnSentiCorp (`label`,
 `text_a`), LCQMC (`text_a`, `text_b`, `label`), XNLI for training (`premise`, `hypo`, `label`) and
@@ -25,32 +25,32 @@ _FIRST = ("text_a", "sentence1", "premise", "sentence", "text", "review", "quest
 _SECOND = ("text_b", "sentence2", "hypothesis", "hypo", "question2")
 _LABEL = ("label", "gold_label")
 _LANGUAGE = "language"
-_SAME = {"contradictory": "contradiction"}
-"""XNLI's training file names a label differently than its evaluation files."""
+_RENAMED = {"contradictory": "contradiction"}
+"""Label names in XNLI's training file that differ from its evaluation files."""
 UNDECIDED = "-"
-"""The label of OCNLI and XNLI on which annotators did not agree."""
+"""The label in OCNLI and XNLI of samples on which annotators disagree."""
 ABSENT = "none"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SentenceData(DividedData, LabelledData):
-    """Where sentences with labels are, and in which columns."""
+    """Where to find labelled sentences, and in which columns."""
 
-    text_a: str = setting("", "column of the text; empty: the first known one")
+    text_a: str = setting("", "Column of the text; empty: the first known one.")
     text_b: str = setting(
-        "", "column of the second text of a pair; empty: the first known one, none: ignore it"
+        "", "Column of the second text of a pair; empty: the first known one, none: ignore it."
     )
-    label: str = setting("", "column of the label; empty: the first known one")
-    columns: tuple[str, ...] = setting((), "column names of TSV files without a header, in order")
-    language: str = setting("zh", "rows in other languages are left out, by the language column")
+    label: str = setting("", "Column of the label; empty: the first known one.")
+    columns: tuple[str, ...] = setting((), "Column names of TSV files without a header, in order.")
+    language: str = setting("zh", "Rows with another value in the language column are left out.")
     sampling: str = setting(
         "natural",
-        "natural takes every training text once per epoch, balanced every label equally often",
+        "natural uses every training text once per epoch, balanced every label equally often.",
         choices=("natural", "balanced"),
     )
 
     def check(self) -> None:
-        """Rules across fields.
+        """Check labels and divisions.
 
         Raises:
             UserError: A label is listed twice, or divisions contradict each other.
@@ -60,7 +60,7 @@ class SentenceData(DividedData, LabelledData):
 
 
 class Sentence(NamedTuple):
-    """A text or a pair of texts, the label (may be empty), and the position for messages."""
+    """A text or a pair of texts, its label, which may be empty, and its location for messages."""
 
     first: str
     second: str | None
@@ -77,23 +77,23 @@ class _Columns(NamedTuple):
 def read_sentences(
     path: Path, data: SentenceData, skipping: Skipping, *, labelled: bool = True
 ) -> Iterator[Sentence]:
-    """The sentences of a file; rows of another language or without an agreed label are left out.
+    """Read the sentences of a file, except rows of other languages or without an agreed label.
 
     Args:
-        path: A TSV file, or JSON lines if it ends in .json or .jsonl.
+        path: A TSV file, or JSON lines if its suffix is .json or .jsonl.
         data: The columns.
-        skipping: Counts malformed rows.
-        labelled: Whether a label is needed.
+        skipping: Counter of malformed rows.
+        labelled: Whether a label is required.
 
     Raises:
-        UserError: The file cannot be read, has no rows, has none of the columns, or more malformed
+        UserError: The file cannot be read, has no rows, lacks the columns, or has more malformed
             rows than are tolerated.
     """
     columns: _Columns | None = None
-    empty = True
+    is_empty = True
     rows = _json_rows(path, skipping) if path.suffix in _JSON else _tsv_rows(path, data, skipping)
     for number, row in rows:
-        empty = False
+        is_empty = False
         if columns is None:
             columns = _chosen(list(row), data, line_of(path, number), labelled=labelled)
         if row.get(_LANGUAGE, data.language) != data.language:
@@ -107,15 +107,15 @@ def read_sentences(
             yield Sentence(
                 first=str(row[columns.first]),
                 second=str(row[columns.second]) if columns.second else None,
-                label=_SAME.get(label, label),
+                label=_RENAMED.get(label, label),
                 where=where,
             )
-    if empty:
+    if is_empty:
         raise UserError("there are no rows after the header", where=str(path))
 
 
 def read_plain(path: Path) -> list[Sentence]:
-    """The texts of a file with one text per line, without labels; a tab separates those of a pair.
+    """Read a file with one text per line, without labels; a tab separates the texts of a pair.
 
     Raises:
         UserError: The file cannot be read.
@@ -131,7 +131,7 @@ def read_plain(path: Path) -> list[Sentence]:
 def _tsv_rows(
     path: Path, data: SentenceData, skipping: Skipping
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    # Quotes are text, as in the originals, which read these files without quoting.
+    # Quotes are text, since the originals read these files without quoting.
     header: Sequence[str] = data.columns
     for number, line in numbered_lines(path):
         cells = line.split("\t")
@@ -167,7 +167,7 @@ def _json_rows(path: Path, skipping: Skipping) -> Iterator[tuple[int, Mapping[st
                 UserError(
                     "is not a JSON object",
                     where=line_of(path, number),
-                    todo="Expected: one per line.",
+                    todo="Expected: one object per line.",
                 )
             )
 
@@ -181,7 +181,8 @@ def _chosen(names: Sequence[str], data: SentenceData, where: str, *, labelled: b
             raise UserError(
                 f"none of the columns is known as {field}: {', '.join(map(excerpt, names))}",
                 where=where,
-                todo=f"Give it: data.{field}=..., or data.columns=... for a file without a header.",
+                todo=f"Specify it: data.{field}=..., or data.columns=... for a file without a "
+                "header.",
             )
     return _Columns(first, second, label)
 
@@ -195,6 +196,6 @@ def _column(
         raise UserError(
             f"there is no column '{requested}' (data.{field})",
             where=where,
-            todo=f"{hint}There are: {', '.join(map(excerpt, names))}.",
+            todo=f"{hint}Existing columns: {', '.join(map(excerpt, names))}.",
         )
     return requested or next((name for name in usual_names if name in names), "")

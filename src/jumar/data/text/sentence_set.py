@@ -1,4 +1,4 @@
-"""Sentences and pairs with a label as samples."""
+"""Labelled sentences and pairs as samples."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -24,10 +24,10 @@ class Sentences:
     """Sentences or pairs, cut to the length of a sample.
 
     Args:
-        sentences: The texts, all with a second one or none.
-        labels: The number of each one's label.
-        tokenizer: Splits them into pieces.
-        frame: The length, and the special pieces around them.
+        sentences: The texts; either all or none have a second text.
+        labels: The label of each, as an integer.
+        tokenizer: Splits texts into pieces.
+        frame: The length of a sample, and its special pieces.
     """
 
     def __init__(
@@ -41,18 +41,17 @@ class Sentences:
         self.frame = frame
         self.labels = np.array(labels, dtype=np.int64)
         first = [tokenizer.ids(sentence.first) for sentence in sentences]
-        self.second: PieceRows | None = None
-        pairs = bool(sentences) and sentences[0].second is not None
+
+        has_pairs = bool(sentences) and sentences[0].second is not None
         second = [tokenizer.ids(sentence.second or "") for sentence in sentences]
-        room = frame.length - (3 if pairs else 2)
+        max_pieces = frame.length - (3 if has_pairs else 2)
         self.truncated = 0
         for row, second_row in zip(first, second, strict=True):
-            self.truncated += len(row) + len(second_row) > room
-            first_length, second_length = cut_pair(len(row), len(second_row), room)
+            self.truncated += len(row) + len(second_row) > max_pieces
+            first_length, second_length = cut_pair(len(row), len(second_row), max_pieces)
             del row[first_length:], second_row[second_length:]
         self.first = PieceRows(first)
-        if pairs:
-            self.second = PieceRows(second)
+        self.second = PieceRows(second) if has_pairs else None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -64,12 +63,12 @@ class Sentences:
         return fingerprint(self.first.content(), second, self.labels.tobytes())
 
     def open(self, item: int, key: SampleKey) -> int:
-        """Nothing to read; see `SampleKind.open`."""
+        """Return the item, since nothing needs to be read; see `SampleKind.open`."""
         del key
         return item
 
     def map(self, opened: int, item: int, key: SampleKey) -> Arrays:
-        """`input_ids`, `segment_ids`, `input_mask` and `label`; see `SampleKind.map`."""
+        """Return `input_ids`, `segment_ids`, `input_mask` and `label`; see `SampleKind.map`."""
         del item, key
         second = None if self.second is None else self.second[opened]
         label = np.asarray(self.labels[opened])
@@ -88,12 +87,12 @@ class SentenceSets:
 def open_sentence_sets(
     data: SentenceData, tokenizer: Tokenizer, notice: Callable[[str], None] = lambda _: None
 ) -> SentenceSets:
-    """The training and the evaluation set of the settings.
+    """Open the training and the evaluation set.
 
     Raises:
-        UserError: The files cannot be read, or one has other labels or columns than the other.
+        UserError: A file cannot be read, or their labels or columns differ.
     """
-    opener = _Opening(data, tokenizer, notice)
+    opener = _PartOpener(data, tokenizer, notice)
     path = part_file(data, "train", SUFFIXES)
     assert path is not None
     sentences = opener.read(path)
@@ -108,13 +107,7 @@ def open_sentence_sets(
     if is_divided(data, data.eval_path):
         sentences, eval_sentences = _divided_sentences(sentences, labels, data, notice)
     train = opener.samples(sentences, labels, "training")
-    eval_path = None if eval_sentences is not None else part_file(data, "eval", SUFFIXES)
-    evaluation = None
-    if eval_sentences is not None:
-        evaluation = sentence_set(
-            opener.samples(eval_sentences, labels, "evaluation"), training=False
-        )
-    elif eval_path is not None:
+    if eval_sentences is None and (eval_path := part_file(data, "eval", SUFFIXES)) is not None:
         eval_sentences = opener.read(eval_path)
         if (sentences[0].second is None) != (eval_sentences[0].second is None):
             raise UserError(
@@ -122,6 +115,8 @@ def open_sentence_sets(
                 where=f"{path} and {eval_path}",
                 todo="To ignore the second text: data.text_b=none",
             )
+    evaluation = None
+    if eval_sentences is not None:
         evaluation = sentence_set(
             opener.samples(eval_sentences, labels, "evaluation"), training=False
         )
@@ -139,7 +134,7 @@ def _divided_sentences(
     data: SentenceData,
     notice: Callable[[str], None],
 ) -> tuple[list[Sentence], list[Sentence]]:
-    """The training and held-out sentences; equal texts stay on one side."""
+    """Divide sentences into training and held-out ones; equal texts stay on one side."""
     keys = ["\0".join([sentence.first, sentence.second or ""]).encode() for sentence in sentences]
     numbers = {label: number for number, label in enumerate(labels)}
     classes = np.array([numbers.get(sentence.label, -1) for sentence in sentences], np.int64)
@@ -153,13 +148,13 @@ def _divided_sentences(
 
 
 @dataclass(frozen=True)
-class _Opening:
+class _PartOpener:
     data: SentenceData
     tokenizer: Tokenizer
     notice: Callable[[str], None]
 
     def read(self, path: Path) -> list[Sentence]:
-        """The sentences of a file; at least one is required."""
+        """Read the sentences of a file; at least one is required."""
         skipping = Skipping(self.data.skip_corrupt, self.notice)
         sentences: list[Sentence] = []
         labels = self.data.labels
@@ -173,7 +168,7 @@ class _Opening:
         return sentences
 
     def samples(self, sentences: Sequence[Sentence], labels: Sequence[str], part: str) -> Sentences:
-        """The samples of a part."""
+        """Return the samples of a part."""
         numbers = {label: number for number, label in enumerate(labels)}
         for sentence in sentences:
             if sentence.label not in numbers:
@@ -197,7 +192,7 @@ def sentence_set(sentences: Sentences, *, training: bool) -> KeyedSet[Sentences]
 
 
 def text_collate(frame: Frame) -> Stacked:
-    """Samples of one length, stacked."""
+    """Return a collate function for samples of equal length."""
     return Stacked(
         what="samples",
         fields="data.batch_size or data.max_seq_length",

@@ -1,4 +1,4 @@
-"""Word pieces as the network's input: [CLS] first [SEP] second [SEP], padded."""
+"""Arranges word pieces as the network's input: [CLS] first [SEP] second [SEP], padded."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ Ids = Sequence[int] | NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Frame:
-    """The special pieces around a text.
+    """The length and the special pieces of a sample.
 
     Attributes:
         first: The id of [CLS].
         end: The id of [SEP].
         fill: The id of [PAD].
-        length: Tokens of a sample.
+        length: Number of tokens in a sample.
     """
 
     first: int
@@ -29,11 +29,11 @@ class Frame:
     length: int
 
     def arrays(self, first: Ids, second: Ids | None = None) -> Arrays:
-        """`input_ids`, `segment_ids` and `input_mask`, int64 [length].
+        """Return `input_ids`, `segment_ids` and `input_mask`, int64 [length].
 
         Args:
-            first: Pieces of the first text; together with the second one they must fit.
-            second: Pieces of the second text, None if there is only one.
+            first: Pieces of the first text; both texts together must fit.
+            second: Pieces of the second text; None if there is only one.
         """
         ids = np.full(self.length, self.fill, dtype=np.int64)
         segments = np.zeros(self.length, dtype=np.int64)
@@ -41,42 +41,41 @@ class Frame:
         end = len(first) + 2
         ids[0], ids[1 : end - 1], ids[end - 1] = self.first, first, self.end
         if second is not None:
-            begin, end = end, end + len(second) + 1
-            ids[begin : end - 1], ids[end - 1] = second, self.end
-            segments[begin:end] = 1
+            start, end = end, end + len(second) + 1
+            ids[start : end - 1], ids[end - 1] = second, self.end
+            segments[start:end] = 1
         mask[:end] = 1
         return {"input_ids": ids, "segment_ids": segments, "input_mask": mask}
 
 
 def frame_of(vocabulary: Vocabulary, length: int) -> Frame:
-    """The frame with the special pieces of a vocabulary."""
+    """Return the frame with the special pieces of a vocabulary."""
     first, end, fill = (vocabulary.id_of(piece) for piece in ("[CLS]", "[SEP]", "[PAD]"))
     return Frame(first, end, fill, length)
 
 
-def cut_pair(first: int, second: int, room: int) -> tuple[int, int]:
-    """How many pieces of each text are kept: the longer one loses its last ones, as in the
-    originals.
+def cut_pair(first: int, second: int, max_pieces: int) -> tuple[int, int]:
+    """Return how many pieces of each text to keep: as in the originals, the longer one is cut.
 
     Args:
-        first: Pieces of the first text.
-        second: Pieces of the second text.
-        room: Pieces that fit.
+        first: Number of pieces of the first text.
+        second: Number of pieces of the second text.
+        max_pieces: Number of pieces that fit.
     """
     shorter = min(first, second)
-    if first + second <= room:
+    if first + second <= max_pieces:
         return first, second
-    if 2 * shorter <= room:
-        return (first, room - first) if first == shorter else (room - second, second)
-    # Of two texts of equal length the second one loses a piece.
-    return room - room // 2, room // 2
+    if 2 * shorter <= max_pieces:
+        return (first, max_pieces - first) if first == shorter else (max_pieces - second, second)
+    # If the lengths are equal, the second text loses a piece.
+    return max_pieces - max_pieces // 2, max_pieces // 2
 
 
 class PieceRows:
     """Pieces of many texts, in one array.
 
     Args:
-        rows: The pieces of each.
+        rows: The pieces of each text.
     """
 
     def __init__(self, rows: Iterable[Ids]) -> None:
@@ -92,9 +91,9 @@ class PieceRows:
         return self.pieces[self.ends[index] : self.ends[index + 1]]
 
     def lengths(self) -> NDArray[np.int64]:
-        """The number of pieces in each text."""
+        """Return the number of pieces in each text."""
         return np.diff(self.ends)
 
     def content(self) -> bytes:
-        """What identifies the rows, for a fingerprint."""
+        """Return bytes that identify the rows, for a fingerprint."""
         return self.ends.tobytes() + self.pieces.tobytes()

@@ -1,6 +1,6 @@
-"""Instances of one chunk of a corpus, all at once, as arrays, with their own random streams.
+"""Makes the instances of a chunk of a corpus as arrays, with a random stream for each chunk.
 
-Draws have the original's distributions, from a generator keyed by seed, chunk and duplicate, so
+Draws have the original's distributions, from a generator seeded by seed, chunk and duplicate, so
 chunks can be processed in any order, by any process. The second segment of an unrelated pair is
 from another document of the same chunk.
 """
@@ -21,9 +21,9 @@ from jumar.data.text.segmenting import CONTINUES_WORD
 from jumar.data.text.vocabulary import Vocabulary
 
 _STREAM = 3
-"""First word of the entropy, apart from those of `data/loading/sampler.py`."""
-_AT_ONCE = 1024
-"""Number of instances drawn together; another number would give different instances."""
+"""First entropy word, different from those of `data/loading/sampler.py`."""
+_BATCH_INSTANCES = 1024
+"""Number of instances drawn together; any other number would lead to different instances."""
 _OTHER_DOCUMENT_TRIES = 10
 _LAST = np.uint32(2**32 - 1)
 
@@ -32,12 +32,12 @@ Spans = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class FlatDocuments:
-    """The documents of a chunk end to end.
+    """The concatenated documents of a chunk.
 
     Attributes:
         pieces: Ids, with the marks of `segmenting`.
-        sentences: First piece of each sentence, and the end of the last.
-        documents: First sentence of each document, and the end of the last.
+        sentences: First piece of each sentence, and the end of the last one.
+        documents: First sentence of each document, and the end of the last one.
     """
 
     pieces: Numbers
@@ -46,7 +46,7 @@ class FlatDocuments:
 
 
 def flattened(documents: list[Document]) -> FlatDocuments:
-    """Documents end to end."""
+    """Concatenate documents."""
     sentences = list(chain.from_iterable(documents))
     return FlatDocuments(
         pieces=np.fromiter(chain.from_iterable(sentences), np.int32, sum(map(len, sentences))),
@@ -63,14 +63,14 @@ def streaming_instances(
     chunk: int,
     duplicate: int,
 ) -> Iterator[tuple[InstanceBatch, NDArray[np.uint64]]]:
-    """The instances of a chunk, each with the key by which the set is sorted.
+    """Yield batches of the instances of a chunk, with the keys by which the set is sorted.
 
     Args:
         text: The documents of the chunk.
-        vocabulary: Their pieces.
-        options: As for the original.
-        chunk: Number of the chunk; with the seed and `duplicate` it determines all draws.
-        duplicate: Which of the `dupe_factor` passes over the chunk.
+        vocabulary: The vocabulary of their pieces.
+        options: The options of the original.
+        chunk: Index of the chunk, which determines all draws together with seed and `duplicate`.
+        duplicate: Index of the pass over the chunk, below `dupe_factor`.
     """
     generator = np.random.default_rng((_STREAM, options.random_seed, chunk, duplicate))
     draws = random.Random(int(generator.integers(2**63)))
@@ -79,10 +79,10 @@ def streaming_instances(
     )
     spans = np.fromiter(chain.from_iterable(segments), np.int64).reshape(-1, 5)
     masking = VectorMasking(vocabulary, options)
-    for begin in range(0, len(spans), _AT_ONCE):
-        batch_spans = spans[begin : begin + _AT_ONCE]
+    for start in range(0, len(spans), _BATCH_INSTANCES):
+        batch_spans = spans[start : start + _BATCH_INSTANCES]
         keys = generator.integers(0, 2**64, len(batch_spans), dtype=np.uint64)
-        _truncate(batch_spans, options.most_pieces, generator)
+        _truncate(batch_spans, options.max_pieces, generator)
         ids, lengths, firsts = _gathered(text.pieces, batch_spans, vocabulary, options)
         yield masking(ids, lengths, firsts, batch_spans[:, 4] == 1, generator), keys
 
@@ -90,13 +90,13 @@ def streaming_instances(
 def _pairs(
     text: FlatDocuments, options: PretrainingOptions, draws: random.Random
 ) -> Iterator[tuple[int, int, int, int, int]]:
-    """Start and end of both segments, and whether the second is from elsewhere."""
-    sentences, most_pieces = text.sentences, options.most_pieces
+    """Yield start and end of both segments, and whether the second is from elsewhere."""
+    sentences, max_pieces = text.sentences, options.max_pieces
     uniform = draws.random
     documents = len(text.documents) - 1
     for number in range(documents):
         position, last = text.documents[number], text.documents[number + 1]
-        target = _drawn_length(options, most_pieces, draws)
+        target = _drawn_length(options, max_pieces, draws)
         while position < last:
             start = sentences[position]
             end = min(bisect_left(sentences, start + target, position + 1, last), last)
@@ -124,30 +124,30 @@ def _pairs(
 def _segments(
     text: FlatDocuments, options: PretrainingOptions, draws: random.Random
 ) -> Iterator[tuple[int, int, int, int, int]]:
-    """Start and end of single segments, in the same format."""
-    sentences, most_pieces = text.sentences, options.most_pieces
+    """Yield start and end of single segments, in the same format as `_pairs`."""
+    sentences, max_pieces = text.sentences, options.max_pieces
     for position, last in zip(text.documents, text.documents[1:], strict=False):
-        target = _drawn_length(options, most_pieces, draws)
+        target = _drawn_length(options, max_pieces, draws)
         while position < last:
             start = sentences[position]
             position = min(bisect_left(sentences, start + target, position + 1, last), last)
             yield start, sentences[position], 0, 0, 0
 
 
-def _drawn_length(options: PretrainingOptions, most_pieces: int, draws: random.Random) -> int:
+def _drawn_length(options: PretrainingOptions, max_pieces: int, draws: random.Random) -> int:
     if draws.random() >= options.short_seq_prob:
-        return most_pieces
-    return 2 + int(draws.random() * (most_pieces - 1))
+        return max_pieces
+    return 2 + int(draws.random() * (max_pieces - 1))
 
 
-def _truncate(spans: Spans, most_pieces: int, generator: np.random.Generator) -> None:
-    """Move begins and ends until both segments fit; see `original_order.truncate`.
+def _truncate(spans: Spans, max_pieces: int, generator: np.random.Generator) -> None:
+    """Move starts and ends until both segments fit; see `original_order.truncate`.
 
-    Pieces are removed from the longer segment until both are equally long, then alternately, the
-    second first.
+    Pieces are removed from the longer segment until both have equal length, then alternately,
+    starting with the second.
     """
     first, second = spans[:, 1] - spans[:, 0], spans[:, 3] - spans[:, 2]
-    excess = np.maximum(first + second - most_pieces, 0)
+    excess = np.maximum(first + second - max_pieces, 0)
     lead = first - second
     alternating = np.maximum(excess - np.abs(lead), 0)
     from_longer = excess - alternating
@@ -163,7 +163,7 @@ def _truncate(spans: Spans, most_pieces: int, generator: np.random.Generator) ->
 def _gathered(
     pieces: Numbers, spans: Spans, vocabulary: Vocabulary, options: PretrainingOptions
 ) -> tuple[Numbers, Numbers, Numbers]:
-    """The pieces of each instance with [CLS] and [SEP], its length, and that of its first part."""
+    """Return the pieces of each instance with [CLS] and [SEP], and its total and first length."""
     first, second = (spans[:, 1] - spans[:, 0])[:, None], (spans[:, 3] - spans[:, 2])[:, None]
     columns = np.arange(options.max_seq_length)
     last = first + 1 + (second + 1) * (second > 0)
@@ -183,7 +183,7 @@ class VectorMasking:
 
     Args:
         vocabulary: Source of random words.
-        options: How many pieces are masked, and whether whole words are.
+        options: Number of masked pieces, and whether to mask whole words.
     """
 
     def __init__(self, vocabulary: Vocabulary, options: PretrainingOptions) -> None:
@@ -201,7 +201,7 @@ class VectorMasking:
         random_next: NDArray[np.bool_],
         generator: np.random.Generator,
     ) -> InstanceBatch:
-        """The instances with masks; `ids` may hold the marks of `segmenting`."""
+        """Return the instances with masks; `ids` may contain the marks of `segmenting`."""
         options = self._options
         rows, width = len(ids), options.max_predictions_per_seq
         candidates = np.arange(ids.shape[1]) < lengths[:, None]
@@ -240,7 +240,7 @@ class VectorMasking:
         masked_counts: NDArray[np.int64],
         generator: np.random.Generator,
     ) -> NDArray[np.bool_]:
-        """Words in random order, each that still fits, until enough are masked."""
+        """Mask words in random order, each that still fits, until enough pieces are masked."""
         continuing = self._continuing[ids & (CONTINUES_WORD - 1)] | (ids >= CONTINUES_WORD)
         starts = candidates & ~continuing
         starts[np.arange(len(ids)), candidates.argmax(axis=1)] = True
@@ -250,26 +250,26 @@ class VectorMasking:
         sizes = np.bincount((word + 1 + offsets).reshape(-1), minlength=rows * (length + 1))
         sizes = sizes.reshape(rows, length + 1)[:, 1:]
         order = np.argsort(_order_keys(sizes > 0, generator), axis=1)
-        is_taken = np.zeros((rows, length + 1), dtype=np.bool_)
-        room, row_numbers = masked_counts.copy(), np.arange(rows)
+        is_masked = np.zeros((rows, length + 1), dtype=np.bool_)
+        remaining, row_numbers = masked_counts.copy(), np.arange(rows)
         for rank in range(int((sizes > 0).sum(axis=1).max(initial=0))):
             words = order[:, rank]
             size = sizes[row_numbers, words]
-            has_room = (size > 0) & (size <= room)
-            is_taken[row_numbers, words] = has_room
-            room -= size * has_room
-            if not room.any():
+            fits = (size > 0) & (size <= remaining)
+            is_masked[row_numbers, words] = fits
+            remaining -= size * fits
+            if not remaining.any():
                 break
-        return is_taken[row_numbers[:, None], word]
+        return is_masked[row_numbers[:, None], word]
 
 
 def _order_keys(
     is_candidate: NDArray[np.bool_], generator: np.random.Generator
 ) -> NDArray[np.uint32]:
-    """Sort keys that put the candidates of each row in random order, before all others.
+    """Return sort keys that put the candidates of each row in random order, before all others.
 
-    No two keys of candidates are equal, as each ends with its column: the order of equal keys
-    depends on the processor.
+    Keys of candidates are unique, since they include the column: the order of equal keys would
+    depend on the processor.
     """
     columns = np.arange(is_candidate.shape[1], dtype=np.uint32)
     bits = int(columns[-1]).bit_length()
@@ -278,13 +278,13 @@ def _order_keys(
 
 
 def _smallest(keys: NDArray[np.uint32], counts: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Marks as many of the smallest keys in each row as `counts` says, if it has that many."""
-    largest_count = min(int(counts.max()), keys.shape[1])
-    smallest = np.argpartition(keys, largest_count - 1, axis=1)[:, :largest_count]
+    """Return where the `counts` smallest keys of candidates are in each row."""
+    max_count = min(int(counts.max()), keys.shape[1])
+    smallest = np.argpartition(keys, max_count - 1, axis=1)[:, :max_count]
     rows = np.arange(len(keys))[:, None]
     sorted_columns = np.take_along_axis(smallest, np.argsort(keys[rows, smallest], axis=1), axis=1)
     is_smallest = np.zeros(keys.shape, dtype=np.bool_)
-    is_smallest[rows, sorted_columns] = (np.arange(largest_count) < counts[:, None]) & (
+    is_smallest[rows, sorted_columns] = (np.arange(max_count) < counts[:, None]) & (
         keys[rows, sorted_columns] < _LAST
     )
     return is_smallest

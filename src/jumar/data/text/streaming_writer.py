@@ -1,11 +1,11 @@
-"""Pre-training data of any size: chunk by chunk in several processes, sorted through the disk.
+"""Writes pre-training data of any size: by chunks, in several processes, sorted on disk.
 
-1. Every chunk of the corpus becomes a file of finished records, each pass over it sorted by the
-   random keys of its instances.
-2. Every shard takes its range of keys out of all these files, sorted, a part at a time.
+1. For every chunk of the corpus, a file of records is written, in which each pass over the chunk is
+   sorted by the random keys of its instances.
+2. Every shard is merged from its range of keys in all these files, a part at a time.
 
-Memory holds a pass over a chunk or a part of a shard for each process. Files are renamed
-when complete, so a call after an interruption resumes with the existing ones.
+Each process needs memory for a pass over a chunk or a part of a shard. Files are renamed when
+complete, so after an interruption, the next call resumes with the existing files.
 """
 
 import json
@@ -37,8 +37,8 @@ from jumar.data.text.pretraining_files import (
     facts_of,
     finish,
     ignored,
+    locked_folder,
     shard_names,
-    workplace,
 )
 from jumar.data.text.segmenting import open_segmenter
 from jumar.data.text.streaming_order import flattened, streaming_instances
@@ -50,26 +50,26 @@ from jumar.ground.text import counted
 
 PLAN = "plan.json"
 PART_BYTES = 32 * 2**20
-"""Records of a shard that are sorted in memory at a time."""
+"""Size of the records of a shard that are sorted in memory at a time."""
 _ALL_KEYS = 2**64
 Job = TypeVar("Job")
 
 
 def write_streaming(request: PretrainingRequest) -> WrittenPretraining:
-    """Write the instances of any corpus in bounded memory; the same bytes for any `workers`.
+    """Write the instances of any corpus in limited memory; the same bytes for any `workers`.
 
     After Ctrl-C, a kill or a full disk, the same request resumes where it stopped; after an error
-    in the texts nothing is left.
+    in the texts, no files are left.
 
     Raises:
-        UserError: As `check_request`, `check_found`, `chunks_of` and `chunk_documents`; an
+        UserError: See `check_request`, `check_found`, `chunks_of` and `chunk_documents`; or an
             unfinished call had other options, or a process died.
     """
     check_request(request)
     open_segmenter(request.options.segmenter)
     facts = facts_of(request, "streaming") | {"versions": {"numpy": np.__version__}}
     chunks = chunks_of(request.files, request.chunk_bytes)
-    with workplace(request.destination) as working_folder:
+    with locked_folder(request.destination) as working_folder:
         resumed = _claim(working_folder, facts, request)
         try:
             if not resumed:
@@ -89,16 +89,16 @@ def write_streaming(request: PretrainingRequest) -> WrittenPretraining:
                 todo="Run the same command with fewer processes: it resumes from here.",
             ) from error
         except UserError as error:
-            # After a full disk, the work can be resumed; texts with an error must change first.
+            # Work can be resumed after a full disk, but not after an error in the texts.
             if not any(chunk_files(working_folder)) or _is_about_texts(error, request):
                 discard(working_folder)
             raise
     return result
 
 
-def chunk_files(place: Path) -> Iterator[Path]:
-    """The finished chunks of a working folder."""
-    return (place / "chunks").glob("*.json")
+def chunk_files(working_folder: Path) -> Iterator[Path]:
+    """Find the finished chunks in a working folder."""
+    return (working_folder / "chunks").glob("*.json")
 
 
 def _is_about_texts(error: UserError, request: PretrainingRequest) -> bool:
@@ -106,7 +106,7 @@ def _is_about_texts(error: UserError, request: PretrainingRequest) -> bool:
 
 
 def _claim(working_folder: Path, facts: dict[str, Any], request: PretrainingRequest) -> bool:
-    """Record what the working folder is for; return whether an earlier call began the same work."""
+    """Record the plan of the working folder; return whether an earlier call had the same plan."""
     plan_path = working_folder / PLAN
     expected_plan = json.loads(json.dumps(facts))
     if not exists(plan_path):
@@ -130,11 +130,11 @@ class ChunkFacts:
     """Statistics of a finished chunk.
 
     Attributes:
-        documents: Documents with text.
-        pieces: Their word pieces.
-        unknown: Those that are [UNK].
-        runs: Instances of each pass over the chunk.
-        bytes: Size of the records.
+        documents: Number of documents with text.
+        pieces: Number of their word pieces.
+        unknown: Number of pieces that are [UNK].
+        runs: Number of instances of each pass over the chunk.
+        bytes: Total size of the records.
     """
 
     documents: int
@@ -146,31 +146,31 @@ class ChunkFacts:
 
 @dataclass(frozen=True)
 class _Work:
-    """What all processes share."""
+    """The work, which all processes share."""
 
     request: PretrainingRequest
-    place: Path
+    folder: Path
     chunks: Sequence[Chunk]
 
     def records_of(self, chunk: int) -> Path:
-        return self.place / "chunks" / f"{chunk:06}.records"
+        return self.folder / "chunks" / f"{chunk:06}.records"
 
     def facts_of(self, chunk: int) -> Path:
-        return self.place / "chunks" / f"{chunk:06}.json"
+        return self.folder / "chunks" / f"{chunk:06}.json"
 
     def index_of(self, chunk: int) -> Path:
-        """Keys and ends of the records, [2, instances]."""
-        return self.place / "chunks" / f"{chunk:06}.npy"
+        """Return the file of keys and end positions of the records, [2, instances]."""
+        return self.folder / "chunks" / f"{chunk:06}.npy"
 
     def shard(self, number: int) -> Path:
-        return self.place / "shards" / shard_names(self.request.shards)[number]
+        return self.folder / "shards" / shard_names(self.request.shards)[number]
 
 
 def _run(work: _Work, request: PretrainingRequest, *, resumed: bool) -> WrittenPretraining:
     for name in ("chunks", "shards"):
-        make_folder(work.place / name)
-        for leftover in (work.place / name).glob(".*"):
-            leftover.unlink()  # left by a process that was killed
+        make_folder(work.folder / name)
+        for leftover in (work.folder / name).glob(".*"):
+            leftover.unlink()  # of a killed process
     sizes = [sum(span.end - span.begin for span in chunk) for chunk in work.chunks]
     missing_chunks = [number for number in range(len(sizes)) if not exists(work.facts_of(number))]
     missing_shards = [number for number in range(request.shards) if not exists(work.shard(number))]
@@ -186,10 +186,8 @@ def _run(work: _Work, request: PretrainingRequest, *, resumed: bool) -> WrittenP
         done += sizes[number]
         request.progress(done, total)
     facts = [_read_facts(work.facts_of(number)) for number in range(len(sizes))]
-    pieces, unknown = (
-        sum(chunk_facts.pieces for chunk_facts in facts),
-        sum(chunk_facts.unknown for chunk_facts in facts),
-    )
+    pieces = sum(chunk_facts.pieces for chunk_facts in facts)
+    unknown = sum(chunk_facts.unknown for chunk_facts in facts)
     check_found(pieces, unknown, request)
     done = total - total // 2 // request.shards * len(missing_shards)
     request.progress(done, total)
@@ -212,8 +210,8 @@ def _read_facts(path: Path) -> ChunkFacts:
 _work: _Work | None = None
 
 
-def _begin(work: _Work) -> None:
-    global _work  # noqa: PLW0603 - the only way for a pool's process to keep state
+def _start_process(work: _Work) -> None:
+    global _work  # noqa: PLW0603 - the only way to keep state in a pool's process
     _work = work
     begin_worker()
 
@@ -226,17 +224,17 @@ def _call(task: Callable[[_Work, int], int], number: int) -> int:
 def _in_parallel(
     task: Callable[[_Work, int], int], numbers: Iterable[int], work: _Work
 ) -> Iterator[int]:
-    """Process chunks or shards in parallel; yields each when it is done."""
+    """Process chunks or shards in parallel, and yield each one's number when it is done."""
     if work.request.workers == 1:
         yield from (task(work, number) for number in numbers)
         return
     children_before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(work.request.workers, process_context(), _begin, (work,))
+    pool = ProcessPoolExecutor(work.request.workers, process_context(), _start_process, (work,))
     pending, running = iter(numbers), set[Future[int]]()
     try:
         while True:
-            room = 2 * work.request.workers - len(running)
-            running |= {pool.submit(_call, task, number) for number in islice(pending, room)}
+            free_count = 2 * work.request.workers - len(running)
+            running |= {pool.submit(_call, task, number) for number in islice(pending, free_count)}
             if not running:
                 break
             finished, running = wait(running, return_when=FIRST_COMPLETED)
@@ -250,7 +248,7 @@ def _in_parallel(
 
 
 def _make_chunk(work: _Work, number: int) -> int:
-    """Write the records of a chunk with their index, and last its statistics."""
+    """Write the records of a chunk, their index, and finally its statistics."""
     request = work.request
     vocabulary, options = request.tokenizer.vocabulary, request.options
     documents = chunk_documents(
@@ -295,10 +293,10 @@ def _make_chunk(work: _Work, number: int) -> int:
 
 
 def _make_shard(work: _Work, number: int) -> int:
-    """Merge the records of a shard's range of keys out of all chunks, a part at a time."""
+    """Merge the records in a shard's range of keys from all chunks, a part at a time."""
     shards, chunks = work.request.shards, range(len(work.chunks))
     facts = [_read_facts(work.facts_of(chunk)) for chunk in chunks]
-    # Mapped, so that only pages in use are read: the index of all records may be large.
+    # Memory-mapped, so that only the pages in use are read: the index of all records may be large.
     indexes = [
         np.load(work.index_of(chunk), mmap_mode="r" if facts[chunk].runs else None)
         for chunk in chunks
@@ -310,7 +308,7 @@ def _make_shard(work: _Work, number: int) -> int:
         temporary.open("wb", buffering=2**20) as out,
     ):
         for part in range(number * parts, (number + 1) * parts):
-            # The first keys of this part and of the next; the very last part has no end.
+            # The first keys of this part and the next; the last part of all has no upper bound.
             low, high = (-(-_ALL_KEYS * edge // (shards * parts)) for edge in (part, part + 1))
             keys: list[NDArray[np.uint64]] = []
             sizes: list[NDArray[np.uint64]] = []
@@ -318,10 +316,10 @@ def _make_shard(work: _Work, number: int) -> int:
             for chunk in chunks:
                 for first, last in _within(indexes[chunk][0], facts[chunk].runs, low, high):
                     ends = indexes[chunk][1]
-                    begin = int(ends[first - 1]) if first else 0
-                    blocks.append(files.read(chunk, begin, int(ends[last - 1]) - begin))
+                    start = int(ends[first - 1]) if first else 0
+                    blocks.append(files.read(chunk, start, int(ends[last - 1]) - start))
                     keys.append(np.array(indexes[chunk][0][first:last]))
-                    sizes.append(np.diff(ends[first:last], prepend=np.uint64(begin)))
+                    sizes.append(np.diff(ends[first:last], prepend=np.uint64(start)))
             if blocks:
                 out.writelines(
                     _sorted(b"".join(blocks), np.concatenate(keys), np.concatenate(sizes))
@@ -332,21 +330,21 @@ def _make_shard(work: _Work, number: int) -> int:
 def _within(
     keys: NDArray[np.uint64], runs: Sequence[int], low: int, high: int
 ) -> Iterator[tuple[int, int]]:
-    """For each sorted run, the first record in a range of keys, and the one after the last."""
-    begin = 0
+    """Yield the first record in a range of keys and the one after the last, for each sorted run."""
+    start = 0
     for length in runs:
-        run = keys[begin : begin + length]
+        run = keys[start : start + length]
         first = int(np.searchsorted(run, np.uint64(low)))
         last = int(np.searchsorted(run, np.uint64(high))) if high < _ALL_KEYS else length
         if first < last:
-            yield begin + first, begin + last
-        begin += length
+            yield start + first, start + last
+        start += length
 
 
 def _sorted(
     block: bytes, keys: NDArray[np.uint64], sizes: NDArray[np.uint64]
 ) -> Iterator[memoryview]:
-    """Records in the order of their keys; ties in the order of the corpus."""
+    """Yield records in the order of their keys, and then of the corpus."""
     ends = np.cumsum(sizes.astype(np.int64))
     view = memoryview(block)
     order = np.argsort(keys, kind="stable")
@@ -356,7 +354,7 @@ def _sorted(
 
 
 def _records(request: PretrainingRequest, documents: list[Document]) -> Iterator[bytes]:
-    """The records of some documents, each used once."""
+    """Yield the records of documents that are used once."""
     for batch, _ in streaming_instances(
         flattened(documents), request.tokenizer.vocabulary, request.options, chunk=0, duplicate=0
     ):

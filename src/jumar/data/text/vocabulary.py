@@ -10,7 +10,7 @@ from jumar.ground.paths import open_to_read, unreadable
 from jumar.ground.text import plain_text
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-"""The pieces that do not stand for text."""
+"""The pieces that do not represent text."""
 CONTINUES = "##"
 """Prefix of a piece that continues a word."""
 
@@ -20,7 +20,7 @@ class Vocabulary:
     """Word pieces by id and ids by piece.
 
     Attributes:
-        pieces: By id.
+        pieces: The pieces, by id.
         where: The file, for messages.
     """
 
@@ -33,8 +33,8 @@ class Vocabulary:
             raise UserError(
                 f"the vocabulary lacks {', '.join(missing_pieces)}",
                 where=self.where,
-                todo=f"Every BERT vocabulary has {', '.join(SPECIAL)}, each on a line of its own; "
-                "`jumar data vocab` writes one.",
+                todo=f"Every BERT vocabulary has {', '.join(SPECIAL)}, each on a separate line; "
+                "`jumar data vocab` creates one.",
             )
 
     def __len__(self) -> int:
@@ -46,7 +46,7 @@ class Vocabulary:
         return {piece: number for number, piece in enumerate(self.pieces)}
 
     def id_of(self, piece: str) -> int:
-        """The id of a special piece."""
+        """Return the id of a special piece."""
         return self.ids[piece]
 
     @cached_property
@@ -58,13 +58,13 @@ class Vocabulary:
 
 
 def read_vocabulary(path: Path) -> Vocabulary:
-    """The vocabulary of a file.
+    """Read the vocabulary in a file.
 
-    Blanks around a piece are removed, as the original does.
+    As in the original, whitespace around a piece is removed.
 
     Raises:
         UserError: The file cannot be read, is not UTF-8, lacks a special piece, or has a blank or
-            repeated line; the message has file and line.
+            repeated line; the message states file and line.
     """
     try:
         with open_to_read(path) as file:
@@ -96,7 +96,7 @@ def _checked(path: Path, lines: Iterable[bytes]) -> Iterable[str]:
             raise UserError(
                 f"'{plain_text(piece)}' is also on line {first[piece]}",
                 where=where,
-                todo="Every word piece has one id: remove one of them, unless a checkpoint "
+                todo="Every word piece has one id: remove one of the lines, unless a checkpoint "
                 "was trained with this file.",
             )
         first[piece] = number

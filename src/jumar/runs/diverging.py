@@ -330,7 +330,7 @@ def _replayed(
     if earliest is None:
         return report
     _, rank, op = earliest
-    paths = [place_of(folder / f"{name}-op", step - 1, rank) for name in NAMES]
+    paths = [dump_folder(folder / f"{name}-op", step - 1, rank) for name in NAMES]
     return replace(report, op=op, rank=rank, measured=_measured(op.pair, pairs, paths))
 
 

@@ -272,7 +272,7 @@ class _Tagging(_Predictor[EntityRecipe]):
         """Return the character range of each token, split as in the training data."""
         if self.recipe.data.new_texts == "words":
             words = self.tokenizer.rules.words.placed(text)
-            return [(word.places[0], word.places[-1] + 1) for word in words]
+            return [(word.positions[0], word.positions[-1] + 1) for word in words]
         return [
             (position, position + 1)
             for position, character in enumerate(text)

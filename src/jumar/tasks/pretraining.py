@@ -31,8 +31,13 @@ class PretrainingObjective(EncoderObjective[BertForPretraining]):
 
     def sums(self, batch: Batch) -> dict[str, torch.Tensor]:
         """Return both losses of a batch with the features of `create_pretraining_data`."""
-        terms = self.scored(batch)
-        return {name: terms[name] for name in self.minimized}
+        weights, ids, encoded, positions = self._encoded(batch)
+        losses = self.network.word_losses(encoded, positions, ids)
+        logits, labels = self._sentences(encoded, batch)
+        return {
+            f"{WORDS}_loss": (losses * weights).sum(),
+            f"{SENTENCES}_loss": functional.cross_entropy(logits, labels, reduction="sum"),
+        }
 
     def weights(self, batch: Batch) -> Mapping[str, torch.Tensor]:
         """Return the divisor of the masked words' loss: their total weight."""
@@ -41,36 +46,30 @@ class PretrainingObjective(EncoderObjective[BertForPretraining]):
 
     def scored(self, batch: Batch) -> dict[str, torch.Tensor]:
         """Return the sums of losses and correct predictions, and their divisors."""
-        weights = batch["masked_lm_weights"].flatten()
-        # Called before the encoder, so that the host does not wait for it.
-        masked = weights.nonzero().squeeze(1)
-        weights, ids = weights[masked], batch["masked_lm_ids"].flatten()[masked].long()
-        encoded = self.network.bert(batch["input_ids"], batch["segment_ids"], batch["input_mask"])
-        positions = encoded.packing.at(batch["masked_lm_positions"].long())[masked]
-        losses, right = self.network.word_losses(encoded, positions, ids)
-        logits = self.network.sentence_logits(encoded).float()
-        labels = batch["next_sentence_labels"].flatten().long()
+        weights, ids, encoded, positions = self._encoded(batch)
+        losses, right = self.network.word_scores(encoded, positions, ids)
+        logits, labels = self._sentences(encoded, batch)
         return {
             f"{WORDS}_loss": (losses * weights).sum(),
             f"{WORDS}_right": (right * weights).sum(),
             f"{WORDS}_weight": weights.sum(),
-            f"{SENTENCES}_loss": functional.cross_entropy(sentences, labels, reduction="sum"),
-            f"{SENTENCES}_right": (sentences.argmax(1) == labels).sum(),
+            f"{SENTENCES}_loss": functional.cross_entropy(logits, labels, reduction="sum"),
+            f"{SENTENCES}_right": (logits.argmax(1) == labels).sum(),
             "count": torch.ones_like(labels).sum(),
         }
 
     def _encoded(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor, Encoded, torch.Tensor]:
-        """Weights and ids of the masked words, the encoded batch, and where the words are in it."""
+        """Return the weights and ids of the masked words, the encoding and their indices in it."""
         weights = batch["masked_lm_weights"].flatten()
-        # Before the encoder, so that the host need not wait for the device.
+        # Before the encoder, while the device has nothing queued that the host would wait for.
         masked = weights.nonzero().squeeze(1)
         ids = batch["masked_lm_ids"].flatten()[masked].long()
         encoded = self.network.bert(batch["input_ids"], batch["segment_ids"], batch["input_mask"])
-        places = encoded.packing.at(batch["masked_lm_positions"].long())[masked]
-        return weights[masked], ids, encoded, places
+        positions = encoded.packing.at(batch["masked_lm_positions"].long())[masked]
+        return weights[masked], ids, encoded, positions
 
     def _sentences(self, encoded: Encoded, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        """Logits and labels of the next sentences."""
+        """Return the logits and labels of next-sentence prediction."""
         logits = self.network.sentence_logits(encoded).float()
         return logits, batch["next_sentence_labels"].flatten().long()
 

@@ -295,7 +295,7 @@ def _open_part(path: Path, split: Split, notice: Notice) -> ImageSource:
 
 def _find_in_tree(tree: Tree, open_at: Callable[[str], ImageSource]) -> _Contents:
     top = _top_folder(tree)
-    parts = {
+    parts: dict[Split, Callable[[], ImageSource]] = {
         split: partial(open_at, folder)
         for split, names in PART_NAMES.items()
         if (folder := _part_folder(tree, top, names))

@@ -101,7 +101,7 @@ def _unreadable_note(error: OSError) -> Text:
 def _lint_file(path: str, project: Project) -> FileReport:
     try:
         content = project.content(path)
-        if len(content) > LARGEST_SCRIPT:
+        if len(content) > MAX_SCRIPT_BYTES:
             raise Unreadable(Text(en="larger than 5 MB", zh="超过 5 MB"))
         text = decode(content).text
         return FileReport(

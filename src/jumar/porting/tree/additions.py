@@ -71,7 +71,7 @@ def _likely_entry(project: Project, scripts: dict[str, int]) -> str:
     candidates = [
         path
         for path, size in scripts.items()
-        if size <= LARGEST_SCRIPT and _is_entry_point(project, path)
+        if size <= MAX_SCRIPT_BYTES and _is_entry_point(project, path)
     ]
     if len(candidates) == 1:
         return candidates[0]

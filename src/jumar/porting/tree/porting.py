@@ -126,9 +126,9 @@ class ScriptPort:
     def _port(self, path: str) -> FileReport:
         source = decode(_size_checked(self._project.content(path)))
         is_forced = path in self._forced
-        if not is_forced and not may_concern(source, self._options):
+        if not is_forced and not rules_may_apply(source, self._options):
             return _python2(source, path, self._project)
-        return port_file(source, path, self._project, self._options, whatever_words=is_forced)
+        return port_file(source, path, self._project, self._options, force=is_forced)
 
 
 def _no_script(root: Path, entries: tuple[Entry, ...]) -> UserError:

@@ -65,13 +65,13 @@ def explained(job: Job) -> Explanation:
     by_fault: dict[str, list[Sighting]] = {}
     for sighting in sightings:
         by_fault.setdefault(sighting.fault.id, []).append(sighting)
-    firsts = with_stated_causes([group[0] for group in by_fault.values()], _explains)
+    first_sightings = with_stated_causes([group[0] for group in by_fault.values()], _explains)
     unexplained = [
         sighting
-        for sighting in firsts
-        if not any(_explains(other_sighting, sighting) for other_sighting in firsts)
+        for sighting in first_sightings
+        if not any(_explains(other_sighting, sighting) for other_sighting in first_sightings)
     ]
-    unexplained = unexplained or firsts[:1]
+    unexplained = unexplained or first_sightings[:1]
     unexplained = sorted(
         unexplained,
         key=lambda sighting: (
@@ -81,7 +81,7 @@ def explained(job: Job) -> Explanation:
     )
     likeliest = _specific(unexplained)[:MAX_CANDIDATES]
     candidates = tuple(_candidate(sighting.fault, by_fault, job) for sighting in likeliest)
-    consequences = [sighting for sighting in firsts if sighting not in likeliest]
+    consequences = [sighting for sighting in first_sightings if sighting not in likeliest]
     return Explanation(
         candidates=candidates,
         collateral=tuple(

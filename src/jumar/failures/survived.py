@@ -119,7 +119,7 @@ def _outlived(sighting: Sighting, end: Sighting) -> bool:
 
 
 def with_stated_causes(
-    firsts: list[Sighting], explains: Callable[[Sighting, Sighting], bool]
+    first_sightings: list[Sighting], explains: Callable[[Sighting, Sighting], bool]
 ) -> list[Sighting]:
     """Turn reported states from which all failures can follow into causes, and drop the others.
 
@@ -127,26 +127,30 @@ def with_stated_causes(
     logged for information, but it can lead to later failures.
     """
     kept: list[Sighting] = []
-    for sighting in firsts:
+    for sighting in first_sightings:
         if not sighting.fault.informs:
             kept.append(sighting)
-        elif _leads_to_all(sighting, firsts, explains):
+        elif _leads_to_all(sighting, first_sightings, explains):
             fault = replace(sighting.fault, role="cause")
             kept.append(replace(sighting, fault=fault, survived=False))
     return kept
 
 
 def _leads_to_all(
-    sighting: Sighting, firsts: list[Sighting], explains: Callable[[Sighting, Sighting], bool]
+    sighting: Sighting,
+    first_sightings: list[Sighting],
+    explains: Callable[[Sighting, Sighting], bool],
 ) -> bool:
     following = [
         item
-        for item in firsts
+        for item in first_sightings
         if sighting.fault.id in item.fault.follows
         and item.order > sighting.order
         and item.progress == sighting.progress
     ]
-    failures = [item for item in firsts if item.fault.role in FAILING and not item.survived]
+    failures = [
+        item for item in first_sightings if item.fault.role in FAILING and not item.survived
+    ]
     return bool(following) and all(
         failure in following or any(explains(item, failure) for item in following)
         for failure in failures

@@ -67,12 +67,12 @@ def _files_read(explanation: Explanation, language: Language) -> str:
     if job.ranks:
         world = _WORLD.filled(world=job.world).in_language(language) if job.world else ""
         ranks = _RANKS.filled(ranks=named_ranks(sorted(job.ranks), language) + world)
-    count = len(job.files)
-    files = str(count) if language == "zh" else counted(count, "file")
-    lines = f"{job.lines:,}"
-    if language == "en":
-        lines += " line" if job.lines == 1 else " lines"
-    return _READ.filled(files=files, lines=lines, ranks=ranks).in_language(language)
+    num_lines = f"{job.lines:,}"
+    return _READ.filled(
+        files=Text(en=counted(len(job.files), "file"), zh=str(len(job.files))),
+        lines=Text(en=f"{num_lines} {'line' if job.lines == 1 else 'lines'}", zh=num_lines),
+        ranks=ranks,
+    ).in_language(language)
 
 
 def _candidate(

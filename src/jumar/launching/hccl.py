@@ -68,11 +68,8 @@ def _limits(
 
 
 def _links(hccl_variables: Mapping[str, str]) -> Iterator[Advice]:
-    pcie, roce = (
-        hccl_variables.get("HCCL_INTRA_PCIE_ENABLE"),
-        hccl_variables.get("HCCL_INTRA_ROCE_ENABLE"),
-    )
-    if pcie == roce == "1":
+    links = ("HCCL_INTRA_PCIE_ENABLE", "HCCL_INTRA_ROCE_ENABLE")
+    if all(hccl_variables.get(name) == "1" for name in links):
         yield Advice(
             level="error",
             what="HCCL_INTRA_PCIE_ENABLE and HCCL_INTRA_ROCE_ENABLE are both 1 (EI0001)",

@@ -254,7 +254,7 @@ def test_already_broken_original_is_named_if_the_port_fails(tmp_path: Path):
 
 def test_broken_port_is_distinguished_from_a_broken_original(tmp_path: Path):
     result = check(tmp_path, "raise KeyError('new')\n", scripts.SESSION_RUN)
-    assert result.stages[-1].reason.en.startswith("the original makes its first step")
+    assert result.stages[-1].reason.en.startswith("the original completes its first step")
 
 
 def test_python_2_original_runs_as_converted_by_the_port(tmp_path: Path):

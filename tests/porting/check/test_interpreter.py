@@ -43,13 +43,13 @@ def test_missing_path_and_non_python_file_are_distinguished(tmp_path: Path):
 
 def test_environment_is_not_created_over_other_files(tmp_path: Path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(UserError, match="exists and is not a virtual environment"):
+    with pytest.raises(UserError, match="exists but is not a virtual environment"):
         find_interpreter(python=None, make_env=tmp_path, environment=NOWHERE)
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
 
 def test_environment_is_not_created_without_python_3_7(tmp_path: Path):
-    with pytest.raises(UserError, match="nor a Python 3"):
+    with pytest.raises(UserError, match="nor any Python 3"):
         find_interpreter(python=None, make_env=tmp_path / "new", environment=NOWHERE)
     assert not (tmp_path / "new").exists()
 

@@ -134,8 +134,8 @@ def test_links_are_reported_and_not_followed(tmp_path: Path) -> None:
     assert "folder that contains it" in note(files["sub/up"])
     assert "a link to sub" in note(files["to_sub"])
     assert "a link to" in note(files["absolute.py"])
-    assert "out of the tree" in note(files["out"])
-    assert "out of the tree" in note(files["out.py"])
+    assert "outside the tree" in note(files["out"])
+    assert "outside the tree" in note(files["out.py"])
     assert "which does not exist" in note(files["gone.py"])
     for name in ("self.py", "ring1", "ring2"):
         assert "back to itself" in note(files[name])

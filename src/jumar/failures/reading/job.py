@@ -256,8 +256,7 @@ class _Reader:
             self._block_rank = rank
             origin.rank = rank
         forms.complete(origin, line)
-        world = forms.world_in(line)
-        self._job.world = max(self._job.world, world)
+        self._job.world = max(self._job.world, forms.world_in(line))
         if line.lstrip().startswith("exitcode") and origin.rank is None:
             origin.rank = self._block_rank
         has_room = len(self._ranks_of) < MAX_PROCESSES

@@ -6,6 +6,7 @@ import re
 import stat
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -64,17 +65,15 @@ def against_machine(
 
 
 def _own_server(table: RankTable, addresses: Mapping[int, str], server_id: str) -> Server | None:
-    names = {server_id} if server_id else {own_address()}
-    for server in table.servers:
-        if names & {server.server_id, *server.addresses}:
-            return server
-    if server_id:
-        return None
-    device_ips = set(addresses.values())
-    for server in table.servers:
-        if device_ips & {device.device_ip for device in server.devices}:
-            return server
-    return None
+    name = server_id or own_address()
+    named = (server for server in table.servers if name in (server.server_id, *server.addresses))
+    device_ips = set[str]() if server_id else set(addresses.values())
+    with_devices = (
+        server
+        for server in table.servers
+        if device_ips & {device.device_ip for device in server.devices}
+    )
+    return next(chain(named, with_devices), None)
 
 
 def _against_hccn(server: Server, addresses: Mapping[int, str], hccn: Path) -> Iterator[str]:

@@ -159,7 +159,7 @@ def _parsed(text: str) -> ast.Module | None:
 
 
 def _in_tree(record: Record, workspace: Workspace) -> Record:
-    """Replace paths of the copy, which mean nothing to a reader, by paths of the tree."""
+    """Replace paths of the copy, which mean nothing to a reader, with paths of the tree."""
     copy, source = str(workspace.tree), str(workspace.source)
     tail = tuple(line.replace(copy, source) for line in record.ended.tail)
     error = record.error

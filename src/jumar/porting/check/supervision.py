@@ -1,4 +1,4 @@
-"""Runs a program that may hang, crash or flood its output, and reports which of these happened."""
+"""Runs a program that may hang, crash or flood its output, and reports how it ended."""
 
 import contextlib
 import os

@@ -112,10 +112,10 @@ def _paired(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[int | N
 
 def _most_similar(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int]]:
     """Return the pairs, in order on both sides, with the highest total similarity."""
-    olds = [Counter(_tokens(line)) for line in left]
-    news = [Counter(_tokens(line)) for line in right]
+    old_counts = [Counter(_tokens(line)) for line in left]
+    new_counts = [Counter(_tokens(line)) for line in right]
     best = [[0.0] * (len(right) + 1) for _ in range(len(left) + 1)]
-    similarities = [[_similarity(old, new) for new in news] for old in olds]
+    similarities = [[_similarity(old, new) for new in new_counts] for old in old_counts]
     for i in reversed(range(len(left))):
         for j in reversed(range(len(right))):
             paired = (
@@ -158,13 +158,15 @@ def _compared(old: str, new: str) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
     similarity = _similarity(Counter(_tokens(old)), Counter(_tokens(new)))
     if similarity < _MIN_SIMILARITY or len(old) + len(new) > 2 * _LONG_LINE:
         return (Part(text=old, changed=True),), (Part(text=new, changed=True),)
-    olds, news = re.findall(r"\w+|\s+|[^\w\s]", old), re.findall(r"\w+|\s+|[^\w\s]", new)
+    old_words, new_words = re.findall(r"\w+|\s+|[^\w\s]", old), re.findall(r"\w+|\s+|[^\w\s]", new)
     old_parts: list[Part] = []
     new_parts: list[Part] = []
-    for tag, i, i_end, j, j_end in SequenceMatcher(None, olds, news, autojunk=False).get_opcodes():
+    for tag, i, i_end, j, j_end in SequenceMatcher(
+        None, old_words, new_words, autojunk=False
+    ).get_opcodes():
         is_changed = tag != "equal"
         if i < i_end:
-            old_parts.append(Part(text="".join(olds[i:i_end]), changed=is_changed))
+            old_parts.append(Part(text="".join(old_words[i:i_end]), changed=is_changed))
         if j < j_end:
-            new_parts.append(Part(text="".join(news[j:j_end]), changed=is_changed))
+            new_parts.append(Part(text="".join(new_words[j:j_end]), changed=is_changed))
     return tuple(old_parts), tuple(new_parts)

@@ -7,6 +7,7 @@ both languages, so that a report can later be shown in either.
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -103,59 +104,16 @@ def read_report(path: Path) -> TreeReport:
     return from_json(value, where=str(path))
 
 
-def _text(text: Text) -> _Json:
-    return {"en": text.en, "zh": text.zh}
-
-
-def _place(place: Place | None) -> _Json | None:
-    return None if place is None else {"line": place.line, "column": place.column}
-
-
 def _file(file: FileReport) -> _Json:
     return {
         "path": file.path,
         "status": file.status,
-        "note": None if file.note is None else _text(file.note),
-        "edits": [_edit(edit) for edit in file.edits],
-        "findings": [_finding(finding) for finding in file.findings],
-        "kept": [
-            {
-                "rule": entry.rule,
-                "place": _place(entry.place),
-                "code": entry.code,
-                "reason": _text(entry.reason),
-            }
-            for entry in file.kept
-        ],
+        "note": None if file.note is None else asdict(file.note),
+        "edits": [asdict(edit) for edit in file.edits],
+        "findings": [asdict(finding) for finding in file.findings],
+        "kept": [asdict(entry) for entry in file.kept],
         "before": file.before,
         "after": file.after,
-    }
-
-
-def _edit(edit: Edit) -> _Json:
-    return {
-        "rule": edit.rule,
-        "place": _place(edit.place),
-        "place_after": _place(edit.place_after),
-        "before": edit.before,
-        "after": edit.after,
-        "reason": _text(edit.reason),
-        "confidence": edit.confidence,
-        "source": edit.source,
-    }
-
-
-def _finding(finding: Finding) -> _Json:
-    return {
-        "rule": finding.rule,
-        "place": _place(finding.place),
-        "place_after": _place(finding.place_after),
-        "code": finding.code,
-        "reason": _text(finding.reason),
-        "todo": _text(finding.todo),
-        "severity": finding.severity,
-        "confidence": finding.confidence,
-        "source": finding.source,
     }
 
 

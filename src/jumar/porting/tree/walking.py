@@ -99,17 +99,9 @@ def _file(full_path: Path, path: str, size: int, mode: int) -> Entry:
         with full_path.open("rb") as stream:
             line = stream.read(_SHEBANG_BYTES).split(b"\n", 1)[0]
         is_script = line.startswith(b"#!") and b"python" in line
-    if is_script and not _is_decodable(path):
+    if is_script and _printable(path) != path:
         return Entry(path=path, kind="file", mode=mode, size=size, note=_UNDECODABLE)
     return Entry(path=path, kind="script" if is_script else "file", mode=mode, size=size)
-
-
-def _is_decodable(path: str) -> bool:
-    try:
-        path.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _link(full_path: Path, path: str, root: Path) -> Entry:

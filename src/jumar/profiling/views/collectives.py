@@ -1,4 +1,4 @@
-"""Collectives: how their time is spent, which rank came late, and what it was doing."""
+"""Collectives: how their time is spent, which rank is late, and what delays it."""
 
 import polars as pl
 

@@ -53,7 +53,7 @@ def _timed_ops(profile: Profile, rank: int) -> pl.DataFrame:
     """The ops of a rank with a duration, by end time."""
     return (
         profile.ops.select("rank", "name", "type", "core", "start_ns", "duration_ns")
-        # Ops of duration 0 are not on the path, and would loop forever.
+        # Ops of duration 0 are not on the path, and would cause an endless loop.
         .filter(
             (pl.col("rank").fill_null(0) == rank)
             & pl.col("start_ns").is_not_null()

@@ -1,4 +1,4 @@
-"""How far each op is from the chip's peak rates, in milliseconds."""
+"""The gap between each op and the chip's peak rates, in milliseconds."""
 
 import polars as pl
 

@@ -72,3 +72,10 @@ def test_axis_labels_are_unique(values: tuple[float, ...]) -> None:
     texts = tick_texts(values)
     assert len(set(texts)) == len(values)
     assert [float(text.replace(",", "")) for text in texts] == pytest.approx(values, rel=1e-9)
+
+
+@pytest.mark.parametrize("values", [[0.0, 5e-324], [-5e-324, 0.0], [1e-322, 1e-322]])
+def test_values_that_differ_by_less_than_a_normal_number_have_an_axis(values: list[float]) -> None:
+    axis = axis_for(values, may_be_logarithmic=True)
+    assert (axis.low, axis.high) == (-1.0, 1.0)
+    assert [axis.share(value) for value in values] == [0.5, 0.5]

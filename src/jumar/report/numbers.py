@@ -9,6 +9,8 @@ LOGARITHMIC_FROM = 50.0
 half of a linear axis still shows the differences."""
 
 _LOG_MULTIPLES = (1.0, 2.0, 5.0)
+_MIN_RANGE = 1e-300
+"""Narrower ranges count as a single value: a fifth of them could underflow to 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +72,8 @@ def tick_texts(values: Sequence[float]) -> list[str]:
 
 
 def _linear(low: float, high: float) -> Axis:
-    if high == low:
-        pad = abs(low) * 0.1 or 1.0
+    if high - low < _MIN_RANGE:
+        pad = abs(low) * 0.1 if abs(low) > _MIN_RANGE else 1.0
         low, high = low - pad, high + pad
     step = _round_step((high - low) / 5)
     first, last = math.floor(low / step), math.ceil(high / step)

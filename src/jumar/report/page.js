@@ -36,8 +36,8 @@
     return texts;
   }
   function linear(low, high, exact) {
-    if (low === high) {
-      const pad = Math.abs(low) * 0.1 || 1;
+    if (high - low < 1e-300) {
+      const pad = Math.abs(low) > 1e-300 ? Math.abs(low) * 0.1 : 1;
       [low, high] = [low - pad, high + pad];
     }
     const wanted = (high - low) / 5;

@@ -34,6 +34,29 @@ def test_optimizer_for_an_estimators_own_graph_is_reported_and_not_wrapped() -> 
     ]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "names", "severity"),
+    [
+        ("opt, 'hvd', False, compression=fp16", "'hvd', False, compression", "look"),
+        (
+            "opt, 'hvd', False, '', '', fp16, False, 4",
+            "'hvd', False, '', '', fp16, False, 4",
+            "accuracy",
+        ),
+        ("opt, op=hvd.Sum", "op", "accuracy"),
+    ],
+)
+def test_removed_arguments_of_horovods_optimizer_are_reported(
+    arguments: str, names: str, severity: str
+) -> None:
+    text = f"{TF}import horovod.tensorflow as hvd\n\nopt = hvd.DistributedOptimizer({arguments})\n"
+    report = port(text, PortOptions())
+    assert "npu_distributed_optimizer_wrapper(opt)" in report.after
+    (finding,) = [found for found in report.findings if found.rule == "horovod-optimizer"]
+    assert finding.reason.en.endswith(f"were removed: {names}")
+    assert finding.severity == severity
+
+
 def test_table_of_optimizer_classes_is_reported() -> None:
     text = TF + "OPTIMIZERS = {'adam': tf.train.AdamOptimizer, 'sgd': None}\n"
     report = port(text, FIXED)

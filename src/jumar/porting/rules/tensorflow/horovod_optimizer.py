@@ -24,6 +24,8 @@ _DROPPED = Text(
     en="arguments of Horovod's optimizer without a counterpart were removed: {names}",
     zh="Horovod 优化器的以下参数没有对应项，已删除：{names}",
 )
+_HARMLESS = 6
+"""Positional arguments before `backward_passes_per_step` or `op` at the earliest, with Keras."""
 _DROPPED_ADVICE = Text(
     en="compression and device arguments do not change results; check whether training depends on "
     "op or backward_passes_per_step: the NPU's optimizer averages the gradients of every step",
@@ -107,25 +109,29 @@ def _optimizer(call: ast.Call, view: View) -> Iterator[Change]:
             call, reason=_DROPPED.filled(names="*"), todo=_DROPPED_ADVICE, severity="blocking"
         )
         return
-    dropped_arguments = {
+    dropped_arguments = [
         value
         for value in [*call.args[1:], *call.keywords]
         if value is not optimizer and value is not keyword(call, "optimizer")
-    }
-    names = [value.arg for value in call.keywords if value in dropped_arguments and value.arg]
-    significant_names = [name for name in names if name in ("op", "backward_passes_per_step")]
+    ]
+    # Positions differ between the functions for TensorFlow and Keras, so those get no names.
+    names = [
+        f"{value.arg}" if isinstance(value, ast.keyword) else ast.unparse(value)
+        for value in dropped_arguments
+    ]
+    is_significant = {"op", "backward_passes_per_step"} & {*names} or len(call.args) > _HARMLESS
     if names:
         yield view.notice(
             call,
             reason=_DROPPED.filled(names=", ".join(names)),
             todo=_DROPPED_ADVICE,
-            severity="accuracy" if significant_names else "look",
+            severity="accuracy" if is_significant else "look",
         )
     wrapper = "npu_distributed_optimizer_wrapper"
     yield view.rewrite(
         call,
         replace(view.module, call.func, view.npu(wrapper)),
-        *remove_arguments(view.module, call, dropped_arguments),
+        *remove_arguments(view.module, call, set(dropped_arguments)),
         reason=_OPTIMIZER,
         imports=(wrapper,),
     )

@@ -19,9 +19,9 @@ def _words(text: str) -> list[str]:
 
 
 CHANGING = _words("""
-    Block EntityCounts Entry ErrorLine Found Job Judge Lane Place Reading Repeating Scope
-    Setting Sighting Strips Table Trials Waits _Bucket _Child _Entry _Gathered _Given _Known
-    _Node _Origins _Placed _Running
+    Block EntityCounts Entry ErrorLine Found Job Judge Lane Origin Reading Repeating Scope
+    Setting Sighting Strips Table Trials Waits _Bucket _Child _Entry _Found _Gathered _Known
+    _Node _Placed _RewriterSettings _Running
 """)
 """Dataclasses that gather something; all others are frozen."""
 IN_ORDER = _words("""
@@ -29,8 +29,8 @@ IN_ORDER = _words("""
     DenseKernel DepthwiseKernel Encoded Entry Entry ErrorSheets EstimatorPlan Extent FieldRow
     Finding FloatFeature Frame Guess IntegerFeature Judge Packing Question RandomPosition
     Reading Row RuleIndex Scope Setting SourceText Span Table Unchanged View Vocabulary Waits
-    _Gathered _Given _Known _Layer _Leaf _Node _Opening _Opening _Origins _Place _Requests
-    _Round _Running _Side _Step _Work
+    _Applied _Found _Gathered _Known _Layer _Leaf _Node _Opening _Opening _Pass _Place
+    _RewriterSettings _Running _Side _Step _Work
 """)
 """Few enough fields to be given in their order; all others are given by name."""
 THEMSELVES = _words("""

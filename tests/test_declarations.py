@@ -29,8 +29,8 @@ IN_ORDER = _words("""
     DenseKernel DepthwiseKernel Encoded Entry Entry ErrorSheets EstimatorPlan Extent FieldRow
     Finding FloatFeature Frame Guess IntegerFeature Judge Packing Question RandomPosition
     Reading Row RuleIndex Scope Setting SourceText Span Table Unchanged View Vocabulary Waits
-    _Applied _Found _Gathered _Known _Layer _Leaf _Node _Opening _Opening _Pass _Place
-    _RewriterSettings _Running _Side _Step _Work
+    _Applied _Found _Gathered _Given _Known _Layer _Leaf _Node _PartOpener _PartOpener _Pass _Place
+    _Running _Side _Step _Work
 """)
 """Few enough fields to be given in their order; all others are given by name."""
 THEMSELVES = _words("""

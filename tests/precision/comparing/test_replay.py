@@ -199,9 +199,9 @@ def test_sampled_and_missing_tensors_are_not_replayed() -> None:
     assert replayed(unknown, good) is None
 
 
-def side(output: list[float], own: float, exact: list[float] | None = None) -> _Side:
+def side(output: list[float], explained: float, exact: list[float] | None = None) -> _Side:
     given, right = torch.tensor(output), torch.tensor(exact or [3.0, 4.0]).double()
-    return _Side(outputs={"0": given}, replayed={"0": right}, own={"0": own})
+    return _Side(outputs={"0": given}, replayed={"0": right}, explained={"0": explained})
 
 
 def test_verdict_blames_the_side_whose_error_exceeds_the_limit() -> None:

@@ -219,7 +219,7 @@ def test_tensors_are_searched_only_in_a_sibling_folder_or_next_to_the_file(
     assert dump.tensors.read("a.pt").tolist() == [1.0, 1.0]
     with pytest.raises(UserError, match="no such tensor file"):
         dump.tensors.read("missing.pt")
-    with pytest.raises(UserError, match="the dump has no tensor"):
+    with pytest.raises(UserError, match="the dump contains no tensor"):
         dump.tensors.read("../b.pt")
     (tmp_path / "own" / "dump_tensor_data").mkdir()
     assert read_msprobe(path).tensors is None

@@ -133,8 +133,8 @@ def cut_tensors(place: Path) -> None:
         (without_a_call, "contains 1 call instead of 2"),
         (cut_tensors, "bytes instead of"),
         (lambda place: (place / "tensors-00001-of-00001.safetensors").unlink(), "no such file"),
-        (lambda place: (place / "dump.json").write_text("[]"), "not a dump that jumar wrote"),
-        (lambda place: (place / "dump.json").unlink(), "there is no dump.json"),
+        (lambda place: (place / "dump.json").write_text("[]"), "not a dump of jumar"),
+        (lambda place: (place / "dump.json").unlink(), "contains no dump.json"),
     ],
 )
 def test_damaged_dump_is_an_error_that_names_the_file(

@@ -230,7 +230,7 @@ def test_verdict_blames_the_side_whose_error_exceeds_the_limit() -> None:
     assert (reference.ratios["0"], reference.added) == (pytest.approx(ROOT), pytest.approx(added))
     assert _verdict(apart, side([3.0, 5.0], 0.5 * 29), 1.4) is None
     assert _verdict(apart, side([3.0, 5.0], 0.5 * 31), 1.4) is not None
-    none = _Side(outputs={}, replayed={}, own={})
+    none = _Side(outputs={}, replayed={}, explained={})
     assert _verdict(exact, none, 1.0) is None
     sure = _verdict(exact, side([3.0, 5.0], 0.0), 1.0)
     assert sure is not None

@@ -42,7 +42,7 @@ class _Name(NamedTuple):
     kind: Kind
     op: str
     layer: str
-    number: int
+    call_index: int
     phase: Phase
 
 
@@ -196,12 +196,12 @@ def _numbers(names: Sequence[_Name]) -> Mapping[_Name, int]:
     """
     groups: defaultdict[tuple[Kind, str, str], set[int]] = defaultdict(set)
     for name in names:
-        groups[name.kind, name.op, name.layer].add(name.number)
+        groups[name.kind, name.op, name.layer].add(name.call_index)
     positions = {
         key: {index: position for position, index in enumerate(sorted(indices))}
         for key, indices in groups.items()
     }
-    return {name: positions[name.kind, name.op, name.layer][name.number] for name in names}
+    return {name: positions[name.kind, name.op, name.layer][name.call_index] for name in names}
 
 
 def _calls_of(

@@ -393,7 +393,7 @@ def test_wrong_class_counts_have_the_full_message(
     with pytest.raises(UserError) as caught:
         check_classes(source, 1, -1, where="here")
     assert (caught.value.what, caught.value.where, caught.value.todo) == (
-        "the data has 3 classes (label offset -1), the model 1 output",
+        "the data has 3 classes (label offset -1), the model has 1 output",
         "here",
         "Set model.num_classes=2, or 0 to use the number of classes in the data.",
     )

@@ -314,7 +314,7 @@ def check_classes(source: ImageSource, num_classes: int, label_offset: int, *, w
     if needed > num_classes:
         raise UserError(
             f"the data has {counted(len(source.classes), 'class')} (label offset "
-            f"{label_offset}), the model {counted(num_classes, 'output')}",
+            f"{label_offset}), the model has {counted(num_classes, 'output')}",
             where=where,
             todo=f"Set model.num_classes={needed}, or 0 to use the number of classes in the data.",
         )

@@ -105,7 +105,7 @@ def test_existing_output_is_not_overwritten_and_resume_completes_it(
     assert "3 of 3 files exist" in refused.message
     (tmp_path / "clean/2.png").unlink()
     (tmp_path / "clean/1.png").write_bytes(b"mine")
-    assert "1 frame by" in here(*command, "--resume", cwd=tmp_path).out
+    assert "1 frame with" in here(*command, "--resume", cwd=tmp_path).out
     assert (tmp_path / "clean/1.png").read_bytes() == b"mine"
     assert pixels(tmp_path / "clean/2.png")[0, 0, 0] == 235
 
@@ -118,7 +118,7 @@ def test_clip_with_dependent_frames_is_resumed_as_a_whole(runs: Path, tmp_path: 
     (tmp_path / "clean/b/3.png").unlink()
     (tmp_path / "clean/b/1.png").write_bytes(b"mine")
     done = here(*command, "--resume", cwd=tmp_path).out
-    assert "1 frame by" in done
+    assert "1 frame with" in done
     assert "5 kept" in done
     assert pixels(tmp_path / "clean/b/3.png")[0, 0, 0] == 20
     assert (tmp_path / "clean/b/1.png").read_bytes() == b"mine"
@@ -316,7 +316,7 @@ def test_stopped_folder_of_frames_resumes(runs: Path, tmp_path: Path) -> None:
         for name in ("000003.png", "000005.png"):
             (tmp_path / recipe / name).unlink()
         done = here(*command, "--resume", cwd=tmp_path)
-        assert "2 frames by" in done.out
+        assert "2 frames with" in done.out
         result = {
             name: (tmp_path / recipe / name).read_bytes() for name in written(tmp_path / recipe)
         }

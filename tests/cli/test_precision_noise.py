@@ -87,7 +87,7 @@ def test_run_started_from_other_weights_is_measured_with_them(tmp_path: Path) ->
         (["small", "--step", "2"], "step 2 is beyond the end: the run has 2 steps"),
         (["small", "--dtype", "fp8"], "unknown dtype 'fp8'"),
         (["small", "--by", "weight"], "unknown unit 'weight'"),
-        (["small", "--top", "-1"], "-1 rows"),
+        (["small", "--top", "-1"], "cannot be -1"),
         (["smal"], "unknown recipe 'smal'"),
     ],
 )

@@ -29,7 +29,7 @@ def test_images_are_denoised_once_by_the_first_rank(tmp_path: Path) -> None:
     command = ("denoise", "run", source, "--to", "clean", *inverse[1:])
     code, out, err = on_two_ranks(*command, cwd=tmp_path)
     assert code == 0, out + err
-    assert out.count("20 frames by") == 1
+    assert out.count("20 frames with") == 1
     assert err.count("rank 0 of 2 does all of it") == 1
     assert len(list((tmp_path / "clean").iterdir())) == 20
 

@@ -42,7 +42,7 @@ def test_tuning_without_time_measures_the_baseline_and_continues_later(
     ("words", "reason"),
     [
         (("tune", "speed", "alexnet-dem"), "Did you mean 'alexnet-demo'"),
-        (("tune", "speed", "alexnet-demo", "--minutes", "0"), "0 minutes"),
+        (("tune", "speed", "alexnet-demo", "--minutes", "0"), "cannot be 0"),
         (("tune", "speed", "alexnet-demo", "--set", "data.nothing=1"), "data.nothing"),
         (("tune", "speed", "alexnet-demo", "--to", "file"), "is not a folder"),
         (("tune", "speed", "alexnet-demo", "--to", "run"), "is the directory of a run"),

@@ -86,7 +86,7 @@ def test_run_does_not_resume_with_a_missing_image(run: Path, path: str) -> None:
 def test_run_does_not_resume_with_a_renamed_image(run: Path) -> None:
     picture = next((run.parent / "pets" / "val" / "horse").iterdir())
     picture.rename(picture.with_stem("zzz"))
-    assert "data.eval_path: the data is not what the run began with: the same number" in (
+    assert "data.eval_path: the data has changed since the run started: the same number" in (
         _resume(run, code=2).message
     )
 

@@ -60,7 +60,7 @@ def test_every_kind_of_difference_is_named_with_both_values() -> None:
         "recipe was alexnet-demo, is alexnet",
         "data.batch_size was 64, is 32",
         "processor was P, is Q",
-        "cuda was not there, is 13",
+        "cuda was missing, is 13",
     ]
     assert VALIDITY.differences(VALIDITY) == []
     assert VALIDITY.recipe_hash != replace(VALIDITY, recipe="alexnet").recipe_hash

@@ -242,7 +242,7 @@ def test_prior_without_data_has_its_runs_vqvae(first_stage: Path) -> None:
     ("name", "settings", "told"),
     [
         ("vqvae", ("data.image_size=30",), "data.image_size=28"),
-        ("vqvae-mnist", ("data.image_size=28",), "multiples of 8 px"),
+        ("vqvae-mnist", ("data.image_size=28",), "a multiple of 8 px"),
         ("vqvae-mnist", ("model.width=6",), "multiple of 4"),
         ("vqvae-prior", (), "vqvae.run=RUN"),
         ("vqvae-prior", ("vqvae.run=nowhere",), "nowhere.*\\n.*--set vqvae.run=DIRECTORY"),

@@ -78,6 +78,17 @@ def test_entities_have_character_offsets_in_the_whole_text(place: Path) -> None:
     assert len(done.out.splitlines()) == 1 + len(ends)
 
 
+def test_texts_split_into_words_have_entities_of_whole_words(place: Path) -> None:
+    text = "c a b, ga ab a b f"
+    arguments = ("--text", text, "--set", "data.new_texts=words")
+    (result,) = asked(place, "bert-ner", *arguments)
+    assert {"a", "b"} <= set("".join(entity["text"] for entity in result["entities"]))
+    for entity in result["entities"]:
+        assert text[entity["begin"] : entity["end"]] == entity["text"]
+        assert f" {text} "[entity["begin"]] in " ,"
+        assert f" {text} "[entity["end"] + 1] in " ,"
+
+
 def test_answers_are_listed_with_their_position(place: Path) -> None:
     passage = "a B c d e f g a b c d e f g"
     (result,) = asked(place, "bert-reading", "--text", passage, "--pair", "z")

@@ -164,7 +164,7 @@ def test_more_images_than_fit_on_the_disk_are_refused_after_the_first_ones(
     with monkeypatch.context() as full:
         full.setattr(shutil, "disk_usage", lambda _: usage._replace(free=100))
         done = here(*command, "1000", cwd=tmp_path, code=2)
-    assert "998 more images need about" in done.message
+    assert "is needed for 998 more images, but only" in done.message
     assert len(list((tmp_path / "out").glob("picture-*.png"))) == 2
     here(*command, "3", "--resume", cwd=tmp_path)
     assert len(list((tmp_path / "out").glob("picture-*.png"))) == 3

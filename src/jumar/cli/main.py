@@ -37,7 +37,7 @@ app.command("jumar.cli.denoise:denoise", help="Denoise images, frames or a video
 app.command("jumar.cli.detect:detect", help="Find the words in images.")
 app.command(
     "jumar.cli.predict:predict",
-    help="Classify audio clips or images.",
+    help="Apply a trained network to audio clips, images or texts.",
     usage="Usage: jumar predict [OPTIONS] RUN FILES...",
 )
 app.command("jumar.cli.sweep:sweep", help="Train all combinations of some fields and compare them.")

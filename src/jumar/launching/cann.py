@@ -90,7 +90,7 @@ def fitting(release: str = "") -> Release:
         if row["cann"] == version or row["cann"].startswith(f"{version}."):
             return Release(**row)
     raise UserError(
-        f"no image of CANN {release} is known with an adapter for torch 2.6 or newer",
+        f"no known image of CANN {release} has an adapter for torch 2.6 or newer",
         where="--cann",
         todo=f"Known: {', '.join(row['cann'] for row in data['releases'])}. For another release, "
         "edit the Dockerfile.",

@@ -29,8 +29,8 @@ class Recipe(ABC):
     """The sections that every recipe has; a family adds its model, data and optimizers.
 
     Attributes:
-        first_stage_field: In a second stage, the field that names the first stage's run, or the
-            file in which a run stores the first stage's settings.
+        first_stage_field: In a second stage, the field with the path of the first stage's run, or
+            of the file in which a run stores the first stage's settings.
     """
 
     first_stage_field: ClassVar[str] = ""

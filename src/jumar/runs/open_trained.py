@@ -46,7 +46,8 @@ def open_trained(request: TrainedRequest) -> Trained:
     """
     run = RunDirectory(request.run_dir)
     name, _, recipe = stored_recipe(run, request.imports)
-    recipe = override(recipe, request.assignments)
+    # The user's settings after those that the run resolved, which would undo them.
+    recipe = override(settled(recipe, run), request.assignments)
     resolved = read_resolved(run)
     checkpoint = find_checkpoint(run.checkpoints, request.which, run.headline())
     device = open_device(request.device)
@@ -56,7 +57,7 @@ def open_trained(request: TrainedRequest) -> Trained:
     weights = load_weights(path)
     shapes = {key: value.shape for key, value in weights.items()}
     # Runs of earlier versions, and imported ones, do not record their number of classes.
-    recipe = settled(recipe, run).fitted_to(shapes)
+    recipe = recipe.fitted_to(shapes)
     with Unfilled():
         model = recipe.build_model()
     load_exactly(model, weights, str(path))

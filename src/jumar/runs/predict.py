@@ -113,7 +113,8 @@ def predict(
 
     Args:
         request: The files and the run.
-        say: Prints a line about each skipped file and each unused frame.
+        say: Prints a line for each skipped file and each file of which only the first frame or page
+            is used.
 
     Raises:
         UserError: There is no such run or file, the run's recipe does not classify, or more files

@@ -191,11 +191,11 @@ def _of_run(request: ExportRequest) -> tuple[Network, Weights | None, Checkpoint
     name, _, recipe = stored_recipe(run, request.imports)
     if request.recipe not in (None, name):
         raise UserError(f"'{run}' contains a run of '{name}'", where="--recipe")
-    recipe: Recipe = override(recipe, request.assignments)
+    recipe: Recipe = override(settled(recipe, run), request.assignments)
     checkpoint = find_checkpoint(run.checkpoints, request.which, run.headline())
     path = checkpoint.model_file(ema=False)
     weights = load_weights(path)
-    recipe = settled(recipe, run).fitted_to({key: value.shape for key, value in weights.items()})
+    recipe = recipe.fitted_to({key: value.shape for key, value in weights.items()})
     network = _with_weights(network_of(recipe, name), weights, path)
     averages = None
     if checkpoint.has_ema:

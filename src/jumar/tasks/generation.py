@@ -194,7 +194,7 @@ class GenerationTask(Task):
         self._preprocessing = preprocessing
         self._truncation = loss.truncation
         image_count = 0 if eval_data is None else len(eval_data)
-        self._latents = self._numbered(image_count, EVALUATION_SEED)
+        self._latents = self._numbered_latents(image_count, EVALUATION_SEED)
         self._per_image = neighbourhoods_per_image(image_count)
         probe = torch.zeros(1, 3, image_size, image_size)
         self._levels = list(laplacian_descriptors(probe, first_index=0, per_image=1))
@@ -238,7 +238,7 @@ class GenerationTask(Task):
 
     def illustrate(self) -> Sequence[Illustration]:
         """Draw a grid of samples, and interpolations between samples."""
-        samples = self._numbered(_SHOWN, ILLUSTRATION_SEED)
+        samples = self._numbered_latents(_SHOWN, ILLUSTRATION_SEED)
         lines = between(samples[:_LINES], samples[_LINES : 2 * _LINES], _STEPS)
         device = next(self._networks.generator.parameters()).device
         pictures = drawn(self._networks.generator, torch.cat([samples, lines]), device=device)
@@ -255,7 +255,7 @@ class GenerationTask(Task):
             ),
         ]
 
-    def _numbered(self, count: int, seed: int) -> Tensor:
+    def _numbered_latents(self, count: int, seed: int) -> Tensor:
         return numbered_latents(
             0, count, self._networks.latent, seed=seed, truncation=self._truncation
         )

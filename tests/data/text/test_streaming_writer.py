@@ -180,11 +180,13 @@ def test_call_with_other_options_does_not_continue_earlier_work(
 ) -> None:
     interrupted(request_)
     other = replace(request_, options=replace(request_.options, random_seed=1))
-    with pytest.raises(UserError, match="unfinished run used different options") as error:
+    with pytest.raises(
+        UserError, match="unfinished run differs from this one in: options"
+    ) as error:
         write_streaming(other)
     assert "rm -r" in error.value.todo
     request_.files[0].write_text("the cat\n\nthe dog\n")
-    with pytest.raises(UserError, match="unfinished run used different texts"):
+    with pytest.raises(UserError, match="unfinished run differs from this one in: texts"):
         write_streaming(request_)
 
 
@@ -332,12 +334,12 @@ def test_call_with_other_options_is_refused_with_the_differences_and_how_to_rest
     with pytest.raises(UserError) as error:
         write_streaming(replace(request_, shards=4, chunk_bytes=5000))
     assert str(error.value) == (
-        f"{request_.destination}: an unfinished run used different shards, chunk_bytes\n"
+        f"{request_.destination}: an unfinished run differs from this one in: shards, chunk_bytes\n"
         f"  Repeat that command to resume it, or start over: rm -r {place}"
     )
     plan = json.loads((place / "plan.json").read_text(encoding="utf-8"))
     (place / "plan.json").write_text(json.dumps({**plan, "later": 1}), encoding="utf-8")
-    with pytest.raises(UserError, match="an unfinished run used different options\n"):
+    with pytest.raises(UserError, match="an unfinished run differs from this one in: options\n"):
         write_streaming(request_)
 
 

@@ -187,7 +187,9 @@ def test_parameter_without_a_counterpart_is_named(tmp_path: Path, gone: str) -> 
     if gone == "stored":
         named[own[3]] = "other"
     second = create(AdamW(), own if gone == "stored" else own[:3])
-    with pytest.raises(ValueError, match=r"trained by 'all' differ in 'layer.3/x'"):
+    with pytest.raises(
+        ValueError, match=r"'all' trains other parameters than the saved state: 'layer.3/x'"
+    ):
         restore(second, named, state)
 
 

@@ -258,7 +258,7 @@ def _listing(paths: Iterable[str], ignored: Counter[str], root: str = "") -> Cla
 
 
 def _top_folder(tree: Tree) -> str:
-    """Return the innermost of nested folders that contain only one folder each."""
+    """Follow folders that contain nothing but one folder, up to the splits or the images."""
     top = ""
     while True:
         folders, files = tree.entries(top)

@@ -135,7 +135,7 @@ def _opened_part(path: str, split: Split, notice: Notice) -> ImageSource:
 
 
 def splits_of(path: str) -> Sequence[Split]:
-    """Return the parts of a path; empty if it is one undivided set."""
+    """Return the splits of the data set at a path; empty if it is not divided."""
     if path in _registered:
         return ("train", "eval")
     parts = _find(path, lambda _: None).parts

@@ -20,8 +20,8 @@ four image pixels."""
 _SAME = 0.5
 """Overlap, as a fraction of the smaller outline, above which two outlines are the same word."""
 _JOINED = 0.1
-"""Overlap, as a fraction of the smaller outline, above which two cut outlines are parts of a word.
-"""
+"""Overlap, as a fraction of the smaller outline, above which two cut outlines are parts of the same
+word."""
 
 
 def tiles_of(height: int, width: int, side: int) -> list[Window]:

@@ -81,7 +81,7 @@ def original_instances(
         documents: At least one document, none of them empty; they are shuffled here.
         vocabulary: Source of random words.
         options: The options of the original.
-        draws: The random stream, from which the order of the instances is drawn afterwards.
+        draws: The random stream; the caller draws the order of the instances from it afterwards.
     """
     draws.shuffle(documents)
     masking = Masking(vocabulary, options)

@@ -118,7 +118,7 @@ def _claim(working_folder: Path, facts: dict[str, Any], request: PretrainingRequ
             name for name in expected_plan if existing_plan.get(name) != expected_plan[name]
         ]
         raise UserError(
-            f"an unfinished run used different {', '.join(differing) or 'options'}",
+            f"an unfinished run differs from this one in: {', '.join(differing) or 'options'}",
             where=str(request.destination),
             todo=f"Repeat that command to resume it, or start over: rm -r {working_folder}",
         )

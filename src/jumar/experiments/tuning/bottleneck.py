@@ -7,9 +7,9 @@ from typing import Final, Literal
 Bottleneck = Literal["input", "host", "compute"]
 
 MIN_DATA_SHARE: Final = 0.03
-"""The input is a bottleneck from this fraction of a step spent waiting for data."""
+"""The input is a bottleneck if at least this fraction of a step is spent waiting for data."""
 MIN_LOADER_SHARE: Final = 0.03
-"""The input is a bottleneck from this fraction of CPU time used by loaders on the same cores."""
+"""The input is a bottleneck if loaders on the same cores use at least this fraction of CPU time."""
 MAX_QUEUED_SHARE: Final = 0.05
 """The host is a bottleneck if the device works for less than this fraction of a step after the host
 has issued everything."""

@@ -217,7 +217,7 @@ class _Reader:
 
 
 def _pod_number(instance: Mapping[str, Any]) -> tuple[int, str]:
-    """Return the number after the last hyphen of a pod's name, which determines its rank."""
+    """Sort key of a pod: the number at the end of its name, which determines its rank, and the name."""
     name = str(instance.get("pod_name", ""))
     number = name.rpartition("-")[2]
     return (int(number) if re.fullmatch("[0-9]{1,9}", number) else 1 << 30, name)

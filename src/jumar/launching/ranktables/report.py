@@ -86,7 +86,8 @@ def convert_to(path: Path, version: Version, to: Path) -> None:
     """Write a table in another version; an existing file with other content is kept.
 
     Raises:
-        UserError: The table lacks a required field or has contradictions, or the file exists.
+        UserError: The table lacks a required field or has contradictions, or the file exists with
+            other content.
     """
     text = converted(sound_table(path), version)
     if exists(to) and read_text(to) != text:

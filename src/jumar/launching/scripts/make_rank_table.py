@@ -163,7 +163,9 @@ def main(arguments: list[str]) -> int:
     """Execute the command line; returns the exit status."""
     parser = argparse.ArgumentParser(description="Write HCCL's rank table, or count its devices.")
     modes = parser.add_mutually_exclusive_group(required=True)
-    modes.add_argument("--devices", type=device_list, help="devices of this machine: 0,1,2,3")
+    modes.add_argument(
+        "--devices", type=device_list, help="devices of this machine, such as 0,1,2,3"
+    )
     modes.add_argument("--merge", nargs="+", metavar="TABLE", help="tables of servers, in order")
     modes.add_argument("--count", metavar="TABLE", help="print the number of devices in a table")
     parser.add_argument("--to", metavar="TABLE", default="rank_table.json", help="file to write")

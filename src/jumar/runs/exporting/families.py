@@ -65,7 +65,11 @@ def check_part(recipe: Recipe, name: str, part: str) -> str:
         return next(iter(parts))
     if part not in parts:
         options = " or ".join(f"--part {option}" for option in parts if option)
-        problem = f"has no part '{part}'" if part else "has several parts, of which one is exported"
+        problem = (
+            f"has no part '{part}'"
+            if part
+            else "has several parts, only one of which can be exported at a time"
+        )
         todo = f"Write {options}." if options else "Omit --part."
         raise UserError(f"a network of '{name}' {problem}", where="--part", todo=todo)
     return part

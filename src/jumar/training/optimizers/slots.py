@@ -134,7 +134,9 @@ def restore_optimizer(
     for group_names, saved_group in zip(names, groups, strict=True):
         mismatched = sorted(set(group_names) ^ set(saved_group["parameters"]))
         if mismatched:
-            raise ValueError(f"the parameters trained by '{objective}' differ in '{mismatched[0]}'")
+            raise ValueError(
+                f"'{objective}' trains other parameters than the saved state: '{mismatched[0]}'"
+            )
     state: dict[int, dict[str, Any]] = {}
     new_groups: list[dict[str, Any]] = []
     for number, (group, saved_group) in enumerate(

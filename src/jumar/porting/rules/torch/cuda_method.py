@@ -36,7 +36,7 @@ _DEF = re.compile(r"(?:async\s+)?def\s+")
     references=("torch.Tensor.cuda", "torch.nn.Module.cuda"),
 )
 def cuda_method(node: ast.AST, view: View) -> Iterator[Change]:
-    """Rename the call, and methods that are defined with that name."""
+    """Rename calls and definitions of a method `cuda` to `npu`."""
     if not uses_torch(view.module):
         return
     if isinstance(node, ast.FunctionDef):

@@ -92,7 +92,9 @@ def read_clock(path: Path, display_name: str, kind: str) -> FileContent:
 
 
 def on_device_clock(ops: pl.DataFrame, contents: Sequence[FileContent]) -> pl.DataFrame:
-    """The ops of a timeline on the device's clock, which step marks use; other ops unchanged.
+    """Shift the ops of a timeline to the device's clock, which the step marks use.
+
+    Ops of other files are returned unchanged.
 
     A timeline counts from its first AI CPU op, whose time on the device's clock is in the AI CPU
     file next to it, or from the tick in `min_cycle_counter_<device>.txt`.

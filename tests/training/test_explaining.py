@@ -91,7 +91,7 @@ def test_weights_are_the_same_with_and_without_explaining(
     assert "loss scale 1.04858e+06" in out
     assert "3 skipped updates were explained; further ones are not" in out
     assert "overflows" in out
-    assert "  takes " in out
+    assert "  input " in out
     assert "no update" not in plain
 
 

@@ -301,7 +301,7 @@ def test_only_glob_matches_are_recorded(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="'attn' matches nothing") as error:
         dump_step(tmp_path / "2", layers=["attn"])
     assert "attention" in error.value.todo
-    with pytest.raises(UserError, match="'SoftmaxV1' matches none") as error:
+    with pytest.raises(UserError, match="'SoftmaxV1' matches nothing") as error:
         dump_step(tmp_path / "3", ops=["SoftmaxV1"])
     assert "'SoftmaxV2'" in error.value.todo
     assert not (tmp_path / "3").exists()

@@ -4,8 +4,8 @@
 
 Called by `.ci/run`; nobody needs it for `make test`. Debian packages are installed where the caller
 is root and apt-get is there, TensorFlow 1.15 into an environment of its own where there is a Python
-3.7, and the packages of the dependency group `ci` into `.venv`, which has to exist. What cannot be
-had is said and is no failure: its tests skip. Written are
+3.7, Triton into a folder of its own, and the packages of the dependency group `ci` into `.venv`,
+which has to exist. What cannot be had is said and is no failure: its tests skip. Written are
 
 - `FOLDER/environment`, lines `export NAME=value` for a shell;
 - `FOLDER/skips`, regular expressions of the reasons for which a test may skip: those of
@@ -34,7 +34,6 @@ PACKAGES = (
     "mlflow",
     "cosmic-ray",
     "ray",
-    "triton",
 )
 """What the dependency group `ci` brings, as the reasons of skips name it."""
 MAX_SECONDS = 600
@@ -87,8 +86,13 @@ def main() -> int:
         debian = pool.submit(install_programs)
         packages = pool.submit(install_packages)
         tensorflow = pool.submit(install_tensorflow, folder / "tf115")
+        triton = pool.submit(install_triton, folder / "triton")
     skips += [*debian.result(), *packages.result()]
     environment: dict[str, str] = {}
+    if triton.result():
+        environment["JUMAR_TRITON"] = str((folder / "triton").resolve())
+    else:
+        skips.append("needs JUMAR_TRITON")
     python = tensorflow.result()
     if python is None:
         skips.append("needs a Python with TensorFlow 1.15")
@@ -155,6 +159,19 @@ def install_tensorflow(folder: Path) -> Path | None:
         say("TensorFlow 1.15 could not be installed: its tests skip")
         return None
     return python
+
+
+def install_triton(folder: Path) -> bool:
+    """Install Triton into a folder of its own; whether that worked.
+
+    Beside torch for CPUs, which then imports it, it reports leaks at the end of each process.
+    """
+    say("installing Triton into a folder of its own")
+    pip = [str(VENV_PYTHON), "-m", "pip", "install", "-qq", "--no-input", "--no-deps"]
+    if run([*pip, "--target", str(folder), "triton>=3.3"]):
+        return True
+    say("Triton could not be installed: its tests skip")
+    return False
 
 
 def python37() -> str | None:

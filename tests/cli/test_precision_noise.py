@@ -23,7 +23,7 @@ def report(what: str | Path, *arguments: str | Path, cwd: Path) -> dict[str, Any
 def test_recipe_is_ranked_and_written_as_table_and_page(tmp_path: Path) -> None:
     files = ("--to", tmp_path / "rows.csv", "--page", tmp_path / "page.html")
     done = noise("small", *files, "--top", "3", cwd=tmp_path)
-    assert "noise of bfloat16 in all of them at once moves the gradients by" in done.out
+    assert "noise of bfloat16 in everything at once moves the gradients by" in done.out
     assert "other rows with smaller changes" in done.out
     assert "written: " in done.err
     rows = list(csv.DictReader((tmp_path / "rows.csv").open()))

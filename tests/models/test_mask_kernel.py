@@ -3,12 +3,16 @@
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="needs triton")
+from tests.checkout import CHECKOUT
+
+TRITON = os.environ.get("JUMAR_TRITON", "")
+needs_triton = pytest.mark.skipif(
+    not TRITON, reason="needs JUMAR_TRITON: a folder with Triton, pip install --target"
+)
 
 COMPARED = """
 import torch
@@ -61,6 +65,7 @@ print("wide")
 
 def printed(program: str, **variables: str) -> str:
     """What a fresh process prints, on standard output and as warnings."""
+    variables |= {"PYTHONPATH": os.pathsep.join([str(CHECKOUT / "src"), *filter(None, [TRITON])])}
     done = subprocess.run(
         [sys.executable, "-c", program],
         env=os.environ | variables,

@@ -122,8 +122,9 @@ def _print(result: "Sensitivity", top: int) -> None:
             f"{shown(result.floor[1])}, the loss by {shown(result.floor[0])}"
         )
     print_plain(
-        f"noise of {result.settings.dtype} in all of them at once moves the gradients by "
-        f"{shown(result.together[1])}, the loss by {shown(result.together[0])}; in one at a time:"
+        f"noise of {result.settings.dtype} in everything at once moves the gradients by "
+        f"{shown(result.together[1])}, the loss by {shown(result.together[0])}; in one place at a "
+        "time:"
     )
     print()
     rows = summary(ranked[: top or None])

@@ -128,10 +128,10 @@ def _(
 def keyed_token_bits(
     samples: torch.Tensor, places: torch.Tensor, features: int, position: RandomPosition
 ) -> torch.Tensor:
-    """int32 [tokens, features] with every bit random, by sample, position and feature.
+    """int32 [tokens, features] with every bit random, by sample, place and feature.
 
     A token has the same numbers however its sample is padded and wherever it is in the batch.
-    Not to be traced by torch.compile, for the reason that `jumar::hashed` is an operator.
+    Not to be traced by torch.compile, which is why `_hashed` and dropout masks are operators.
 
     Args:
         samples: int [tokens], rows of the batch.

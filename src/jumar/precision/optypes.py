@@ -29,8 +29,8 @@ Kind = Literal[
 ]
 
 WITHOUT_EFFECT: dict[Kind, str] = {
-    "cast": "in CANN it keeps low precision from passing through casts into gray ops; in torch, "
-    "casts are not on the lists",
+    "cast": "in torch, casts are not on the lists (in CANN, it keeps low precision from passing "
+    "through casts into gray ops)",
     "view": "in torch it is a view or moves data without computing, and keeps its dtype",
     "create": "it creates a tensor of the requested dtype",
     "integer": "it computes integers or truth values",

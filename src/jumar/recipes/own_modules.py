@@ -29,7 +29,7 @@ _INSTALLED = tuple(
         Path(jumar.__file__).parent,
     )
 )
-"""Folders of Python and jumar, which are trusted even in a run, such as a virtual environment."""
+"""Folders of Python and jumar, trusted even in a virtual environment in a run directory."""
 
 
 class _OutsideRuns(PathFinder):

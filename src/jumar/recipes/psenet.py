@@ -60,7 +60,10 @@ class KernelReading:
         0.9, "a pixel belongs to a kernel if its probability is higher", minimum=0, maximum=1
     )
     least_area: int = setting(
-        10, "smallest kernels with a smaller area in the maps are noise", unit="px", minimum=1
+        10,
+        "words whose smallest kernel has a smaller area in the maps are dropped as noise",
+        unit="px",
+        minimum=1,
     )
     least_score: float = setting(
         0.0, "words with a lower mean in the last map are dropped", minimum=0, maximum=1

@@ -191,15 +191,21 @@ def _kept_frames(request: DenoiseRequest, record: Mapping[str, Any]) -> int:
             todo=f"Remove it; '{_record_of(request.to).name}' is not beside it.",
         )
     earlier = read_json(_record_of(request.to))
-    differing = next((name for name in record if earlier.get(name) != record[name]), "")
+    both = f"'{_record_of(request.to).name}' and '{unfinished.name}'"
+    for name in record:
+        if earlier.get(name) != record[name]:
+            raise UserError(
+                f"the existing frames were made with other options or input: {name} is "
+                f"{earlier.get(name)}, not {record[name]}",
+                where=str(_record_of(request.to)),
+                todo=f"Repeat the options of the interrupted call, or remove {both}.",
+            )
     frames = earlier.get("frames")
-    if differing or not isinstance(frames, int):
-        differing = differing or "frames"
+    if not isinstance(frames, int):
         raise UserError(
-            f"the existing frames have a different {differing}: {earlier.get(differing)}, not "
-            f"{record.get(differing)}",
+            f"the number of frames is {frames}, not an integer",
             where=str(_record_of(request.to)),
-            todo="Give the options of the interrupted call, or remove both files.",
+            todo=f"The record is damaged: remove {both}.",
         )
     return frames
 

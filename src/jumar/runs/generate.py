@@ -197,8 +197,8 @@ def _check_disk(files: Sequence[Path], request: GenerateRequest) -> None:
     free = shutil.disk_usage(request.to).free
     if free < needed_bytes:
         raise UserError(
-            f"about {size_text(needed_bytes)} is needed for {counted(num_missing, 'more image')}, but "
-            f"only {size_text(free)} is free",
+            f"about {size_text(needed_bytes)} is needed for {counted(num_missing, 'more image')}, "
+            f"but only {size_text(free)} is free",
             where=f"--to {request.to}",
             todo="Free some space and continue with --resume, or generate fewer.",
         )

@@ -216,7 +216,8 @@ def _trained(loop: StepLoop, objective: str, count: int) -> tuple[list[RampStep]
         if smoothed > DIVERGENCE_RATIO * lowest > 0:
             return (
                 steps,
-                f"the smoothed loss was {DIVERGENCE_RATIO:g} times its lowest at {rate:.3g}",
+                f"at a learning rate of {rate:.3g}, the smoothed loss was "
+                f"{DIVERGENCE_RATIO:g} times its lowest value",
                 True,
             )
     return steps, f"all {counted(count, 'step')} were trained", False

@@ -85,7 +85,7 @@ class PartedTensors:
 
     Attributes:
         shapes: Shapes of the whole tensors, by name.
-        dtypes: Their dtypes by safetensors' names, such as `BF16`.
+        dtypes: Their dtypes by name, as safetensors spells them, such as `BF16`.
 
     Raises:
         UserError: A part is missing or cannot be read, or rows of a tensor are missing.

@@ -113,8 +113,8 @@ class Stepper:
         """Run the passes of the next step without side effects, except on `buffers`.
 
         Returns:
-            The sum of the losses, and the gradients of every objective's parameters times the loss
-            scale.
+            The sum of the losses, and the gradients of the parameters of all objectives that are
+            due, multiplied by the loss scale.
         """
         state = self._state
         losses: list[torch.Tensor] = []

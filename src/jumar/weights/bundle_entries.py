@@ -120,7 +120,7 @@ def decode_entry(data: bytes) -> BundleEntry:
 
 
 def encode_entry(entry: BundleEntry) -> bytes:
-    """Encode an entry stored in one piece; zeros are omitted."""
+    """Encode an entry stored in one piece; integer fields and sizes of 0 are omitted."""
     axes = b"".join(delimited(2, _number(1, size)) for size in entry.shape)
     return b"".join(
         (

@@ -185,7 +185,7 @@ class TensorBundle:
         data = self._shard(name, entry.shard)
         if entry.offset + entry.size > len(data):
             raise ValueError(
-                f"its data file is too short: {len(data)} bytes, but it ends at byte "
+                f"its data file is too short: {len(data)} bytes, but the variable ends at byte "
                 f"{entry.offset + entry.size}"
             )
         return data[entry.offset : entry.offset + entry.size]

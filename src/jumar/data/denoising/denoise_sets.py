@@ -49,7 +49,8 @@ class DenoisingData(LoaderSettings):
     eval_levels: tuple[float, ...] = setting(
         (25.0,),
         "Noise levels to evaluate at: the standard deviation of gaussian noise (also where "
-        "noise.kind is mixed), the photons of poisson, the analogue gain of camera noise.",
+        "noise.kind is mixed), the mean photons of a white pixel of poisson noise, the "
+        "analogue gain of camera noise.",
         minimum=0,
     )
     eval_seeding: str = setting(

@@ -154,7 +154,7 @@ def _directory(path: Path) -> list[zipfile.ZipInfo]:
         raise UserError(
             f"not a zip file, or damaged: {error}",
             where=str(path),
-            todo="Copy or download the file again; the table of contents of a truncated file is missing.",
+            todo="Copy or download the file again; a truncated file lacks its table of contents.",
         ) from error
     except (OSError, NotImplementedError, ValueError, UnicodeDecodeError) as error:
         raise UserError(f"cannot be read: {error}", where=str(path)) from error

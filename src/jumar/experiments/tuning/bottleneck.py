@@ -29,8 +29,8 @@ class Facts:
         step_s: Seconds per step.
         data_share: Fraction of a step spent waiting for data.
         loader_share: Fraction of all CPU time used by loader processes.
-        queued_share: Fraction of the time during which the device still works after the host has
-            issued all steps.
+        queued_share: Fraction of the block's time between the host issuing the last step and the
+            device finishing it.
         memory_bytes: Peak memory, with an evaluation and a checkpoint.
         memory_free_bytes: Memory of the device that is free for another process.
     """

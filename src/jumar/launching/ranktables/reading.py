@@ -217,7 +217,7 @@ class _Reader:
 
 
 def _pod_number(instance: Mapping[str, Any]) -> tuple[int, str]:
-    """Sort key of a pod: the number at the end of its name, which determines its rank, and the name."""
+    """Return a pod's sort key: the last number in its name, and the whole name."""
     name = str(instance.get("pod_name", ""))
     number = name.rpartition("-")[2]
     return (int(number) if re.fullmatch("[0-9]{1,9}", number) else 1 << 30, name)

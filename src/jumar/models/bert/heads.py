@@ -32,7 +32,7 @@ class LogitLimits(NamedTuple):
 # Above 32 MB glibc asks Linux for fresh pages each time, which took a fifth of the step of a small
 # network.
 _ON_CPU = LogitLimits(chunk=31 * 2**20, kept=2**27)
-# Few large products.
+# Accelerators are fastest with few large products.
 _ON_DEVICES = LogitLimits(chunk=2**30, kept=2**30)
 
 

@@ -92,7 +92,7 @@ def find_script(tree: Path, script: str, *, module: bool = False) -> Path:
 
 
 def _script_inside(source: Path, script: str) -> Path:
-    """Return the script's path relative to the tree, which may also be typed with the tree."""
+    """Return the script's path relative to the tree; `script` may also be relative to the cwd."""
     for candidate in (source / script, Path.cwd() / script):
         path = Path(os.path.normpath(candidate))
         if is_file(path) and source in path.parents:

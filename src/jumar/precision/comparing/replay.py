@@ -85,7 +85,7 @@ class _Side:
     explained: Mapping[str, float]
 
     def ratio(self, name: str) -> float:
-        """Return the ratio of added to explained error of an output."""
+        """Return the ratio of an output's added error to its explained error."""
         error = _distance(self.outputs[name], self.replayed[name])
         if error == 0:
             return 0.0

@@ -84,8 +84,8 @@ def read_msprobe(path: Path) -> Dump:
     if unknown:
         notices.append(f"{counted(len(unknown), 'entry')} ignored, such as {unknown[0]}.")
     # Accept only names of files in the folder: a dump from elsewhere could contain any path.
-    tensors = [value.tensor for call in calls for value in call.values if value.tensor]
-    names = [name for name in tensors if Path(name).name == name]
+    tensor_names = [value.tensor for call in calls for value in call.values if value.tensor]
+    names = [name for name in tensor_names if Path(name).name == name]
     folder = path.parent / TENSORS if is_folder(path.parent / TENSORS) else path.parent
     if names and not any(is_file(folder / name) for name in names):
         notices.append(f"None of its {counted(len(names), 'tensor file')} exists in {folder}.")

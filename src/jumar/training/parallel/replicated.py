@@ -56,7 +56,7 @@ class Replicated(Ranks):
             return
         # The first optimizer imports the compiler. If that happens while there is a process group,
         # the compiler keeps a reference to it (torch 2.13), and the group's threads then outlive
-        # `disconnect` and abort the process at exit in one of three cases.
+        # `disconnect` and abort the process at exit about once in three runs.
         importlib.import_module("torch._dynamo")
         dist.init_process_group(
             device.distributed_backend,

@@ -114,7 +114,7 @@ def _optimizer(call: ast.Call, view: View) -> Iterator[Change]:
         for value in [*call.args[1:], *call.keywords]
         if value is not optimizer and value is not keyword(call, "optimizer")
     ]
-    # Positions differ between the functions for TensorFlow and Keras, so those get no names.
+    # Positions differ between the functions for TensorFlow and Keras, so these have no names.
     names = [
         f"{value.arg}" if isinstance(value, ast.keyword) else ast.unparse(value)
         for value in dropped_arguments

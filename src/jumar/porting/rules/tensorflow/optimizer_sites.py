@@ -58,7 +58,7 @@ class Site:
     def replacements(
         self, view: View, before: str, after: str, *, outside: bool = False
     ) -> tuple[Replacement, ...]:
-        """Return replacements that wrap the optimizer; with `outside`, also around other wrappers."""
+        """Return the replacements that wrap the optimizer; `outside` also other wrappers."""
         if isinstance(self.node, ast.stmt):
             line = f"{self.name} = {before}{self.name}{after}"
             return (insert_before(view.module, self.node, line),)

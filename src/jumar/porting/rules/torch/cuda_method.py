@@ -67,7 +67,7 @@ def cuda_method(node: ast.AST, view: View) -> Iterator[Change]:
 
 
 def _confidence(receiver: ast.expr, view: View) -> Confidence:
-    """Certain if the receiver is created by PyTorch, or is an instance of a module of the tree."""
+    """Return `certain` if PyTorch creates the receiver, or a class that inherits its `__init__`."""
     if view.module.name_of(receiver) in ("torch.Tensor", "torch.nn.Module"):
         return "certain"
     if isinstance(receiver, ast.Call):

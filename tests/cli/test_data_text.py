@@ -79,7 +79,7 @@ def test_options_affect_the_records(folder: Path) -> None:
         (("--to", "texts"), "is inside the input folder"),
         (("--to", "vocab.txt"), "vocab.txt: already exists"),
         (("--shards", "0"), "--shards: 0 shards"),
-        (("--workers", "0"), "--workers: 0 processes"),
+        (("--workers", "0"), "--workers: cannot be 0"),
         (("--segmenter", "spaces"), "--segmenter: a segmenter has no effect"),
         (("--order", "original", "--no-next-sentence"), "instances are always pairs of segments"),
     ],

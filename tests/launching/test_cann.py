@@ -89,5 +89,5 @@ def test_torch_and_its_adapter_have_the_same_release():
 
 
 def test_release_without_a_matching_torch_is_refused():
-    with pytest.raises(UserError, match="no image of CANN 7"):
+    with pytest.raises(UserError, match="no known image of CANN 7"):
         fitting("7.0")

@@ -53,7 +53,7 @@ def test_op_that_differs_on_one_rank_only_is_named_with_its_rank(place: Path) ->
 
 def test_hashes_of_two_ranks_are_those_of_the_checkpoint_they_wrote(place: Path) -> None:
     done = here("precision", "diverge", "a", "--hashes", "a.json", *OWN, cwd=place)
-    assert "replaying 2 steps from step 2 by 2 ranks" in done.out
+    assert "replaying 2 steps from step 2 on 2 ranks" in done.out
     assert "2 steps hashed: a.json" in done.out
     content = json.loads((place / "a.json").read_text())
     assert content["machine"]["ranks"] == 2

@@ -46,5 +46,5 @@ def test_file_named_like_a_shipped_list_needs_a_path(
 
 
 def test_unknown_name_lists_the_shipped_ones() -> None:
-    with pytest.raises(UserError, match=r"come with the package: nlrn\."):
+    with pytest.raises(UserError, match=r"Lists shipped with the package: nlrn\."):
         load_mixlist("nlrm")

@@ -20,8 +20,8 @@ def _words(text: str) -> list[str]:
 
 CHANGING = _words("""
     Block EntityCounts Entry ErrorLine Found Job Judge Lane Origin Reading Repeating Scope
-    Setting Sighting Strips Table Trials Waits _Bucket _Child _Entry _Found _Gathered _Known
-    _Node _Placed _RewriterSettings _Running
+    Setting Sighting Strips Table Trials Waits _Bucket _Child _Entry _Facts _Node _Origins
+    _PartialOp _Placed _RewriterSettings _Running
 """)
 """Dataclasses that gather something; all others are frozen."""
 IN_ORDER = _words("""
@@ -29,8 +29,8 @@ IN_ORDER = _words("""
     DenseKernel DepthwiseKernel Encoded Entry Entry ErrorSheets EstimatorPlan Extent FieldRow
     Finding FloatFeature Frame Guess IntegerFeature Judge Packing Question RandomPosition
     Reading Row RuleIndex Scope Setting SourceText Span Table Unchanged View Vocabulary Waits
-    _Applied _Found _Gathered _Given _Known _Layer _Leaf _Node _PartOpener _PartOpener _Pass _Place
-    _Running _Side _Step _Work
+    _Blob _Facts _Layer _Leaf _Node _Origins _PartOpener _PartOpener _PartialOp _Requests
+    _RewriterSettings _Round _Running _Side _Step _Work
 """)
 """Few enough fields to be given in their order; all others are given by name."""
 THEMSELVES = _words("""
@@ -42,7 +42,7 @@ THEMSELVES = _words("""
 """They hold arrays or words by the thousand, and equal only themselves."""
 MANY = _words("""
     AscendResult Call Compared Difference Entry Item Operand Overflow Replayed Row Statistics
-    Value View _Known _Leaf _Node _Place _Running
+    Value View _Blob _Facts _Leaf _Node _Running
 """)
 """There are so many of them at a time that they have slots."""
 

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
-from jumar.devices.registry import device_kind
-
 KINDS = ("none", "global_norm", "norm", "value")
 
 
@@ -54,16 +52,9 @@ def clip_gradients(parameters: Iterable[nn.Parameter], kind: str, limit: float) 
     factor = limit / joint.clamp(min=limit)
     factor = torch.where(joint.isfinite(), factor, torch.nan)
     for dtype, grads in by_dtype.items():
-        factors = (
-            limit / norms[dtype].clamp(min=limit) if kind == "norm" else factor.expand(len(grads))
-        )
-        if device_kind(joint.device.type).reads_at_once:
-            for gradient, own_factor in zip(grads, factors, strict=True):
-                # Otherwise most steps would pass over all gradients and change none.
-                if own_factor != 1:
-                    gradient.mul_(own_factor)
-        elif kind == "norm":
-            torch._foreach_mul_(grads, list(factors.unbind()))
-        else:
+        if kind == "global_norm":
             torch._foreach_mul_(grads, factor)
+        else:
+            factors = limit / norms[dtype].clamp(min=limit)
+            torch._foreach_mul_(grads, list(factors.unbind()))
     return joint

@@ -69,7 +69,10 @@ def test_each_launch_target_gets_its_files(place, options, expected, tmp_path):
         (("alexnet-demo", "--on", "this", "--", "more"), "after --: "),
         (("no.py", "--on", "this"), "there is no such script"),
         (("alexnet-demo", "--on", "docker", "--device", "npu", "--chip", "x"), "unknown chip"),
-        (("alexnet-demo", "--on", "docker", "--device", "npu", "--cann", "7.0"), "no known image of"),
+        (
+            ("alexnet-demo", "--on", "docker", "--device", "npu", "--cann", "7.0"),
+            "no known image of",
+        ),
         (("alexnet-demo", "--on", "kubernetes", "--device", "cpu"), "--image"),
         (("alexnet-demo", "--on", "kubernetes", "--device", "cpu", "--run"), "--run: kubernetes"),
         (("alexnet-demo", "--on", "modelarts", "--device", "npu"), "--image: the preset engine"),

@@ -461,8 +461,8 @@ def test_each_value_is_read_at_its_offset_in_its_file(tmp_path: Path) -> None:
         ),
         (
             [(b"v", entry(offset=57))],
-            "{m}, variable 'v': cannot be read: its data file is too short: 64 bytes, but it ends "
-            "at byte 65{again}",
+            "{m}, variable 'v': cannot be read: its data file is too short: 64 bytes, but the "
+            "variable ends at byte 65{again}",
         ),
         (
             [(b"v", entry(offset=56))],

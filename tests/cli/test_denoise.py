@@ -1,5 +1,6 @@
 """`jumar denoise`: which files become which, one after the other, and what is refused."""
 
+import json
 import signal
 import sys
 import time
@@ -284,6 +285,13 @@ def test_resumed_video_equals_an_uninterrupted_one(
     refused = here("denoise", runs / "grey", *command[2:], name, "--resume", cwd=tmp_path, code=2)
     assert "were made with other options or input: run is" in refused.message
     (tmp_path / "noisy.mkv").write_bytes(whole)
+    (record,) = tmp_path.glob("*.unfinished.json")
+    text = record.read_text()
+    record.write_text(json.dumps({**json.loads(text), "frames": None}))
+    damage = here(*command, name, "--resume", cwd=tmp_path, code=2)
+    assert "the number of frames is None, not an integer" in damage.message
+    assert f"remove '{record.name}' and '{record.stem}" in damage.message
+    record.write_text(text)
     done = here(*command, name, "--resume", cwd=tmp_path)
     assert " kept" in done.out
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(

@@ -98,5 +98,6 @@ def test_broken_triton_is_reported_and_left_alone(tmp_path: Path) -> None:
     )
     text = printed(program)
     assert text.startswith("None None\n")
-    assert text.count("computed without Triton, which is several times slower") == 1
-    assert "its kernel does not work on cuda:0: libtriton.so is missing" in text
+    warning = "the Triton kernel for dropout masks does not work on cuda:0"
+    assert text.count(warning) == 1
+    assert "so slower torch ops compute them: libtriton.so is missing" in text

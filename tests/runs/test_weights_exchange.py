@@ -157,6 +157,20 @@ def test_run_with_classes_counted_from_data_exports_without_stating_them(
     out = ["--recipe", "exchanged", "--set", "model.num_classes=0", "--out", "file"]
     weights("export", model, "--to", "tf1", *out, cwd=tmp_path)
     assert open_checkpoint(tmp_path / "file").entry("head/dense/bias").shape == (10,)
+    refused = weights(
+        "export",
+        "run",
+        "--to",
+        "tf1",
+        "--out",
+        "x",
+        "--set",
+        "model.num_classes=3",
+        cwd=tmp_path,
+        code=2,
+    )
+    assert "instead of 3x16" in refused.message
+    assert not (tmp_path / "x").exists()
 
 
 def changed(run: Path, place: Path, **changes: np.ndarray | None) -> Path:

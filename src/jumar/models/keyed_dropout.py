@@ -141,8 +141,8 @@ def _mask_kernel(device: torch.device) -> Any:
         kernel.check_kernel(device)
     except Exception as error:  # Triton passes on whatever its compiler and the driver raise.
         warnings.warn(
-            "Dropout masks are computed without Triton, which is several times slower, because its "
-            f"kernel does not work on {device}: {error}",
+            f"the Triton kernel for dropout masks does not work on {device}, so slower torch ops "
+            f"compute them: {error}",
             stacklevel=2,
         )
         return None

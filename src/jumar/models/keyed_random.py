@@ -15,7 +15,7 @@ from torch import nn
 
 BLOCK = 2**16
 """Numbers per thread that a CPU computes at once: two int32 buffers of 256 KB stay in a core's
-cache. Whole tensors of a BERT step took three times as long."""
+cache. Forward and backward with whole tensors took twice as long."""
 _BITS32 = 0xFFFFFFFF
 _BITS64 = 0xFFFFFFFFFFFFFFFF
 _ROUNDS = ((16, 0x7FEB352D), (15, 0x846CA68B - 2**32))
@@ -146,25 +146,27 @@ def keyed_token_bits(
 def hashes_of_rows(
     samples: torch.Tensor, places: torch.Tensor | None, position: RandomPosition
 ) -> torch.Tensor:
-    """int32 [rows]: the part of `keyed_bits`, or with places of `keyed_token_bits`, per row."""
+    """Hash each row: int32 [rows], the row's part of `keyed_bits`, with places of
+    `keyed_token_bits`.
+    """
     hashes = _mix32(_mix32(samples.to(torch.int32) + position.start) + position.key)
     return hashes if places is None else _mix32(hashes + _mix32(places.to(torch.int32) + 1))
 
 
 def hashes_of_columns(features: int, device: torch.device) -> torch.Tensor:
-    """int32 [features]: the part of `keyed_bits` per feature."""
+    """Hash each feature: int32 [features], the feature's part of `keyed_bits`."""
     return _mix32(torch.arange(features, dtype=torch.int32, device=device))
 
 
 def mixed(rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
-    """int32 [rows, features], from `hashes_of_rows` and `hashes_of_columns`."""
+    """Combine `hashes_of_rows` and `hashes_of_columns` into bits: int32 [rows, features]."""
     return _mix32(rows[:, None] + columns)
 
 
 def mixed_in_blocks(
     rows: torch.Tensor, columns: torch.Tensor
 ) -> Iterator[tuple[int, torch.Tensor]]:
-    """The numbers of `mixed` on a CPU, some rows at a time.
+    """Yield the bits of `mixed` on a CPU, some rows at a time.
 
     Yields:
         The first row, and int32 [some rows, features], which the next block overwrites.

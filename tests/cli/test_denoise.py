@@ -299,7 +299,18 @@ def test_resumed_video_equals_an_uninterrupted_one(
     )
     expected, result = (frames_of(tmp_path / file) for file in (f"whole-{name}", name))
     assert len(result) == 12
-    assert all(map(np.array_equal, result, expected))
+    if name.endswith(".mkv"):
+        assert all(map(np.array_equal, result, expected))
+    else:
+        # x264 now and then encodes the same frames differently: 25 of 1000 times in one process,
+        # even with one thread, never in another.
+        peak = VideoReader(tmp_path / name).peak
+        assert psnr(np.stack(result), np.stack(expected), peak=peak) > 35
+
+
+def psnr(image: np.ndarray, other: np.ndarray, *, peak: int) -> float:
+    squared_error = np.square(image.astype(float) - other).mean()
+    return 20 * np.log10(peak) - 10 * np.log10(max(squared_error, 1e-9))
 
 
 def damaged(video: Path) -> bytes:

@@ -25,8 +25,11 @@ def check(
     eval_: Annotated[str, Parameter(name="--eval", metavar="PATH")] = "",
     kind: Kind | None = None,
     set_: SetOption = (),
-    import_: ImportOption = (),
-    json_: JsonFlag = False,
+    import_: Annotated[
+        ImportOption,
+        Parameter(help="Import a Python module that registers recipes or sources; repeatable."),
+    ] = (),
+    json_: Annotated[JsonFlag, Parameter(help="Print everything as JSON.")] = False,
     all_: Annotated[bool, Parameter(name="--all")] = False,
     workers: int | None = None,
 ) -> int:
@@ -49,10 +52,6 @@ def check(
         Kind of data; by default taken from its file names, or from the recipe.
     set_
         Change a field of the recipe; repeatable.
-    import_
-        Import a Python module that registers recipes or sources; repeatable.
-    json_
-        Print everything as JSON.
     all_
         Show all places of each finding instead of the first three.
     workers

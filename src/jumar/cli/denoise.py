@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from jumar.cli.options import CheckpointOption, DeviceOption, EmaOption, ImportOption, SetOption
+from jumar.cli.options import CheckpointOption, DeviceOption, EmaOption, RunImportOption, SetOption
 
 
 def denoise(
@@ -17,7 +17,7 @@ def denoise(
     ema: EmaOption = True,
     set_: SetOption = (),
     device: DeviceOption = "auto",
-    import_: ImportOption = (),
+    import_: RunImportOption = (),
 ) -> int:
     """Denoise images, frames or a video with the network of a run.
 
@@ -34,16 +34,8 @@ def denoise(
         Keep images or frames that are already denoised, and denoise the rest.
     skip_corrupt
         Skip up to this many unreadable frames.
-    checkpoint
-        last, best, or the number of steps of a checkpoint.
-    ema
-        Use the averaged (EMA) weights if the checkpoint has them.
     set_
         Change a field, for example `--set model.tile=256` to use less memory.
-    device
-        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
-    import_
-        Import your own module first; name all modules that the run was trained with.
     """
     from jumar.runs.denoise import denoise_files
     from jumar.runs.denoise_work import DenoiseRequest

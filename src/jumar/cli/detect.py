@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from jumar.cli.options import CheckpointOption, DeviceOption, EmaOption, ImportOption, SetOption
+from jumar.cli.options import CheckpointOption, DeviceOption, EmaOption, RunImportOption, SetOption
 
 
 def detect(
@@ -19,7 +19,7 @@ def detect(
     ema: EmaOption = True,
     set_: SetOption = (),
     device: DeviceOption = "auto",
-    import_: ImportOption = (),
+    import_: RunImportOption = (),
 ) -> int:
     """Find the words in images with the network of a run.
 
@@ -42,16 +42,8 @@ def detect(
         Do not write the images with the outlines of their words.
     skip_corrupt
         Skip up to this many unreadable images.
-    checkpoint
-        last, best, or the number of steps of a checkpoint.
-    ema
-        Use the averaged (EMA) weights if the checkpoint has them.
     set_
         Change a field, for example `--set reading.threshold=0.7`.
-    device
-        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
-    import_
-        Import your own module first; name all modules that the run was trained with.
     """
     from jumar.runs.detect import DetectRequest
     from jumar.runs.detect import detect as detect_words

@@ -5,7 +5,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
 
 from jumar.cli import several_ranks
 from jumar.cli.options import DeviceOption, JsonFlag
@@ -16,19 +18,22 @@ if TYPE_CHECKING:
     from jumar.launching.matrix import Stack
 
 
-def doctor(*, json_: JsonFlag = False, ranks: bool = False, device: DeviceOption = "auto") -> int:
+def doctor(
+    *,
+    json_: JsonFlag = False,
+    ranks: bool = False,
+    device: Annotated[
+        DeviceOption, Parameter(help="The device that the ranks compute on.")
+    ] = "auto",
+) -> int:
     """Show the hardware and software of this machine, and what is missing for training.
 
     The exit code is 1 if a problem would prevent a run.
 
     Parameters
     ----------
-    json_
-        Print JSON.
     ranks
         Under torchrun: time each rank and each link between ranks, and name the slow ones.
-    device
-        The device that the ranks compute on.
     """
     if ranks:
         from jumar.runs.rank_speed import check_ranks

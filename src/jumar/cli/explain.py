@@ -26,8 +26,6 @@ def explain(*logs: _Log, json_: JsonFlag = False, lang: Language = "en") -> int:
     ----------
     logs
         Log files, folders of them, zip, tar or gz files; `-` is standard input.
-    json_
-        Print JSON.
     lang
         Language of the explanation.
     """

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from jumar.cli.options import CheckpointOption, EmaOption, ImportOption, SetOption
+from jumar.cli.options import CheckpointOption, EmaOption, RunImportOption, SetOption
 from jumar.ground.errors import UserError
 from jumar.ground.text import print_aside, print_plain
 
@@ -23,7 +23,7 @@ def export(
     soc_version: Annotated[str, Parameter(metavar="CHIP")] = "",
     overwrite: bool = False,
     set_: SetOption = (),
-    import_: ImportOption = (),
+    import_: RunImportOption = (),
 ) -> int:
     """Write the network of a run for other programs, checked against PyTorch.
 
@@ -41,10 +41,6 @@ def export(
         Part of the network: encoder or decoder of a VQ-VAE, generator of BigGAN.
     fix
         Fix the length of an axis in the file, for example `--fix height=640`; may be repeated.
-    checkpoint
-        last, best, or the number of steps of a checkpoint.
-    ema
-        Use the averaged (EMA) weights if the checkpoint has them.
     made_up
         Check the file on made-up inputs, without opening the run's data.
     soc_version
@@ -53,8 +49,6 @@ def export(
         Replace existing files.
     set_
         Change a field, for example `--set data.max_seq_length=64`.
-    import_
-        Import your own module first; name all modules that the run was trained with.
     """
     from jumar.runs.exporting.export import ExportRequest, export_run
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from jumar.cli.options import CheckpointOption, DeviceOption, EmaOption, ImportOption, SetOption
+from jumar.cli.options import CheckpointOption, DeviceOption, EmaOption, RunImportOption, SetOption
 
 
 def generate(
@@ -20,7 +20,7 @@ def generate(
     resume: bool = False,
     set_: SetOption = (),
     device: DeviceOption = "auto",
-    import_: ImportOption = (),
+    import_: RunImportOption = (),
 ) -> int:
     """Generate images with the network of a run, one file per image, and a grid of them.
 
@@ -40,20 +40,12 @@ def generate(
     interpolate
         Also interpolate between images 0 and 1, 2 and 3 and so on, at most eight pairs, with this
         many images per pair. Not for vqvae-prior.
-    checkpoint
-        last, best, or the number of steps of a checkpoint.
-    ema
-        Use the averaged (EMA) weights if the checkpoint has them.
     batch
         Number of images generated at once; fewer need less memory.
     resume
         Keep the images of an earlier call and generate the rest; a larger --num adds to them.
     set_
         Change a field, for example `--set precision.mode=must_keep_origin_dtype`.
-    device
-        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
-    import_
-        Import your own module first; name all modules that the run was trained with.
     """
     from jumar.runs.generate import GenerateRequest
     from jumar.runs.generate import generate as draw

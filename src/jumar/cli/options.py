@@ -1,19 +1,49 @@
-"""Options shared by several commands, and rules for all options."""
+"""Options shared by several commands, with their explanations, and rules for all options.
+
+An explanation here takes precedence over the docstring of a command. A command that needs another
+one gives it with the type: `Annotated[JsonFlag, Parameter(help="Print everything as JSON.")]`.
+"""
 
 import math
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
 SetOption = Annotated[tuple[str, ...], Parameter(name="--set", metavar="FIELD=VALUE")]
-ImportOption = Annotated[tuple[str, ...], Parameter(name="--import", metavar="MODULE")]
+ImportOption = Annotated[
+    tuple[str, ...],
+    Parameter(
+        name="--import",
+        metavar="MODULE",
+        help="First import your own module that registers recipes, networks or data sources.",
+    ),
+]
+RunImportOption = Annotated[
+    ImportOption,
+    Parameter(help="Import your own module first; name all modules that the run was trained with."),
+]
 TrackOption = Annotated[tuple[str, ...], Parameter(metavar="TRACKER")]
 ModeOption = Annotated[str, Parameter(metavar="MODE")]
-DeviceOption = Annotated[str, Parameter(metavar="DEVICE")]
+DeviceOption = Annotated[
+    str,
+    Parameter(metavar="DEVICE", help="auto, cpu, cuda, npu, or a particular one such as `npu:1`."),
+]
 OnOption = Annotated[str, Parameter(metavar="PLACE")]
-EmaOption = Annotated[bool, Parameter(negative="--no-ema")]
-CheckpointOption = Annotated[str, Parameter(metavar="CHECKPOINT")]
-JsonFlag = Annotated[bool, Parameter(name="--json")]
+EmaOption = Annotated[
+    bool,
+    Parameter(
+        negative="--no-ema", help="Use the averaged (EMA) weights if the checkpoint has them."
+    ),
+]
+CheckpointOption = Annotated[
+    str,
+    Parameter(metavar="CHECKPOINT", help="last, best, or the number of steps of a checkpoint."),
+]
+JsonFlag = Annotated[bool, Parameter(name="--json", help="Print JSON.")]
+RecipeOrRun = Annotated[
+    str, Parameter(name="RECIPE|RUN", help="Name of a recipe, or a run directory.")
+]
 
 OPTIONS = Group("Options")
 _MAX_INTEGER = 2**63 - 1
@@ -40,6 +70,11 @@ def check_number(_: Any, value: Any) -> None:
             raise ValueError(f"{number} is not a finite number.")
         if isinstance(number, int) and abs(number) > _MAX_INTEGER:
             raise ValueError(f"At most {_MAX_INTEGER}.")
+
+
+def repeated(option: str, values: Iterable[str]) -> list[str]:
+    """Return the part of a command line that gives an option once for each value."""
+    return [token for value in values for token in (option, value)]
 
 
 EVERY_OPTION = Parameter(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Group, Parameter
 
+from jumar.cli.counts import check_count
 from jumar.cli.options import OPTIONS, JsonFlag
 from jumar.ground.errors import UserError
 from jumar.ground.machine import checked_count
@@ -68,7 +69,10 @@ def port(
     report: Reports = (),
     lang: Lang = "en",
     jobs: int | None = None,
-    json_: JsonFlag = False,
+    json_: Annotated[
+        JsonFlag,
+        Parameter(help="Print the report as JSON instead of the diff and the summary."),
+    ] = False,
     quiet: bool = False,
     exit_code: bool = False,
 ) -> int:
@@ -120,8 +124,6 @@ def port(
         Language of summary and reports.
     jobs
         Number of processes; by default one per processor.
-    json_
-        Print the report as JSON instead of the diff and the summary.
     quiet
         Print errors only.
     exit_code
@@ -174,9 +176,9 @@ def _check(to: Path | None, in_place: bool, force: bool, jobs: int | None) -> No
         raise UserError("--to and --in-place cannot be combined", todo="Use one of them.")
     if force and not in_place:
         raise UserError("--force requires --in-place", todo="Omit it, or add --in-place.")
-    if jobs is not None and jobs < 1:
-        raise UserError(f"cannot be {jobs}", where="--jobs", todo="Allowed: 1 or more.")
-    checked_count(jobs or 1, "processes", "--jobs")
+    if jobs is not None:
+        check_count(jobs, "--jobs")
+        checked_count(jobs, "processes", "--jobs")
 
 
 def _write(
@@ -288,8 +290,6 @@ def rules(
         Only the rules for this framework.
     lang
         Language of the titles.
-    json_
-        Print JSON.
     """
     import json
 

@@ -26,7 +26,7 @@ def check(
     seed: int = 1,
     tolerance: float = 1e-5,
     timeout: Annotated[str, Parameter(metavar="DURATION")] = "10min",
-    json_: JsonFlag = False,
+    json_: Annotated[JsonFlag, Parameter(help="Print the report as JSON.")] = False,
     report: Path | None = None,
     lang: Language = "en",
 ) -> int:
@@ -58,8 +58,6 @@ def check(
         Largest relative difference between losses that count as equal.
     timeout
         Time limit of each script, such as 90s, 10min or 1h.
-    json_
-        Print the report as JSON.
     report
         Also write the report to this file, as JSON if it ends in .json, else as Markdown.
     lang

@@ -29,8 +29,6 @@ def lint(
     ----------
     path
         A Python file, or a folder of Python files.
-    json_
-        Print JSON.
     lang
         Language of the findings.
     """

@@ -1,12 +1,12 @@
 """`jumar precision`: modes, ops and lint; each other command has its own file."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 from cyclopts import App
 
 from jumar.cli.options import OPTIONS, JsonFlag, ModeOption
+from jumar.cli.output import print_table
 from jumar.ground.text import counted, print_plain
 
 app = App(
@@ -91,8 +91,6 @@ def ops(
         Precision mode.
     mixlist
         modify_mixlist file to apply first (JSON).
-    json_
-        Print JSON.
     """
     from jumar.ground.errors import UserError
     from jumar.precision.mixlist import load_mixlist
@@ -110,7 +108,7 @@ def ops(
     elif not rows:
         print(f"{precision_mode.name} keeps every dtype; it has no op lists")
     else:
-        print_table(["op", "list", "default", "treatment", "CANN op types"], rows)
+        print_table(rows, ["op", "list", "default", "treatment", "CANN op types"])
     return 0
 
 
@@ -126,8 +124,6 @@ def lint(
         modify_mixlist file in CANN's format (JSON).
     mode
         Precision mode that the file will be used with.
-    json_
-        Print JSON.
     """
     from dataclasses import asdict
 
@@ -141,11 +137,3 @@ def lint(
             print_plain(f"{file}: {finding}")
         print_plain(counted(len(findings), "finding") if findings else f"{file}: no findings")
     return int(any(finding.severity == "error" for finding in findings))
-
-
-def print_table(columns: Sequence[str], rows: Sequence[dict[str, str]]) -> None:
-    """Print a table with aligned columns."""
-    widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in columns[:-1]}
-    for row in [dict(zip(columns, columns, strict=True)), *rows]:
-        cells = [f"{row[name]:<{width}}" for name, width in widths.items()]
-        print_plain("  ".join([*cells, row[columns[-1]]]).rstrip())

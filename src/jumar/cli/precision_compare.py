@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jumar.cli.counts import check_top
 from jumar.cli.options import JsonFlag
-from jumar.ground.files import write_text
-from jumar.ground.text import counted, print_aside, print_plain
+from jumar.cli.output import print_table, write_beside
+from jumar.ground.text import counted, print_plain
 
 if TYPE_CHECKING:
     from jumar.precision.comparing.comparison import Comparison
@@ -46,18 +47,14 @@ def compare(
         Number of calls to show; 0 for all.
     csv
         Also write all values to this CSV file.
-    json_
-        Print JSON.
     page
         Also write an HTML page with the error along the network.
     """
-    from jumar.ground.errors import UserError
     from jumar.precision.comparing.compare import compare_dumps
     from jumar.precision.comparing.tables import as_csv, as_dict
     from jumar.precision.dumps.opening import open_dump
 
-    if top < 0:
-        raise UserError(f"cannot be {top}", where="--top", todo="Allowed: 0 or more; 0 shows all.")
+    check_top(top)
     first, second = (open_dump(path, step=step, rank=rank) for path in (before, after))
     third = None if truth is None else open_dump(truth, step=step, rank=rank)
     comparison = compare_dumps(first, second, third)
@@ -66,18 +63,15 @@ def compare(
     else:
         _print(comparison, top)
     if csv is not None:
-        write_text(csv, as_csv(comparison))
-        print_aside(f"written: {csv}")
+        write_beside(csv, as_csv(comparison))
     if page is not None:
         from jumar.precision.comparing.page import page as render
 
-        write_text(page, render(comparison))
-        print_aside(f"written: {page}")
+        write_beside(page, render(comparison))
     return int(bool(comparison.offenders))
 
 
 def _print(comparison: "Comparison", top: int) -> None:
-    from jumar.cli.precision import print_table
     from jumar.precision.comparing.tables import error_of, shown, summary, unequal_text
 
     for name, dump in (("before", comparison.before), ("after", comparison.after)):
@@ -109,7 +103,5 @@ def _print(comparison: "Comparison", top: int) -> None:
             details += [f"adds {shown(offender.added)}", f"inherits {shown(offender.inherited)}"]
         print_plain(f"   {', '.join(details)}")
     calls = sorted(comparison.calls, key=lambda call: (call.verdict != "offender", -call.ratio))
-    rows = summary(calls[: top or None])
-    columns = [name for name in rows[0] if any(row[name] for row in rows)] if rows else []
     print()
-    print_table(columns, rows)
+    print_table(summary(calls[: top or None]))

@@ -1,18 +1,17 @@
 """`jumar precision diverge`."""
 
 import json
-import sys
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from jumar.cli.options import DeviceOption, ImportOption, JsonFlag, SetOption
+from jumar.cli.output import progress_printer
 from jumar.ground.errors import UserError
 from jumar.ground.paths import is_file
-from jumar.ground.text import counted, print_at_once, print_plain
+from jumar.ground.text import counted, print_plain
 
 if TYPE_CHECKING:
     from jumar.runs.diverging import Divergence, Measured
@@ -64,17 +63,11 @@ def diverge(
         checkpoint.
     steps
         With --hashes, the number of steps; 0 for all up to the last checkpoint.
-    json_
-        Print JSON.
-    device
-        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
-    import_
-        First import your own module that registers recipes, networks or data sources.
     """
     from jumar.runs.diverging import DivergeRequest, find_divergence
     from jumar.runs.hash_files import HashRequest, compare_hashes, write_hashes
 
-    say = partial(print_at_once, file=sys.stderr if json_ else sys.stdout)
+    say = progress_printer(as_json=json_)
     if hashes is not None:
         if second is not None or set_b:
             raise UserError("--hashes applies to a single run", todo="Omit B and --set-b.")

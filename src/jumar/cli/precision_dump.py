@@ -64,10 +64,6 @@ def dump(
         bit-identical.
     set_
         Change a field, for example `--set precision.mode=allow_mix_precision`; may be repeated.
-    device
-        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
-    import_
-        First import your own module that registers recipes, networks or data sources.
     """
     from jumar.precision.recording.recorder import RecordSettings
     from jumar.runs.dump import DumpRequest, dump_recipe, dump_script

@@ -1,25 +1,23 @@
 """`jumar precision noise`."""
 
 import json
-import sys
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from jumar.cli.options import DeviceOption, ImportOption, JsonFlag, SetOption
-from jumar.ground.errors import UserError
-from jumar.ground.files import write_text
-from jumar.ground.text import counted, print_aside, print_at_once, print_plain, time_text
+from jumar.cli.counts import check_top
+from jumar.cli.options import DeviceOption, ImportOption, JsonFlag, RecipeOrRun, SetOption
+from jumar.cli.output import print_table, progress_printer, write_beside
+from jumar.ground.text import counted, print_plain, time_text
 
 if TYPE_CHECKING:
     from jumar.precision.sensitivity.measuring import Sensitivity
 
 
 def noise(
-    what: Annotated[str, Parameter(name="RECIPE|RUN")],
+    what: RecipeOrRun,
     /,
     *,
     dtype: Annotated[str, Parameter(metavar="DTYPE")] = "",
@@ -43,8 +41,6 @@ def noise(
 
     Parameters
     ----------
-    what
-        Name of a recipe, or a run directory.
     dtype
         float16 or bfloat16; by default the precision mode's dtype, or bfloat16.
     by
@@ -62,22 +58,15 @@ def noise(
         Also write all rows to this CSV file.
     page
         Also write an HTML page with the sensitivity along the network.
-    json_
-        Print JSON.
     set_
         Change a field, for example `--set data.batch_size=8`; may be repeated.
-    device
-        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
-    import_
-        First import your own module that registers recipes, networks or data sources.
     """
     from jumar.precision.sensitivity.measuring import NoiseSettings
     from jumar.precision.sensitivity.tables import as_csv, as_dict
     from jumar.runs.noise import NoiseRequest, measure_noise
 
-    if top < 0:
-        raise UserError(f"cannot be {top}", where="--top", todo="Allowed: 0 or more; 0 shows all.")
-    say = partial(print_at_once, file=sys.stderr if json_ else sys.stdout)
+    check_top(top)
+    say = progress_printer(as_json=json_)
     request = NoiseRequest(
         what=what,
         step=step,
@@ -97,18 +86,15 @@ def noise(
     else:
         _print(report.result, top)
     if to is not None:
-        write_text(to, as_csv(report.result))
-        print_aside(f"written: {to}")
+        write_beside(to, as_csv(report.result))
     if page is not None:
         from jumar.precision.sensitivity.page import page as render
 
-        write_text(page, render(report.result, what=what, step=report.step))
-        print_aside(f"written: {page}")
+        write_beside(page, render(report.result, what=what, step=report.step))
     return 0
 
 
 def _print(result: "Sensitivity", top: int) -> None:
-    from jumar.cli.precision import print_table
     from jumar.precision.sensitivity.tables import shown, summary
 
     ranked = result.ranked
@@ -127,15 +113,14 @@ def _print(result: "Sensitivity", top: int) -> None:
         "time:"
     )
     print()
-    rows = summary(ranked[: top or None])
-    columns = [name for name in rows[0] if any(row[name] for row in rows)] if rows else []
-    print_table(columns, rows)
+    print_table(summary(ranked[: top or None]))
     if top and len(ranked) > top:
         print_plain(f"{counted(len(ranked) - top, 'other row')} with smaller changes")
     if result.settings.by in ("group", "call"):
         for title, name in (("layer", "layer"), ("CANN type", "cann")):
             print()
-            print_table(["gradient", "loss", title], [*_sums(result, name, title)][: top or None])
+            rows = [*_sums(result, name, title)][: top or None]
+            print_table(rows, ["gradient", "loss", title])
 
 
 def _sums(result: "Sensitivity", name: str, title: str) -> Iterator[dict[str, str]]:

@@ -4,11 +4,9 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from cyclopts import Parameter
-
-from jumar.cli.options import DeviceOption, ImportOption, JsonFlag, SetOption
+from jumar.cli.options import DeviceOption, ImportOption, JsonFlag, RecipeOrRun, SetOption
 from jumar.ground.text import counted, print_plain
 
 if TYPE_CHECKING:
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def overflow(
-    what: Annotated[str, Parameter(name="RECIPE|RUN")],
+    what: RecipeOrRun,
     /,
     *,
     steps: int = 20,
@@ -40,8 +38,6 @@ def overflow(
 
     Parameters
     ----------
-    what
-        Name of a recipe, or a run directory.
     steps
         Number of steps to try.
     first
@@ -50,14 +46,8 @@ def overflow(
         Number of ops and layers to list.
     to
         Folder for the dump of the step; by default the next free `dumps/NAME-N`.
-    json_
-        Print JSON.
     set_
         Change a field, for example `--set precision.mode=force_fp16`; may be repeated.
-    device
-        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
-    import_
-        First import your own module that registers recipes, networks or data sources.
     """
     from jumar.runs.overflow import OverflowRequest, find_overflow
 

@@ -25,8 +25,6 @@ def runs(first: Path, second: Path, /, *, top: int = 10, json_: JsonFlag = False
         The run directory to compare with it.
     top
         Number of weights to list for each checkpoint; 0 for all.
-    json_
-        Print JSON.
     """
     from jumar.runs.run_differences import compare_runs
 

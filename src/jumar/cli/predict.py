@@ -1,19 +1,26 @@
 """`jumar predict`."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from jumar.cli.options import CheckpointOption, DeviceOption, ImportOption, JsonFlag, SetOption
+from jumar.cli.counts import check_count
+from jumar.cli.options import CheckpointOption, DeviceOption, JsonFlag, RunImportOption, SetOption
 from jumar.ground.errors import EXIT_CODE
 from jumar.ground.text import print_aside, print_plain
 
 if TYPE_CHECKING:
     from jumar.runs.open_trained import TrainedRequest
-    from jumar.runs.predict import PredictRequest
+    from jumar.runs.predict import Guess, PredictRequest
     from jumar.runs.predict_text import TextRequest, TextResult
+
+_JSON_HELP = (
+    "Print one JSON object instead: `results` with the probabilities of all labels, and `errors` "
+    "with the unreadable files; the exit code is 2 if there are more than --skip-corrupt."
+)
 
 
 def predict(
@@ -22,11 +29,11 @@ def predict(
     *files: Path,
     checkpoint: CheckpointOption = "last",
     top: int = 3,
-    json_: JsonFlag = False,
+    json_: Annotated[JsonFlag, Parameter(help=_JSON_HELP)] = False,
     set_: SetOption = (),
     device: DeviceOption = "auto",
     skip_corrupt: int = 0,
-    import_: ImportOption = (),
+    import_: RunImportOption = (),
     text: Annotated[tuple[str, ...], Parameter(metavar="TEXT")] = (),
     pair: Annotated[str | None, Parameter(metavar="TEXT")] = None,
     features: Annotated[str | None, Parameter(metavar="LAYERS", allow_leading_hyphen=True)] = None,
@@ -46,21 +53,12 @@ def predict(
         WAV files for a keyword spotting run, images for an image classification run, or folders of
         them; for labels and entities a text file with one text per line, for labels also TSV or
         JSON lines with named columns; for answers JSON in SQuAD's format.
-    checkpoint
-        last, best, or the number of steps of a checkpoint.
     top
         Number of predictions to print for each file or text.
-    json_
-        Print one JSON object instead: `results` with the probabilities of all labels, and `errors`
-        with the unreadable files; the exit code is 2 if there are more than --skip-corrupt.
     set_
         Change a field, for example `--set precision.mode=force_fp16`.
-    device
-        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     skip_corrupt
         Skip up to this many unreadable files.
-    import_
-        Import your own module first; name all modules that the run was trained with.
     text
         A text to use instead of a file.
     pair
@@ -78,8 +76,7 @@ def predict(
 
     if not files and not text:
         raise UserError("a file is missing", todo=f"For instance: jumar predict {run} clip.wav")
-    if top < 1:
-        raise UserError(f"cannot be {top}", where="--top", todo="Allowed: 1 or more.")
+    check_count(top, "--top")
     trained = TrainedRequest(
         run_dir=run, which=checkpoint, assignments=set_, imports=import_, device=device
     )
@@ -98,12 +95,13 @@ def predict(
     if json_:
         return _print_json(request)
     for prediction in predict_files(request, print_aside):
-        guesses = "   ".join(
-            f"{guess.label} {100 * guess.probability:.1f} %" for guess in prediction.guesses[:top]
-        )
         start = "" if prediction.start_s is None else f" from {prediction.start_s:.2f} s"
-        print_plain(f"{prediction.path}{start}: {guesses}")
+        print_plain(f"{prediction.path}{start}: {_guesses_text(prediction.guesses[:top])}")
     return 0
+
+
+def _guesses_text(guesses: Sequence["Guess"]) -> str:
+    return "   ".join(f"{guess.label} {100 * guess.probability:.1f} %" for guess in guesses)
 
 
 def _print_json(request: "PredictRequest") -> int:
@@ -195,11 +193,8 @@ def _lines(result: "TextResult", top: int) -> list[str]:
     from jumar.runs.predict_text import LabelledText, TaggedText
 
     if isinstance(result, LabelledText):
-        guesses = "   ".join(
-            f"{guess.label} {100 * guess.probability:.1f} %" for guess in result.guesses[:top]
-        )
         pair = "" if result.pair is None else f" | {result.pair}"
-        return [f"{guesses}   {result.text}{pair}"]
+        return [f"{_guesses_text(result.guesses[:top])}   {result.text}{pair}"]
     if isinstance(result, TaggedText):
         rows = [
             f"  {entity.begin:>4} {entity.end:>4}  {entity.kind}  {entity.text}  "

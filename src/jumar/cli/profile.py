@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from jumar.cli.counts import check_top
 from jumar.cli.options import OPTIONS, JsonFlag
+from jumar.cli.output import write_beside
 from jumar.cli.profile_record import record
 from jumar.ground.errors import EXIT_CODE, UserError
-from jumar.ground.files import write_text
 from jumar.ground.text import Language, print_aside
 
 if TYPE_CHECKING:
@@ -63,8 +64,6 @@ def show(
         on the terminal.
     csv
         Also write each view to this folder as VIEW.csv.
-    json_
-        Print JSON.
     page
         Also write this self-contained HTML page.
     chip
@@ -81,8 +80,7 @@ def show(
 
     if not paths:
         raise UserError("a profile is missing", todo="Name its folder, or a file in it.")
-    if top is not None and top < 0:
-        raise UserError(f"cannot be {top}", where="--top", todo="Allowed: 0 or more; 0 shows all.")
+    check_top(top or 0)
     requested_views = [find_view(name) for name in view if name != "all"]
     usual_views = [known_view for known_view in VIEWS.values() if known_view.usual]
     chosen_views = list(VIEWS.values()) if "all" in view else requested_views or usual_views
@@ -106,8 +104,7 @@ def show(
     if page is not None:
         from jumar.profiling.page import page as render
 
-        write_text(page, render(profile, options=options))
-        print_aside(f"written: {page}")
+        write_beside(page, render(profile, options=options))
     missing_views = [
         requested.name for requested in requested_views if requested.name in answered.impossible
     ]
@@ -168,13 +165,15 @@ def _print(
 
 
 @app.command
-def views(*, json_: JsonFlag = False, lang: Language = "en") -> None:
+def views(
+    *,
+    json_: Annotated[JsonFlag, Parameter(help="Print JSON, with the columns.")] = False,
+    lang: Language = "en",
+) -> None:
     """List the views and the questions that they answer.
 
     Parameters
     ----------
-    json_
-        Print JSON, with the columns.
     lang
         Language of the questions.
     """
@@ -236,8 +235,6 @@ def gate(
         Communication not overlapped by computation. [% of step time]
     max_rank_spread
         Additional compute time of the slowest rank over the median rank. [%]
-    json_
-        Print JSON.
     """
     options = {
         "step-ms": max_step_ms,

@@ -5,9 +5,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jumar.cli.counts import check_top
 from jumar.cli.options import JsonFlag
+from jumar.cli.output import write_beside
 from jumar.ground.errors import EXIT_CODE, UserError
-from jumar.ground.files import write_text
 from jumar.ground.text import Language, counted, print_aside
 
 if TYPE_CHECKING:
@@ -49,8 +50,6 @@ def compare(
         Write the proposed edits to this file, for `--set precision.modify_mixlist=FILE`.
     csv
         Also write all groups of ops to this CSV file.
-    json_
-        Print JSON.
     page
         Also write an HTML page of the second profile with the comparison.
     lang
@@ -60,8 +59,7 @@ def compare(
     from jumar.profiling.comparison import compare_prepared
     from jumar.profiling.views import Options
 
-    if top < 0:
-        raise UserError(f"cannot be {top}", where="--top", todo="Allowed: 0 or more; 0 shows all.")
+    check_top(top)
     if more and (mixlist or csv or page):
         raise UserError(
             "can only be written for two profiles",
@@ -86,14 +84,12 @@ def compare(
     if csv is not None:
         from jumar.profiling.writing import without_formulas
 
-        write_text(csv, without_formulas(pairs[0].changes).write_csv())
-        print_aside(f"written: {csv}")
+        write_beside(csv, without_formulas(pairs[0].changes).write_csv())
     if page is not None:
         from jumar.profiling.page import page as render
 
         text = render(profile, comparison=pairs[0], edits=edits[0], options=Options(language=lang))
-        write_text(page, text)
-        print_aside(f"written: {page}")
+        write_beside(page, text)
     return _write_mixlist(mixlist, pairs[0], edits[0]) if mixlist is not None else 0
 
 
@@ -128,8 +124,7 @@ def _write_mixlist(path: Path, pair: "Comparison", edits: tuple["Edit", ...]) ->
         return EXIT_CODE
     from jumar.profiling.comparison import as_mixlist
 
-    write_text(path, as_mixlist(edits))
-    print_aside(f"written: {path}")
+    write_beside(path, as_mixlist(edits))
     return 0
 
 

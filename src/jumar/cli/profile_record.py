@@ -5,11 +5,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from jumar.cli.options import DeviceOption, ImportOption, SetOption
+from jumar.cli.options import DeviceOption, ImportOption, RecipeOrRun, SetOption
 
 
 def record(
-    what: Annotated[str, Parameter(name="RECIPE|RUN")],
+    what: RecipeOrRun,
     /,
     *,
     steps: int = 3,
@@ -28,8 +28,6 @@ def record(
 
     Parameters
     ----------
-    what
-        Name of a recipe, or a run directory.
     steps
         Number of steps to record.
     warm_up
@@ -43,10 +41,6 @@ def record(
         Change a field, for example `--set precision.mode=allow_mix_precision`; may be repeated.
     run_dir
         Run directory for `profile/`; by default the run itself, or the next free `runs/RECIPE-N`.
-    device
-        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
-    import_
-        First import your own module that registers recipes, networks or data sources.
     """
     from jumar.runs.profile import ProfileRequest, profile_recipe
     from jumar.training.profiling.capture import CaptureSettings

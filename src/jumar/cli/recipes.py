@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 app = App(name="recipes", help="List the recipes and their settings.", group_parameters=OPTIONS)
 
+_ImportOption = Annotated[
+    ImportOption,
+    Parameter(help="First import a module of your own that registers recipes."),
+]
+
 _VALUE_WIDTH = 24
 _MIN_MEANING_WIDTH = 40
 """If fewer columns remain beside path and value, a meaning gets its own lines."""
@@ -25,16 +30,8 @@ _SOURCE_WIDTH = 100
 
 
 @app.command(name="list")
-def list_(*, json_: JsonFlag = False, import_: ImportOption = ()) -> int:
-    """List the recipes.
-
-    Parameters
-    ----------
-    json_
-        Print JSON.
-    import_
-        First import a module of your own that registers recipes.
-    """
+def list_(*, json_: JsonFlag = False, import_: _ImportOption = ()) -> int:
+    """List the recipes."""
     from jumar.recipes.registry import import_modules, list_recipes
 
     import_modules(import_)
@@ -57,7 +54,7 @@ def show(
     brief: bool = False,
     set_: SetOption = (),
     json_: JsonFlag = False,
-    import_: ImportOption = (),
+    import_: _ImportOption = (),
 ) -> int:
     """Show every field of a recipe with its value, meaning and unit.
 
@@ -71,10 +68,6 @@ def show(
         Show only the path and the value of each field.
     set_
         Change a field first, for example `--set data.batch_size=64`; may be repeated.
-    json_
-        Print JSON.
-    import_
-        First import a module of your own that registers recipes.
     """
     from jumar.ground.errors import unknown_name
     from jumar.recipes.parameter_count import parameter_text

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from jumar.cli.options import DeviceOption, ImportOption, OnOption, SetOption
+from jumar.cli.options import DeviceOption, ImportOption, OnOption, SetOption, repeated
 
 if TYPE_CHECKING:
     from jumar.experiments.sweep import RunRequest
@@ -78,10 +78,6 @@ def sweep(
         Runs in parallel; by default one on this machine, and as many as fit on a cluster.
     on
         Where to compute the runs: this machine, ray, or ray://HOST:PORT.
-    device
-        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
-    import_
-        First import your own module that registers recipes, networks or data sources.
     """
     from jumar.experiments.placing.chosen import open_place
     from jumar.experiments.sweep import run_sweep
@@ -136,8 +132,8 @@ def train_command(imports: Sequence[str], request: "RunRequest", on_device: str)
     return [
         *(sys.executable, "-m", "jumar", "train", request.recipe_name),
         *("--run-dir", str(request.directory), "--device", on_device),
-        *(token for assignment in request.assignments for token in ("--set", assignment)),
-        *(token for module in imports for token in ("--import", module)),
+        *repeated("--set", request.assignments),
+        *repeated("--import", imports),
     ]
 
 

@@ -43,8 +43,6 @@ def train(
         Change a field, for example `--set optimizer.learning_rate=0.1`; may be repeated.
     run_dir
         Run directory to write to; by default the next free `runs/RECIPE-N`.
-    device
-        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
     resume
         Resume the run in --run-dir; an error if there is none.
     dry_run
@@ -64,8 +62,6 @@ def train(
         Also apply a file measured with another machine, recipe or version.
     track
         Also send log lines and scores to wandb, mlflow or swanlab; may be repeated.
-    import_
-        First import your own module that registers recipes, networks or data sources.
     """
     from jumar.runs.train import TrainRequest, train_recipe
 

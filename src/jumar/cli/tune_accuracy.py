@@ -8,7 +8,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from jumar.cli.options import DeviceOption, ImportOption, OnOption, SetOption
+from jumar.cli.counts import check_count
+from jumar.cli.options import DeviceOption, ImportOption, OnOption, SetOption, repeated
 from jumar.ground.text import print_at_once
 
 MODES = ("must_keep_origin_dtype", "allow_mix_precision", "allow_fp32_to_fp16", "force_fp16")
@@ -61,13 +62,10 @@ def accuracy(
         parallel on one machine slow each other down, which affects the step times.
     on
         Where to compute the runs: this machine, ray, or ray://HOST:PORT.
-    device
-        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
-    import_
-        First import your own module that registers recipes, networks or data sources.
     """
     from jumar.cli.precision_search import SearchOptions, prepare_search
     from jumar.cli.sweep import train_command
+    from jumar.cli.train import assignments
     from jumar.experiments.accuracy.target import parse_target
     from jumar.experiments.accuracy.tuning import TuningRequest, tune_accuracy
     from jumar.experiments.placing.chosen import open_place
@@ -83,10 +81,9 @@ def accuracy(
     names = [find_mode(name).name for name in mode_names if name]
     if not names or len(set(names)) < len(names):
         raise UserError("a mode is missing or repeated", where="--modes", todo="Name each once.")
-    if seeds < 1:
-        raise UserError(f"cannot be {seeds}", where="--seeds", todo="Allowed: 1 or more.")
+    check_count(seeds, "--seeds")
     import_modules(import_)
-    common = (*set_, *(["precision.emulate_fp16=true"] if emulate_fp16 else []))
+    common = assignments(set_, emulate_fp16=emulate_fp16)
     created_recipe = create_recipe(recipe, common)
     directory = to or Path("runs") / f"{recipe}-accuracy"
     place_opener = partial(open_place, on, jobs=jobs, device=device)
@@ -119,7 +116,8 @@ def accuracy(
             device=device,
             imports=import_,
         )
-        result = prepare_search(options, print_at_once).search.run()
+        op_search, _ = prepare_search(options, print_at_once)
+        result = op_search.run()
         return options.to.absolute() if result.is_confirmed else None
 
     request = TuningRequest(
@@ -135,9 +133,10 @@ def accuracy(
         return 128 + stopped.signal
     chosen = tuned.decision.chosen
     if chosen is not None:
-        command = ["jumar", "train", recipe]
-        command += [token for name in import_ for token in ("--import", name)]
-        for assignment in (*common, *chosen.assignments):
-            command += ["--set", assignment]
+        command = [
+            *("jumar", "train", recipe),
+            *repeated("--import", import_),
+            *repeated("--set", (*common, *chosen.assignments)),
+        ]
         print_at_once(shlex.join(command))
     return 0 if tuned.decision.is_sure else 1

@@ -1,18 +1,16 @@
 """`jumar tune rate`."""
 
 import json
-import sys
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from jumar.cli.options import DeviceOption, ImportOption, JsonFlag, SetOption
+from jumar.cli.output import progress_printer
 from jumar.ground.files import write_text
 from jumar.ground.paths import unwritable
-from jumar.ground.text import print_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,18 +53,12 @@ def rate(
         The objective whose rate rises, for a recipe with several.
     to
         Folder for rates.csv and rates.html; by default `RECIPE-rate`.
-    json_
-        Print JSON.
     set_
         Change a field, for example `--set data.batch_size=64`; may be repeated.
-    device
-        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
-    import_
-        First import your own module that registers recipes, networks or data sources.
     """
     from jumar.runs.rate_range import RateRequest, find_rate
 
-    say = partial(print_at_once, file=sys.stderr if json_ else sys.stdout)
+    say = progress_printer(as_json=json_)
     result = find_rate(
         RateRequest(
             recipe=recipe,

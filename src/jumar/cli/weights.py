@@ -16,6 +16,11 @@ app = App(
     group_parameters=OPTIONS,
 )
 
+_ImportOption = Annotated[
+    ImportOption,
+    Parameter(help="First import a module of your own that registers recipes or networks."),
+]
+
 
 @app.command
 def show(file: Path, /, *, verify: bool = False, json_: JsonFlag = False) -> int:
@@ -31,8 +36,6 @@ def show(file: Path, /, *, verify: bool = False, json_: JsonFlag = False) -> int
         .index file or prefix of a TensorFlow checkpoint.
     verify
         Read every value and verify checksums if the file has them.
-    json_
-        Print JSON.
     """
     from jumar.runs.weights_listing import list_weights
 
@@ -61,7 +64,7 @@ def import_weights(
     set_: SetOption = (),
     partial: bool = False,
     raw: bool = False,
-    import_: ImportOption = (),
+    import_: _ImportOption = (),
 ) -> int:
     """Import the weights of a TensorFlow file into the network of a recipe.
 
@@ -80,8 +83,6 @@ def import_weights(
         Import the weights that fit; by default nothing is written unless all of them fit.
     raw
         Write the raw weights instead of the moving averages to a .safetensors file.
-    import_
-        First import a module of your own that registers recipes or networks.
     """
     from jumar.runs.weights_import import ImportRequest
     from jumar.runs.weights_import import import_weights as import_tensorflow
@@ -110,7 +111,7 @@ def export(
     checkpoint: CheckpointOption = "last",
     recipe: Annotated[str | None, Parameter(metavar="RECIPE")] = None,
     set_: SetOption = (),
-    import_: ImportOption = (),
+    import_: _ImportOption = (),
 ) -> int:
     """Write the weights of a run for TensorFlow 1.15 or Hugging Face.
 
@@ -129,14 +130,10 @@ def export(
         Prefix of the files, by default `tf1/model.ckpt-STEP` in the run; for a frozen graph its
         file, by default `tf1/frozen-STEP.pb`; for Hugging Face the folder, by default
         `huggingface-STEP`.
-    checkpoint
-        last, best, or the number of steps of a checkpoint.
     recipe
         The recipe that a .safetensors file belongs to.
     set_
         Change a field of the recipe; may be repeated.
-    import_
-        First import a module of your own that registers recipes or networks.
     """
     if to == "huggingface":
         return _to_huggingface(run, out, checkpoint, recipe, set_, import_, like)

@@ -12,8 +12,8 @@ import jumar.precision
 from jumar.experiments.placing.chosen import open_place
 from jumar.experiments.search import Search, SearchRequest
 from jumar.experiments.search_goal import parse_goal
-from jumar.runs.observed_steps import find_source
-from jumar.runs.precision_effects import EffectsRequest, measure_effects, trial_recipe
+from jumar.runs.observed_steps import SourceRequest, find_source
+from jumar.runs.precision_effects import measure_effects, trial_recipe
 from jumar.training.parallel.ranks import Ranks
 from on_accelerator.cases import CLASSIFIERS, PRETRAINING, QUICKEST, Case
 from on_accelerator.measuring import Context, Measurement, Row
@@ -104,8 +104,8 @@ def search(context: Context) -> list[Row]:
         small.append(f"data.path={clips(context)}")
     full = ["training.duration=150it", "training.log_every=50it"]
     assignments = [*in_mode("allow_mix_precision"), *context.pick(full, small)]
-    source = find_source(recipe, assignments, (), Ranks())
-    measured = EffectsRequest(what=recipe, assignments=assignments, device=context.device)
+    measured = SourceRequest(what=recipe, assignments=assignments, device=context.device)
+    source = find_source(measured, Ranks())
     folder = context.work / "search"
     request = SearchRequest(
         goal=parse_goal(context.pick("loss=5%", "loss=1000%")),

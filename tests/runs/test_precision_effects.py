@@ -6,16 +6,17 @@ import pytest
 
 from jumar.ground.errors import UserError
 from jumar.precision.searching.effects import Effect
-from jumar.runs.precision_effects import EffectsRequest, keeping_costs, measure_effects
+from jumar.runs.observed_steps import SourceRequest
+from jumar.runs.precision_effects import keeping_costs, measure_effects
 
 EMULATED = ("precision.mode=allow_mix_precision", "precision.emulate_fp16=true")
 TINY = ("model.depth=3", "model.width=4", "data.batch_size=32", "threads.intra_op=1")
 SCALED = ("precision.loss_scale=fixed", "precision.loss_scale.init_loss_scale=4096")
 
 
-def request(what: str, *assignments: str) -> EffectsRequest:
+def request(what: str, *assignments: str) -> SourceRequest:
     imports = ("tests.cli.small_recipe",)
-    return EffectsRequest(what=what, assignments=assignments, imports=imports, device="cpu")
+    return SourceRequest(what=what, assignments=assignments, imports=imports, device="cpu")
 
 
 def measured(what: str, *assignments: str) -> dict[str, Effect]:

@@ -10,17 +10,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from jumar.cli.options import DeviceOption, ImportOption, JsonFlag, OnOption, SetOption
-from jumar.ground.text import counted, print_at_once, print_plain
+from jumar.cli.options import (
+    DeviceOption,
+    ImportOption,
+    JsonFlag,
+    OnOption,
+    RecipeOrRun,
+    SetOption,
+    repeated,
+)
+from jumar.cli.output import progress_printer
+from jumar.ground.text import counted, print_plain
 
 if TYPE_CHECKING:
     from jumar.experiments.search import Found, Search
     from jumar.precision.searching.effects import Effect
-    from jumar.runs.precision_effects import EffectsRequest
+    from jumar.runs.observed_steps import SourceRequest
 
 
 def search(
-    what: Annotated[str, Parameter(name="RECIPE|RUN")],
+    what: RecipeOrRun,
     /,
     *,
     tolerance: Annotated[str, Parameter(metavar="SCORE=AMOUNT")],
@@ -47,8 +56,6 @@ def search(
 
     Parameters
     ----------
-    what
-        Name of a recipe, or a run directory.
     tolerance
         A score and its largest degradation against float32: loss=0.1%, top1=0.3 or psnr=0.02.
     to
@@ -67,21 +74,15 @@ def search(
         Also search for layers that can replace an op type, for jumar's own trainings.
     emulate_fp16
         On a CPU, round to float16 instead of computing in bfloat16.
-    json_
-        Print JSON.
     set_
         Change a field in all trainings; may be repeated.
-    device
-        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
-    import_
-        First import your own module that registers recipes, networks or data sources.
     """
+    from jumar.cli.train import assignments
     from jumar.experiments.placing.contract import ExperimentStopped
     from jumar.runs.precision_effects import keeping_costs
 
-    say = partial(print_at_once, file=sys.stderr if json_ else sys.stdout)
-    assignments = (*set_, *(["precision.emulate_fp16=true"] if emulate_fp16 else []))
-    prepared = prepare_search(
+    say = progress_printer(as_json=json_)
+    op_search, effects_request = prepare_search(
         SearchOptions(
             what=what,
             tolerance=tolerance,
@@ -90,7 +91,7 @@ def search(
             seeds=seeds,
             trainings=trainings,
             layers=layers,
-            assignments=assignments,
+            assignments=assignments(set_, emulate_fp16=emulate_fp16),
             jobs=jobs,
             on=on,
             device=device,
@@ -98,9 +99,8 @@ def search(
         ),
         say,
     )
-    effects_request = prepared.effects
     try:
-        result = prepared.search.run()
+        result = op_search.run()
     except ExperimentStopped as stopped:
         say("Stopped. The same command resumes from here.")
         return 128 + stopped.signal
@@ -130,16 +130,10 @@ class SearchOptions:
     imports: Sequence[str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Prepared:
-    """A validated search, and the request for the passes of one step."""
-
-    search: "Search"
-    effects: "EffectsRequest"
-
-
-def prepare_search(options: SearchOptions, say: Callable[[str], None]) -> Prepared:
-    """Prepare a search of op types.
+def prepare_search(
+    options: SearchOptions, say: Callable[[str], None]
+) -> tuple["Search", "SourceRequest"]:
+    """Prepare a search of op types, and the request for the passes of one step.
 
     Raises:
         UserError: The tolerance, the recipe or its settings are not valid.
@@ -147,24 +141,24 @@ def prepare_search(options: SearchOptions, say: Callable[[str], None]) -> Prepar
     from jumar.experiments.placing.chosen import open_place
     from jumar.experiments.search import Search, SearchRequest
     from jumar.experiments.search_goal import parse_goal
-    from jumar.runs.observed_steps import find_source
-    from jumar.runs.precision_effects import EffectsRequest, measure_effects, trial_recipe
+    from jumar.runs.observed_steps import SourceRequest, find_source
+    from jumar.runs.precision_effects import measure_effects, trial_recipe
     from jumar.training.parallel.announced import announced_ranks
 
     goal = parse_goal(options.tolerance)
-    source = find_source(options.what, options.assignments, options.imports, announced_ranks())
-    effects = EffectsRequest(
+    effects = SourceRequest(
         what=options.what,
         assignments=options.assignments,
         imports=options.imports,
         device=options.device,
     )
+    source = find_source(effects, announced_ranks())
 
     def command(run: Path, device: str) -> Sequence[str]:
-        modules = [token for module in source.imports for token in ("--import", module)]
         return [
             *(sys.executable, "-m", "jumar", "train"),
-            *("--run-dir", str(run), "--device", device, *modules),
+            *("--run-dir", str(run), "--device", device),
+            *repeated("--import", source.imports),
         ]
 
     request = SearchRequest(
@@ -188,7 +182,7 @@ def prepare_search(options: SearchOptions, say: Callable[[str], None]) -> Prepar
         ),
         say=say,
     )
-    return Prepared(search=op_search, effects=effects)
+    return op_search, effects
 
 
 def _lines(result: "Found", costs: Mapping[str, float]) -> Iterator[str]:

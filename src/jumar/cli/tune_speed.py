@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from jumar.cli.ctrl_c import EXIT_CODE as INTERRUPTED
-from jumar.cli.options import DeviceOption, ImportOption, SetOption
+from jumar.cli.options import DeviceOption, ImportOption, RecipeOrRun, SetOption, repeated
 from jumar.ground.errors import UserError
 from jumar.ground.text import print_at_once
 
@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 
 def speed(
-    what: Annotated[str, Parameter(name="RECIPE|RUN")],
+    what: Annotated[
+        RecipeOrRun,
+        Parameter(
+            help="Name of a recipe, or a run directory, which starts from its newest checkpoint."
+        ),
+    ],
     /,
     *,
     set_: SetOption = (),
@@ -37,8 +42,6 @@ def speed(
 
     Parameters
     ----------
-    what
-        Name of a recipe, or a run directory, which starts from its newest checkpoint.
     set_
         Change a field of the initial settings; may be repeated.
     allow
@@ -47,20 +50,17 @@ def speed(
         Time limit.
     to
         Folder for tuned.json and the measurements; by default `tuned/RECIPE`.
-    device
-        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
-    import_
-        First import your own module that registers recipes, networks or data sources.
     """
     from jumar.devices.registry import open_device
     from jumar.experiments.tuning.speed import SpeedTuning, tune_speed
     from jumar.recipes.tuned import default_folder, validity_of
-    from jumar.runs.observed_steps import find_source
+    from jumar.runs.observed_steps import SourceRequest, find_source
     from jumar.training.parallel.announced import announced_ranks
 
     if minutes <= 0:
         raise UserError(f"cannot be {minutes:g}", where="--minutes", todo="Allowed: above 0.")
-    source = find_source(what, set_, import_, announced_ranks())
+    request = SourceRequest(what=what, assignments=set_, imports=import_)
+    source = find_source(request, announced_ranks())
     opened_device = open_device(device)
 
     def command(combination: "Combination", folder: Path) -> Sequence[str]:
@@ -68,8 +68,8 @@ def speed(
         return [
             *(sys.executable, "-m", "jumar", "tune", "measure", what, "--device", device),
             *("--scratch", str(folder)),
-            *(token for assignment in (*set_, *tried) for token in ("--set", assignment)),
-            *(token for module in source.imports for token in ("--import", module)),
+            *repeated("--set", (*set_, *tried)),
+            *repeated("--import", source.imports),
         ]
 
     result = tune_speed(
@@ -92,7 +92,7 @@ def speed(
 
 
 def measure(
-    what: Annotated[str, Parameter(name="RECIPE|RUN")],
+    what: RecipeOrRun,
     /,
     *,
     scratch: Path,
@@ -104,16 +104,10 @@ def measure(
 
     Parameters
     ----------
-    what
-        Name of a recipe, or a run directory.
     scratch
         An empty folder for a checkpoint.
     set_
         Change a field; may be repeated.
-    device
-        auto, cpu, cuda, npu, or a particular one such as `npu:1`.
-    import_
-        First import your own module that registers recipes, networks or data sources.
     """
     from jumar.runs.speed import SpeedRequest, answer_requests
 

@@ -13,6 +13,7 @@ from jumar.precision.recording.scripts import run_script
 from jumar.runs.context import RunContext, open_context
 from jumar.runs.observed_steps import (
     ChosenStart,
+    SourceRequest,
     check_step,
     find_source,
     observing_trainer,
@@ -29,22 +30,17 @@ _FOLDER = Path("dumps")
 
 
 @dataclass(frozen=True, kw_only=True)
-class DumpRequest:
+class DumpRequest(SourceRequest):
     """The options of `jumar precision dump`.
 
     Attributes:
-        what: A recipe's name, or a run directory.
         steps: The steps, counted from 0; none for the first trained step.
         to: Folder for the dumps; by default the next free `dumps/NAME-N`.
     """
 
-    what: str
     steps: Sequence[int] = ()
     settings: RecordSettings = field(default_factory=RecordSettings)
-    assignments: Sequence[str] = ()
-    imports: Sequence[str] = ()
     to: Path | None = None
-    device: str = "auto"
 
 
 def dump_recipe(request: DumpRequest, then: Callable[[Path, Console], None] | None = None) -> int:
@@ -108,9 +104,7 @@ def dump_script(
 def chosen_run(request: DumpRequest, ranks: Ranks) -> ChosenStart:
     """Return the recipe, a run's checkpoint to start from, and as `run` the folder for dumps."""
     source = find_source(
-        request.what,
-        request.assignments,
-        request.imports,
+        request,
         ranks,
         until=min(request.steps) if request.steps else None,
         as_trained=True,

@@ -31,6 +31,22 @@ _NOWHERE = RunDirectory(Path("a folder that nothing is written to"))
 
 
 @dataclass(frozen=True, kw_only=True)
+class SourceRequest:
+    """The recipe or run that a command works on, and its device.
+
+    Attributes:
+        what: A recipe's name, or a run directory.
+        assignments: Changed fields.
+        imports: Modules to import first.
+    """
+
+    what: str
+    assignments: Sequence[str] = ()
+    imports: Sequence[str] = ()
+    device: str = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
 class ChosenStart(ChosenRun):
     """A training to observe, and its start; for a recipe, `run` is a placeholder.
 
@@ -62,9 +78,7 @@ class ChosenStart(ChosenRun):
 
 
 def find_source(
-    what: str,
-    assignments: Sequence[str],
-    imports: Sequence[str],
+    request: SourceRequest,
     ranks: Ranks,
     *,
     until: int | None = None,
@@ -74,12 +88,10 @@ def find_source(
     """Return the recipe or run that a command names.
 
     Args:
-        what: A recipe's name, or a run directory.
-        assignments: Changed fields.
-        imports: Modules to import first.
+        request: The recipe or run.
         ranks: The ranks; the first one prints notices.
         until: The last step from which a run may resume; None for its newest checkpoint.
-        todo: Advice for the error if `what` is a folder but not a run.
+        todo: Advice for the error if it is a folder but not a run.
         as_trained: Whether to replay a run's steps on the samples it was trained on, even with
             another number of ranks: its batches are split among the current ones, unless
             `batch_size` is changed.
@@ -87,10 +99,10 @@ def find_source(
     Raises:
         UserError: There is no such recipe or run.
     """
-    path = Path(what)
+    path, assignments = Path(request.what), request.assignments
     run = RunDirectory(path)
     if run.exists:
-        name, modules, stored = stored_recipe(run, imports)
+        name, modules, stored = stored_recipe(run, request.imports)
         notice = Console(silent=not ranks.is_first).line
         recipe = with_data_in_place(override(stored, assignments), run, notice, assignments)
         checkpoint = newest_checkpoint(run.checkpoints, say_damaged, until=until)
@@ -112,10 +124,13 @@ def find_source(
         )
     if is_folder(path):
         raise UserError(f"'{path}' is not a run directory: it has no recipe.json", todo=todo)
-    import_modules(imports)
-    recipe = create_recipe(what, assignments)
+    import_modules(request.imports)
     return ChosenStart(
-        run=_NOWHERE, recipe=recipe, name=what, imports=list(imports), checkpoint=None
+        run=_NOWHERE,
+        recipe=create_recipe(request.what, assignments),
+        name=request.what,
+        imports=list(request.imports),
+        checkpoint=None,
     )
 
 

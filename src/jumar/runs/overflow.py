@@ -20,28 +20,29 @@ from jumar.precision.overflow.origin import Origin, origin_of
 from jumar.precision.recording.recorder import RecordSettings
 from jumar.runs.context import RunContext, open_context
 from jumar.runs.dump import DumpRequest, chosen_run, dump_recipe
-from jumar.runs.observed_steps import ChosenStart, check_step, observing_trainer, starting_task
+from jumar.runs.observed_steps import (
+    ChosenStart,
+    SourceRequest,
+    check_step,
+    observing_trainer,
+    starting_task,
+)
 from jumar.training.progress import Console
 
 
 @dataclass(frozen=True, kw_only=True)
-class OverflowRequest:
+class OverflowRequest(SourceRequest):
     """The options of `jumar precision overflow`.
 
     Attributes:
-        what: A recipe's name, or a run directory.
         steps: Number of steps to try.
         first: The step to begin with; None for the newest checkpoint, or 0 without one.
         to: Folder for the dump; by default the next free `dumps/NAME-N`.
     """
 
-    what: str
     steps: int = 20
     first: int | None = None
-    assignments: Sequence[str] = ()
-    imports: Sequence[str] = ()
     to: Path | None = None
-    device: str = "auto"
 
 
 @dataclass(frozen=True, kw_only=True)

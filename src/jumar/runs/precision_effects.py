@@ -5,7 +5,7 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from jumar.precision.searching.candidates import Candidate, candidates, mixlist_
 from jumar.precision.searching.effects import Effect, effect_of
 from jumar.precision.settings import PrecisionSettings
 from jumar.runs.context import ChosenRun, RunContext, open_context
-from jumar.runs.observed_steps import ChosenStart, find_source, observing_trainer
+from jumar.runs.observed_steps import ChosenStart, SourceRequest, find_source, observing_trainer
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.ranges import named_layers
 from jumar.training.progress import Console
@@ -32,21 +32,7 @@ _SCALES = (2.0**15, 2.0**10, 2.0**5, 1.0)
 _TIMED_ROUNDS = 6
 
 
-@dataclass(frozen=True, kw_only=True)
-class EffectsRequest:
-    """The recipe or run to measure.
-
-    Attributes:
-        what: A recipe's name, or a run directory.
-    """
-
-    what: str
-    assignments: Sequence[str] = ()
-    imports: Sequence[str] = ()
-    device: str = "auto"
-
-
-def measure_effects(request: EffectsRequest) -> list[Effect]:
+def measure_effects(request: SourceRequest) -> list[Effect]:
     """Measure every op type that the next step of a recipe or run may compute in low precision.
 
     Args:
@@ -63,7 +49,7 @@ def measure_effects(request: EffectsRequest) -> list[Effect]:
 
 
 def keeping_costs(
-    request: EffectsRequest, all_candidates: Sequence[Candidate], kept: Collection[str]
+    request: SourceRequest, all_candidates: Sequence[Candidate], kept: Collection[str]
 ) -> dict[str, float]:
     """Measure the cost of keeping each op type in float32, in low precision without emulation.
 
@@ -109,7 +95,7 @@ def trial_recipe(
 
 
 @contextmanager
-def _opened(request: EffectsRequest) -> Generator["_Passes"]:
+def _opened(request: SourceRequest) -> Generator["_Passes"]:
     with (
         open_context(
             lambda ranks: _chosen(request, ranks), device=request.device, writes=False
@@ -125,8 +111,8 @@ def _opened(request: EffectsRequest) -> Generator["_Passes"]:
             yield _Passes(Path(folder), context, trainer, lambda: stepper.rehearse(batch))
 
 
-def _chosen(request: EffectsRequest, ranks: Ranks) -> ChosenStart:
-    source = find_source(request.what, request.assignments, request.imports, ranks)
+def _chosen(request: SourceRequest, ranks: Ranks) -> ChosenStart:
+    source = find_source(request, ranks)
     _low_of(source.recipe.precision)
     return source
 

@@ -1,7 +1,7 @@
 """Profile a recipe or a run: `jumar profile`, and `jumar train --profile`."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ from jumar.environment import inspect_environment
 from jumar.ground.errors import UserError
 from jumar.recipes.resolved import keep_resolved
 from jumar.runs.context import ChosenRun, RunContext, open_context
-from jumar.runs.observed_steps import ChosenStart, find_source, observing_trainer
+from jumar.runs.observed_steps import ChosenStart, SourceRequest, find_source, observing_trainer
 from jumar.tasks.task import Task
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.capture import (
@@ -24,31 +24,15 @@ from jumar.training.run_directory import RunDirectory, next_run_path, write_json
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProfileRequest:
+class ProfileRequest(SourceRequest):
     """The options of `jumar profile`.
 
     Attributes:
-        what: A recipe's name, or a run directory.
         run_dir: Folder for `profile/`; by default the run, or the next free `runs/RECIPE-N`.
     """
 
-    what: str
     capture: CaptureSettings = field(default_factory=CaptureSettings)
-    assignments: Sequence[str] = ()
-    imports: Sequence[str] = ()
     run_dir: Path | None = None
-    device: str = "auto"
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Chosen(ChosenStart):
-    """The training to record, and the checkpoint to start from.
-
-    Attributes:
-        begins_run: Whether to write the recipe into the directory for later commands.
-    """
-
-    begins_run: bool
 
 
 def profile_recipe(request: ProfileRequest) -> int:
@@ -111,42 +95,32 @@ def create_capture(
     )
 
 
-def _chosen(request: ProfileRequest, ranks: Ranks) -> _Chosen:
+def _chosen(request: ProfileRequest, ranks: Ranks) -> ChosenStart:
     """Return the recipe and the run to write to."""
     source = find_source(
-        request.what,
-        request.assignments,
-        request.imports,
+        request,
         ranks,
         todo=f"To show a profile in it: jumar profile show {request.what}",
     )
-    path = request.run_dir
-    if source.is_stored:
-        run = source.run if path is None else RunDirectory(path)
-        begins_run = not run.exists
-    else:
-        if path is None:
-            path = next_run_path(Path("runs"), request.what) if ranks.is_first else Path()
-        run, begins_run = RunDirectory(path), True
-        if request.run_dir is not None and run.exists:
+    if request.run_dir is not None:
+        run = RunDirectory(request.run_dir)
+        if run.exists and not source.is_stored:
             raise UserError(
                 f"'{run}' already contains a run",
                 where="--run-dir",
                 todo=f"To profile that run: jumar profile {run}",
             )
-    return _Chosen(
-        run=run,
-        recipe=source.recipe,
-        is_stored=source.is_stored,
-        name=source.name,
-        imports=source.imports,
-        checkpoint=source.checkpoint,
-        begins_run=begins_run,
-    )
+    elif source.is_stored:
+        run = source.run
+    else:
+        path = next_run_path(Path("runs"), request.what) if ranks.is_first else Path()
+        run = RunDirectory(path)
+    return replace(source, run=run)
 
 
-def _record(request: ProfileRequest, context: RunContext[_Chosen]) -> None:
+def _record(request: ProfileRequest, context: RunContext[ChosenStart]) -> None:
     chosen = context.chosen
+    begins_run = not context.run.exists
     context.print_first_line(chosen.plan.batch_size)
     task = context.build_task(chosen.recipe)
     environment = asdict(inspect_environment())
@@ -154,7 +128,7 @@ def _record(request: ProfileRequest, context: RunContext[_Chosen]) -> None:
     context.ranks.wait()
     trainer = observing_trainer(context, task, chosen.plan, [capture])
     trainer.observe(chosen.checkpoint)
-    if context.ranks.is_first and chosen.begins_run:
+    if context.ranks.is_first and begins_run:
         write_json(context.run.recipe, chosen.recorded())
         keep_resolved(context.run, chosen.recipe, task)
         write_json(context.run.environment, environment)

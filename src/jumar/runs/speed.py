@@ -25,7 +25,13 @@ from jumar.ground.errors import UserError
 from jumar.ground.machine import memory_bytes, usable_cores
 from jumar.observer import DATA, Observer
 from jumar.runs.context import ChosenRun, RunContext, open_context
-from jumar.runs.observed_steps import ChosenStart, find_source, observing_trainer, starting_task
+from jumar.runs.observed_steps import (
+    ChosenStart,
+    SourceRequest,
+    find_source,
+    observing_trainer,
+    starting_task,
+)
 from jumar.training.evaluation import evaluate
 from jumar.training.keeper import CheckpointKeeper
 from jumar.training.parallel.ranks import Ranks
@@ -43,18 +49,13 @@ _ENDLESS: Final = 1 << 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpeedRequest:
+class SpeedRequest(SourceRequest):
     """The recipe or run to time.
 
     Attributes:
-        what: A recipe's name, or a run directory.
         scratch: An empty folder for a checkpoint.
     """
 
-    what: str
-    assignments: Sequence[str] = ()
-    imports: Sequence[str] = ()
-    device: str = "auto"
     scratch: Path
 
 
@@ -91,7 +92,7 @@ def answer_requests(request: SpeedRequest, requests: TextIO, replies: TextIO) ->
 
 
 def _chosen(request: SpeedRequest, ranks: Ranks) -> ChosenStart:
-    source = find_source(request.what, request.assignments, request.imports, ranks)
+    source = find_source(request, ranks)
     return replace(source, run=RunDirectory(request.scratch))
 
 

@@ -169,7 +169,7 @@ def _to_huggingface(
     like: Path | None,
 ) -> int:
     from jumar.runs.open_trained import TrainedRequest
-    from jumar.runs.weights_huggingface import HuggingFaceRequest, export_huggingface
+    from jumar.runs.weights_huggingface import export_huggingface
 
     for option, value in (("--recipe", recipe), ("--like", like)):
         if value is not None:
@@ -177,6 +177,5 @@ def _to_huggingface(
     trained = TrainedRequest(
         run_dir=run, which=checkpoint, assignments=assignments, imports=imports, device="cpu"
     )
-    request = HuggingFaceRequest(trained=trained, out=out)
-    print_plain("\n".join(export_huggingface(request, print_aside)))
+    print_plain("\n".join(export_huggingface(trained, out, print_aside)))
     return 0

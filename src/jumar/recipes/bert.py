@@ -20,7 +20,7 @@ Choices where the sources disagree:
   scripts use 1e-4 in half precision.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from torch import nn
@@ -36,16 +36,14 @@ from jumar.recipes.bert_model import (
     BertModel,
     EncoderRecipe,
     bert_size,
-    model_tokenizer,
     with_vocabulary,
 )
 from jumar.recipes.registry import register
 from jumar.settings import setting
 from jumar.tasks.pretraining import PretrainingTask
-from jumar.tasks.task import Task
 from jumar.training.optimizers import AdamW, Lamb, OptimizerSettings
 from jumar.training.schedules import Polynomial, ScheduleSettings
-from jumar.training.settings import CheckpointSettings, Optimization, TrainingSettings
+from jumar.training.settings import CheckpointSettings, TrainingSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,13 +79,15 @@ class PretrainingData(LoaderSettings):
 class PretrainingRecipe(EncoderRecipe):
     """BERT or NEZHA, its data and its optimizer."""
 
+    objective_name = "pretraining"
+
     data: PretrainingData = setting(PretrainingData(), "The instances.")
     optimizer: OptimizerSettings = setting(AdamW(), "The optimizer.")
     schedule: ScheduleSettings = setting(Polynomial(), "The learning rate over the run.")
 
     def build_task(self, notice: Callable[[str], None]) -> PretrainingTask:
         """Open the instances and build the network; see `Recipe.build_task`."""
-        tokenizer = model_tokenizer(self.model)
+        tokenizer = self.tokenizer()
         model = with_vocabulary(self.model, tokenizer)
         train = open_pretraining_set(
             self.data.path,
@@ -110,22 +110,12 @@ class PretrainingRecipe(EncoderRecipe):
         """Build the encoder with both heads."""
         model = self.model
         if not model.vocab_size and model.vocabulary:
-            model = with_vocabulary(model, model_tokenizer(model))
+            model = with_vocabulary(model, self.tokenizer())
         return _network(model)
-
-    def settled(self, task: Task) -> "PretrainingRecipe":
-        """Return the recipe with the vocabulary's number of word pieces."""
-        assert isinstance(task.model, BertForPretraining)
-        pieces = task.model.bert.size.vocab_size
-        return replace(self, model=replace(self.model, vocab_size=pieces))
 
     def tf_names(self, model: nn.Module) -> TfNames:
         """Return the names in the original's graph."""
         return tf_names(name for name, _ in model.named_parameters())
-
-    def optimization(self) -> Mapping[str, Optimization]:
-        """Return the optimizer and schedule of the only objective."""
-        return {"pretraining": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
 
 
 def _network(model: BertModel) -> BertForPretraining:

@@ -13,8 +13,9 @@ from typing import Any
 from jumar.data.text.tokenizer import Tokenizer, open_tokenizer
 from jumar.ground.errors import UserError
 from jumar.models.bert.network import BertSize
-from jumar.recipes.recipe import Recipe
+from jumar.recipes.recipe import OneObjectiveRecipe
 from jumar.settings import setting
+from jumar.tasks.task import Task
 
 _SHAPES = {
     "large": (1024, 24, 16),
@@ -219,7 +220,7 @@ def settings_of_weights(
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncoderRecipe(Recipe):
+class EncoderRecipe(OneObjectiveRecipe):
     """A recipe of BERT or NEZHA, whose network can be adapted to existing weights."""
 
     model: BertModel = setting(BertModel(), "The network and its vocabulary.")
@@ -233,6 +234,15 @@ class EncoderRecipe(Recipe):
     ) -> Sequence[str]:
         """See `jumar.recipes.bert_model.settings_of_weights`."""
         return settings_of_weights(self.model, shapes, config)
+
+    def settled(self, task: Task) -> "EncoderRecipe":
+        """Return the recipe with the number of word pieces of the network."""
+        table = task.model.state_dict()[WORDS]
+        return replace(self, model=replace(self.model, vocab_size=len(table)))
+
+    def tokenizer(self) -> Tokenizer:
+        """Open the tokenizer of the network; see `model_tokenizer`."""
+        return model_tokenizer(self.model)
 
 
 def _shape_of(shapes: Mapping[str, tuple[int, ...]], layer: str) -> tuple[int, ...]:

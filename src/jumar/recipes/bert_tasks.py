@@ -23,7 +23,7 @@ Choices where the originals have a pitfall, or disagree with others:
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from torch import nn
@@ -54,7 +54,7 @@ from jumar.tasks.tagging import TaggingTask
 from jumar.tasks.task import Task
 from jumar.training.optimizers import AdamW, OptimizerSettings
 from jumar.training.schedules import Polynomial, ScheduleSettings
-from jumar.training.settings import Optimization, TrainingSettings
+from jumar.training.settings import TrainingSettings
 
 R = TypeVar("R", bound="BertTaskRecipe")
 L = TypeVar("L", bound=LabelledData)
@@ -70,8 +70,6 @@ def fine_tuning(duration: str) -> TrainingSettings:
 @dataclass(frozen=True, kw_only=True)
 class BertTaskRecipe(EncoderRecipe):
     """BERT or NEZHA with a head, its data and the originals' optimizer."""
-
-    objective: ClassVar[str]
 
     data: TextData = setting(TextData(), "The texts.")
     training: TrainingSettings = setting(fine_tuning("3ep"), "Length and shape of the run.")
@@ -92,18 +90,9 @@ class BertTaskRecipe(EncoderRecipe):
     def build_task(self, notice: Callable[[str], None]) -> Task:
         """Open the texts and build the network; see `Recipe.build_task`."""
 
-    def settled(self, task: Task) -> "BertTaskRecipe":
-        """Return the recipe with the number of word pieces of the network."""
-        table = task.model.state_dict()["bert.embeddings.word_embeddings.weight"]
-        return replace(self, model=replace(self.model, vocab_size=len(table)))
-
     def tf_names(self, model: nn.Module) -> TfNames:
         """Return the names in the originals' graphs."""
         return tf_names(model.state_dict())
-
-    def optimization(self) -> Mapping[str, Optimization]:
-        """Return the optimizer and schedule of the only objective."""
-        return {self.objective: Optimization(optimizer=self.optimizer, schedule=self.schedule)}
 
     def _checked_model(self) -> BertModel:
         """Return the model's settings after checking that it has enough positions."""
@@ -148,7 +137,7 @@ class SentenceLoss:
 class ClassifyRecipe(BertTaskRecipe):
     """A network that labels sentences or pairs."""
 
-    objective: ClassVar[str] = "sentences"
+    objective_name = "sentences"
 
     data: SentenceData = setting(SentenceData(), "The sentences.")
     loss: SentenceLoss = setting(SentenceLoss(), "The loss.")
@@ -196,7 +185,7 @@ class ClassifyRecipe(BertTaskRecipe):
 class EntityRecipe(BertTaskRecipe):
     """A network that tags tokens."""
 
-    objective: ClassVar[str] = "tagging"
+    objective_name = "tagging"
 
     data: EntityData = setting(EntityData(), "The tagged sentences.")
     training: TrainingSettings = setting(fine_tuning("5ep"), "Length and shape of the run.")
@@ -240,7 +229,7 @@ class EntityRecipe(BertTaskRecipe):
 class ReadingRecipe(BertTaskRecipe):
     """A network that finds answers in passages."""
 
-    objective: ClassVar[str] = "reading"
+    objective_name = "reading"
 
     data: ReadingData = setting(ReadingData(), "The passages and questions.")
     training: TrainingSettings = setting(fine_tuning("2ep"), "Length and shape of the run.")

@@ -13,14 +13,13 @@ from jumar.ground.errors import UserError
 from jumar.models.tf_layout import TfNames
 from jumar.models.unfilled import Unfilled
 from jumar.recipes.network_settings import NetworkSettings
-from jumar.recipes.recipe import Recipe
+from jumar.recipes.recipe import OneObjectiveRecipe
 from jumar.settings import setting
 from jumar.tasks.class_weights import MEANING, class_names, class_weights
 from jumar.tasks.classification import ClassificationTask
 from jumar.tasks.task import Task
 from jumar.training.optimizers import Momentum, OptimizerSettings
 from jumar.training.schedules import Cosine, ScheduleSettings
-from jumar.training.settings import Optimization
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,11 +49,13 @@ class LossSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassificationRecipe(Recipe):
+class ClassificationRecipe(OneObjectiveRecipe):
     """An image classifier, its data and its optimizer.
 
     `model` has no default: each recipe sets its network.
     """
+
+    objective_name = "classification"
 
     model: Network
     data: ImageData = setting(ImageData(), "The images.")
@@ -139,10 +140,6 @@ class ClassificationRecipe(Recipe):
             return self.model.create(num_classes=num_classes, image_size=self.data.image_size)
         except ValueError as error:
             raise UserError(str(error), where="model") from None
-
-    def optimization(self) -> Mapping[str, Optimization]:
-        """Return the optimizer and schedule of the only objective."""
-        return {"classification": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
 
 
 def _shapes(network: nn.Module) -> dict[str, Sequence[int]]:

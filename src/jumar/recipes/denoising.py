@@ -1,7 +1,7 @@
 """Base classes of denoising recipes."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import cast
 
@@ -12,13 +12,12 @@ from jumar.data.samples import SampleSet
 from jumar.ground.errors import UserError
 from jumar.models.tf_layout import TfNames
 from jumar.recipes.network_settings import NetworkSettings
-from jumar.recipes.recipe import Recipe
+from jumar.recipes.recipe import OneObjectiveRecipe
 from jumar.settings import setting
 from jumar.tasks.denoising import Denoiser, DenoisingLoss, DenoisingTask, HalfSquaredError, Rounding
 from jumar.tasks.task import Task
 from jumar.training.optimizers import Momentum, OptimizerSettings
 from jumar.training.schedules import Cosine, ScheduleSettings
-from jumar.training.settings import Optimization
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,11 +46,13 @@ class DenoisingScore:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DenoisingRecipe(Recipe):
+class DenoisingRecipe(OneObjectiveRecipe):
     """An image denoiser, its data and its optimizer.
 
     `model` has no default: each recipe sets its network.
     """
+
+    objective_name = "denoising"
 
     model: DenoisingNetwork
     data: DenoisingData = setting(DenoisingData(), "The images and their noise.")
@@ -131,7 +132,3 @@ class DenoisingRecipe(Recipe):
     def frames_before(self) -> int | None:
         """Return the number of earlier frames that a clean frame needs; None for all frames."""
         return None if self.looks_at_neighbours() else 0
-
-    def optimization(self) -> Mapping[str, Optimization]:
-        """Return the optimizer and schedule of the only objective."""
-        return {"denoising": Optimization(optimizer=self.optimizer, schedule=self.schedule)}

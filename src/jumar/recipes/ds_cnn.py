@@ -23,7 +23,7 @@ Choices where the sources disagree or the original has a pitfall:
   without noise in this case.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from torch import nn
@@ -34,14 +34,14 @@ from jumar.ground.errors import UserError
 from jumar.models.dscnn import DSCNN, SIZES, tf_names
 from jumar.models.mfcc import Mfcc
 from jumar.models.tf_layout import TfNames
-from jumar.recipes.recipe import Recipe
+from jumar.recipes.recipe import OneObjectiveRecipe
 from jumar.recipes.registry import register
 from jumar.settings import setting
 from jumar.tasks.class_weights import MEANING, class_weights
 from jumar.tasks.keywords import KeywordTask
 from jumar.training.optimizers import Adam, Momentum, OptimizerSettings
 from jumar.training.schedules import Cosine, Piecewise, ScheduleSettings
-from jumar.training.settings import CheckpointSettings, Optimization, TrainingSettings
+from jumar.training.settings import CheckpointSettings, TrainingSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +92,10 @@ class KeywordLoss:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeywordRecipe(Recipe):
+class KeywordRecipe(OneObjectiveRecipe):
     """A network that recognises spoken words, its data and its optimizer."""
+
+    objective_name = "keywords"
 
     model: DSCNNModel = setting(DSCNNModel(), "The network.")
     front_end: FrontEnd = setting(FrontEnd(), "From sound to coefficients.")
@@ -147,10 +149,6 @@ class KeywordRecipe(Recipe):
         """Return the names in the original's graph."""
         assert isinstance(model, DSCNN)
         return tf_names(model)
-
-    def optimization(self) -> Mapping[str, Optimization]:
-        """Return the optimizer and schedule of the only objective."""
-        return {"keywords": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
 
 
 @register("ds-cnn-s")

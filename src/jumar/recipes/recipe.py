@@ -13,6 +13,8 @@ from jumar.models.tf_layout import TfNames
 from jumar.precision.settings import PrecisionSettings
 from jumar.settings import setting
 from jumar.tasks.task import Task
+from jumar.training.optimizers import OptimizerSettings
+from jumar.training.schedules import ScheduleSettings
 from jumar.training.settings import (
     CheckpointSettings,
     EarlyStoppingSettings,
@@ -145,3 +147,23 @@ class Recipe(ABC):
             transfer=self.transfer,
             optimization=self.optimization(),
         )
+
+
+class OneObjectiveRecipe(Recipe, ABC):
+    """A recipe whose task has one objective.
+
+    This class is no dataclass: each family has the fields `optimizer` and `schedule`, listed after
+    its own sections.
+
+    Attributes:
+        objective_name: The name of the objective.
+    """
+
+    objective_name: ClassVar[str]
+    optimizer: OptimizerSettings
+    schedule: ScheduleSettings
+
+    def optimization(self) -> Mapping[str, Optimization]:
+        """Return the optimizer and schedule of the only objective."""
+        settings = Optimization(optimizer=self.optimizer, schedule=self.schedule)
+        return {self.objective_name: settings}

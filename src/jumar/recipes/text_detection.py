@@ -1,7 +1,7 @@
 """Base classes of text detection recipes."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -13,13 +13,13 @@ from jumar.data.polygons.detection_set import open_detection_sets
 from jumar.precision.loss_scale import FixedLossScale
 from jumar.precision.settings import PrecisionSettings
 from jumar.recipes.network_settings import NetworkSettings
-from jumar.recipes.recipe import Recipe
+from jumar.recipes.recipe import OneObjectiveRecipe
 from jumar.settings import setting
 from jumar.tasks.task import Task
 from jumar.tasks.text_detection import DetectionObjective, Reader, TextDetectionTask
 from jumar.training.optimizers import Adam, OptimizerSettings
 from jumar.training.schedules import Cosine, Exponential, ScheduleSettings
-from jumar.training.settings import CheckpointSettings, Optimization, TrainingSettings
+from jumar.training.settings import CheckpointSettings, TrainingSettings
 
 _DEPTHS = {"resnet18": 18, "resnet50": 50}
 
@@ -56,13 +56,14 @@ class DetectorModel(NetworkSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DetectionRecipe(Recipe, ABC):
+class DetectionRecipe(OneObjectiveRecipe, ABC):
     """A text detector, its images and its optimizer.
 
     Attributes:
         targets: The kind of maps that the network learns to predict.
     """
 
+    objective_name = "detection"
     targets: ClassVar[Targets]
 
     data: DetectionData = setting(DetectionData(), "The images and their words.")
@@ -89,10 +90,6 @@ class DetectionRecipe(Recipe, ABC):
             train_data=train,
             eval_data=evaluation,
         )
-
-    def optimization(self) -> Mapping[str, Optimization]:
-        """Return the optimizer and schedule of the only objective."""
-        return {"detection": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
 
 
 D = TypeVar("D", bound=DetectionRecipe)

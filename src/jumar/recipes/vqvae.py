@@ -24,7 +24,7 @@ Choices where the sources disagree:
 - The learning rate of the ImageNet variant halves smoothly every 25,000 steps.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -39,14 +39,14 @@ from jumar.ground.errors import UserError
 from jumar.models import vqvae as network
 from jumar.models.tf_layout import TfNames
 from jumar.models.vqvae import VARIANTS, VQVAE
-from jumar.recipes.recipe import Recipe
+from jumar.recipes.recipe import OneObjectiveRecipe
 from jumar.recipes.registry import register
 from jumar.settings import setting
 from jumar.tasks.reconstruction import ReconstructionTask
 from jumar.tasks.task import Task
 from jumar.training.optimizers import Adam, Momentum, OptimizerSettings
 from jumar.training.schedules import Constant, Cosine, Exponential, ScheduleSettings
-from jumar.training.settings import CheckpointSettings, Optimization, TrainingSettings
+from jumar.training.settings import CheckpointSettings, TrainingSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +91,10 @@ def unit_preprocessing() -> ImagePreprocessing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VQVAERecipe(Recipe):
+class VQVAERecipe(OneObjectiveRecipe):
     """A VQ-VAE, its images and its optimizer."""
+
+    objective_name = "reconstruction"
 
     model: VQVAEModel = setting(VQVAEModel(), "The network.")
     data: PlainImageData = setting(PlainImageData(), "The images.")
@@ -103,7 +105,7 @@ class VQVAERecipe(Recipe):
         """Open the images and build the network; see `Recipe.build_task`."""
         train, evaluation = open_unlabelled_sets(self.data, seed=self.seed, notice=notice)
         return ReconstructionTask(
-            self._network(),
+            self.build_model(),
             self.data.preprocessing,
             train_data=train,
             eval_data=evaluation,
@@ -111,23 +113,16 @@ class VQVAERecipe(Recipe):
             pull=self.model.pull,
         )
 
-    def build_model(self) -> nn.Module:
+    def build_model(self) -> VQVAE:
         """Build the VQ-VAE."""
-        return self._network()
+        vqvae = self.model.create()
+        check_image_size(vqvae, self.data.image_size)
+        return vqvae
 
     def tf_names(self, model: nn.Module) -> TfNames:
         """Return the names in the original's VQ-VAE checkpoints."""
         assert isinstance(model, VQVAE)
         return network.tf_names(model)
-
-    def optimization(self) -> Mapping[str, Optimization]:
-        """Return the optimizer and schedule of the only objective."""
-        return {"reconstruction": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
-
-    def _network(self) -> VQVAE:
-        vqvae = self.model.create()
-        check_image_size(vqvae, self.data.image_size)
-        return vqvae
 
 
 def check_image_size(vqvae: VQVAE, image_size: int) -> None:

@@ -20,7 +20,7 @@ Choices where the sources disagree:
   its checkpoints can be loaded.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
@@ -35,7 +35,7 @@ from jumar.models.code_prior import CodePrior
 from jumar.models.pixelcnn import PixelCNN
 from jumar.models.tf_layout import TfNames
 from jumar.recipes.drawing import Artist, DrawingRequest, DrawsPictures
-from jumar.recipes.recipe import Recipe
+from jumar.recipes.recipe import OneObjectiveRecipe
 from jumar.recipes.registry import register
 from jumar.recipes.stored import open_first_stage
 from jumar.recipes.trained import Trained
@@ -48,7 +48,7 @@ from jumar.training.checkpoint_retention import find_checkpoint, list_checkpoint
 from jumar.training.optimizers import Adam, Momentum, OptimizerSettings
 from jumar.training.run_directory import RunDirectory
 from jumar.training.schedules import Cosine, Exponential, ScheduleSettings
-from jumar.training.settings import CheckpointSettings, Optimization, TrainingSettings
+from jumar.training.settings import CheckpointSettings, TrainingSettings
 from jumar.training.state import load_exactly
 
 
@@ -90,9 +90,10 @@ class PriorData(LoaderSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class VQVAEPriorRecipe(Recipe, DrawsPictures):
+class VQVAEPriorRecipe(OneObjectiveRecipe, DrawsPictures):
     """A prior over the codes of a VQ-VAE run."""
 
+    objective_name = "prior"
     first_stage_field: ClassVar[str] = "vqvae.run"
 
     model: PixelCNNModel = setting(PixelCNNModel(), "The prior.")
@@ -138,10 +139,6 @@ class VQVAEPriorRecipe(Recipe, DrawsPictures):
         """Return the names in the original's checkpoints of both networks."""
         assert isinstance(model, CodePrior)
         return code_prior.tf_names(model)
-
-    def optimization(self) -> Mapping[str, Optimization]:
-        """Return the optimizer and schedule of the only objective."""
-        return {"prior": Optimization(optimizer=self.optimizer, schedule=self.schedule)}
 
     def open_artist(self, trained: Trained, request: DrawingRequest) -> Artist:
         """Return the prior as an artist; it cycles through the classes if there are any.

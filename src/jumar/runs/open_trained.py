@@ -3,12 +3,14 @@
 Used by `jumar generate`, `denoise`, `predict` and `weights export`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from jumar.devices.registry import open_device
 from jumar.models.unfilled import Unfilled
-from jumar.recipes.resolved import read_resolved, settled
+from jumar.recipes.recipe import Recipe
+from jumar.recipes.resolved import read_resolved, settled, with_data_in_place
 from jumar.recipes.stored import stored_recipe
 from jumar.recipes.trained import Trained
 from jumar.runs.context import apply_settings
@@ -73,3 +75,20 @@ def open_trained(request: TrainedRequest) -> Trained:
         device=device,
         policy=policy,
     )
+
+
+def placed_recipe(trained: Trained, request: TrainedRequest, say: Callable[[str], None]) -> Recipe:
+    """Return the recipe of an opened run with the current paths of its data.
+
+    Args:
+        trained: The run.
+        request: The request that it was opened with.
+        say: Prints a line about a vocabulary that moved; the data itself may not be needed.
+    """
+
+    def notice(line: str) -> None:
+        if line.startswith("model.vocabulary"):
+            say(line)
+
+    run = RunDirectory(request.run_dir)
+    return with_data_in_place(trained.recipe, run, notice, request.assignments)

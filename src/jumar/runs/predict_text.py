@@ -22,10 +22,9 @@ from jumar.data.text.sequences import frame_of
 from jumar.data.text.tokenizer import Tokenizer
 from jumar.ground.errors import UserError
 from jumar.recipes.bert_tasks import BertTaskRecipe, ClassifyRecipe, EntityRecipe, ReadingRecipe
-from jumar.recipes.resolved import with_data_in_place
 from jumar.recipes.stored import stored_recipe
 from jumar.recipes.trained import Trained
-from jumar.runs.open_trained import TrainedRequest, open_trained
+from jumar.runs.open_trained import TrainedRequest, open_trained, placed_recipe
 from jumar.runs.predict import Guess, Unreadable
 from jumar.tasks.reading import best_answers, window_answers
 from jumar.tasks.scoring.entities import entities
@@ -133,13 +132,7 @@ def text_results(
     """
     trained = open_trained(request.trained)
     try:
-        run = RunDirectory(request.trained.run_dir)
-        recipe = with_data_in_place(
-            trained.recipe,
-            run,
-            of_vocabulary(say),
-            request.trained.assignments,
-        )
+        recipe = placed_recipe(trained, request.trained, say)
         assert isinstance(recipe, BertTaskRecipe)
         predictor = _predictor(recipe, trained, say)
         if request.texts:
@@ -151,20 +144,6 @@ def text_results(
                 yield Unreadable(path=path, error=error)
     finally:
         trained.policy.close()
-
-
-def of_vocabulary(say: Callable[[str], None]) -> Callable[[str], None]:
-    """Return a filter that passes on notices about the path of the vocabulary, not of the data.
-
-    Args:
-        say: Prints a line.
-    """
-
-    def notice(line: str) -> None:
-        if line.startswith("model.vocabulary"):
-            say(line)
-
-    return notice
 
 
 class _Predictor(ABC, Generic[R]):

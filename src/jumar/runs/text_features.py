@@ -21,13 +21,9 @@ from jumar.data.text.sequences import frame_of
 from jumar.ground.errors import UserError
 from jumar.models.bert.network import Bert
 from jumar.recipes.bert import PretrainingRecipe
-from jumar.recipes.bert_model import model_tokenizer
 from jumar.recipes.bert_tasks import BertTaskRecipe
-from jumar.recipes.resolved import with_data_in_place
 from jumar.recipes.trained import Trained
-from jumar.runs.open_trained import TrainedRequest, open_trained
-from jumar.runs.predict_text import of_vocabulary
-from jumar.training.run_directory import RunDirectory
+from jumar.runs.open_trained import TrainedRequest, open_trained, placed_recipe
 
 _BATCH_SIZE = 32
 
@@ -71,14 +67,11 @@ def text_features(
         sentences += read_plain(path)
     trained = open_trained(request.trained)
     try:
-        run = RunDirectory(request.trained.run_dir)
-        recipe = with_data_in_place(
-            trained.recipe, run, of_vocabulary(say), request.trained.assignments
-        )
+        recipe = placed_recipe(trained, request.trained, say)
         if isinstance(recipe, BertTaskRecipe):
             tokenizer, longest = recipe.tokenizer(), recipe.data.max_seq_length
         elif isinstance(recipe, PretrainingRecipe):
-            tokenizer, longest = model_tokenizer(recipe.model), recipe.model.max_positions
+            tokenizer, longest = recipe.tokenizer(), recipe.model.max_positions
         else:
             raise UserError("the input of the run's network is not text", where="--features")
         encoder = next(module for module in trained.model.modules() if isinstance(module, Bert))

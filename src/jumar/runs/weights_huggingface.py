@@ -5,7 +5,6 @@ Based on transformers' BertConfig and NezhaConfig (up to release 4) and their to
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +22,8 @@ from jumar.ground.text import counted
 from jumar.models.bert.network import Bert, BertSize
 from jumar.models.bert.relative import MAX_DISTANCE
 from jumar.recipes.bert import PretrainingRecipe
-from jumar.recipes.bert_model import model_tokenizer
 from jumar.recipes.bert_tasks import BertTaskRecipe, ClassifyRecipe, EntityRecipe, ReadingRecipe
-from jumar.recipes.resolved import with_data_in_place
-from jumar.runs.open_trained import TrainedRequest, open_trained
-from jumar.runs.predict_text import of_vocabulary
-from jumar.training.run_directory import RunDirectory
+from jumar.runs.open_trained import TrainedRequest, open_trained, placed_recipe
 
 _HEADS: Mapping[type, str] = {
     PretrainingRecipe: "ForPreTraining",
@@ -44,26 +39,14 @@ _DEFAULT_MAX_LENGTH = 512
 """Maximum number of tokens if neither positions nor the run's data limit it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class HuggingFaceRequest:
-    """The trained network and the folder to write.
-
-    Attributes:
-        trained: The run and its weights.
-        out: The folder; None for `huggingface-STEP` in the run.
-    """
-
-    trained: TrainedRequest
-    out: Path | None = None
-
-
 def export_huggingface(
-    request: HuggingFaceRequest, say: Callable[[str], None] = lambda _: None
+    request: TrainedRequest, out: Path | None, say: Callable[[str], None]
 ) -> list[str]:
     """Write weights, configuration and tokenizer for `from_pretrained`.
 
     Args:
-        request: The run and the folder.
+        request: The run and its weights.
+        out: The folder; None for `huggingface-STEP` in the run.
         say: Prints a line about a vocabulary that moved.
 
     Returns:
@@ -73,24 +56,19 @@ def export_huggingface(
         UserError: There is no such run or checkpoint, its network is not BERT or NEZHA, the
             vocabulary is missing, or the folder exists or cannot be written.
     """
-    trained = open_trained(request.trained)
+    trained = open_trained(request)
     trained.policy.close()
-    run = RunDirectory(request.trained.run_dir)
-    recipe = with_data_in_place(
-        trained.recipe, run, of_vocabulary(say), request.trained.assignments
-    )
+    recipe = placed_recipe(trained, request, say)
     if not isinstance(recipe, PretrainingRecipe | BertTaskRecipe):
         raise UserError(
-            f"Hugging Face has no class for '{trained.name}', the recipe of '{run}'",
+            f"Hugging Face has no class for '{trained.name}', the recipe of '{request.run_dir}'",
             where="--to huggingface",
             todo="Runs of BERT and NEZHA can be exported.",
         )
-    out = request.out or run.path / f"huggingface-{trained.checkpoint.step}"
+    out = out or request.run_dir / f"huggingface-{trained.checkpoint.step}"
     if exists(out):
         raise UserError("already exists", where=str(out), todo="Choose another folder with --out.")
-    tokenizer = (
-        recipe.tokenizer() if isinstance(recipe, BertTaskRecipe) else model_tokenizer(recipe.model)
-    )
+    tokenizer = recipe.tokenizer()
     size = _size_of(trained.model)
     config = configuration(recipe, size, tokenizer)
     weights = _named(trained.model.state_dict(), recipe, config["model_type"])

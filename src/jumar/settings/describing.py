@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jumar.settings.components import Component
-from jumar.settings.fields import range_text, type_name, types_of
+from jumar.settings.fields import range_text
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,6 @@ class FieldRow:
 
     path: str
     value: Any
-    type: str
     unit: str
     meaning: str
     allowed: str
@@ -31,23 +30,21 @@ def describe(settings: Any, prefix: str = "") -> list[FieldRow]:
         path = f"{prefix}{field.name}"
         is_section = dataclasses.is_dataclass(value)
         if isinstance(value, Component) or not is_section:
-            rows.append(_row(settings, field, path, value))
+            rows.append(_row(field, path, value))
         if is_section:
             rows.extend(describe(value, f"{path}."))
     return rows
 
 
-def _row(settings: Any, field: "dataclasses.Field[Any]", path: str, value: Any) -> FieldRow:
+def _row(field: "dataclasses.Field[Any]", path: str, value: Any) -> FieldRow:
     data = field.metadata
     if isinstance(value, Component):
-        choices, text, type_text = tuple(value.kinds), value.kind, "a kind"
+        choices, text = tuple(value.kinds), value.kind
     else:
         choices, text = data.get("choices", ()), value
-        type_text = type_name(types_of(type(settings))[field.name])
     return FieldRow(
         path=path,
         value=text,
-        type=type_text,
         unit=data.get("unit", ""),
         meaning=data.get("meaning", ""),
         allowed=", ".join(choices) or range_text(data.get("minimum"), data.get("maximum")),

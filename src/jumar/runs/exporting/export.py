@@ -21,7 +21,6 @@ from jumar.ground.text import counted, size_text
 from jumar.recipes.bert import PretrainingRecipe
 from jumar.recipes.bert_tasks import BertTaskRecipe
 from jumar.recipes.recipe import Recipe
-from jumar.recipes.resolved import with_data_in_place
 from jumar.recipes.stored import stored_recipe
 from jumar.recipes.trained import Trained
 from jumar.runs.exporting.atc import AtcScript, atc_script, has_mixlist
@@ -41,11 +40,10 @@ from jumar.runs.exporting.targets import (
     tokenizer_path,
 )
 from jumar.runs.exporting.tracing import traced
-from jumar.runs.open_trained import TrainedRequest, open_trained
-from jumar.runs.predict_text import of_vocabulary
+from jumar.runs.open_trained import TrainedRequest, open_trained, placed_recipe
 from jumar.runs.weights_export import ExportRequest as WeightsRequest
 from jumar.runs.weights_export import export_weights
-from jumar.runs.weights_huggingface import HuggingFaceRequest, export_huggingface
+from jumar.runs.weights_huggingface import export_huggingface
 from jumar.training.run_directory import RunDirectory
 
 Say = Callable[[str], None]
@@ -107,11 +105,10 @@ def open_exportable(
     Raises:
         UserError: See `export_run`.
     """
-    run = RunDirectory(request.run_dir)
-    name, _, stored = stored_recipe(run, request.imports)
+    name, _, stored = stored_recipe(RunDirectory(request.run_dir), request.imports)
     part = check_part(stored, name, request.part)
     trained = _open(request)
-    recipe = with_data_in_place(trained.recipe, run, of_vocabulary(say), request.assignments)
+    recipe = placed_recipe(trained, request, say)
     placed = replace(trained, recipe=recipe)
     return placed, recipe, parts_of(recipe)[part](placed).fixed(request.fixed)
 
@@ -312,7 +309,7 @@ def _folder(request: ExportRequest, say: Say) -> list[str]:
             where=f"--to {request.to}",
             todo=f"Possible for it: {graph}FILE.safetensors, tf.",
         )
-    return export_huggingface(HuggingFaceRequest(trained=request, out=request.to), say)
+    return export_huggingface(request, request.to, say)
 
 
 def _tensorflow(request: ExportRequest) -> list[str]:

@@ -13,7 +13,6 @@ from jumar.models.biggan import BigGan, SelfAttention, spectral_layers
 from jumar.models.export_mode import in_export_mode
 from jumar.models.mfcc import Mfcc
 from jumar.recipes.bert import PretrainingRecipe
-from jumar.recipes.bert_model import model_tokenizer
 from jumar.recipes.bert_tasks import BertTaskRecipe, ClassifyRecipe, EntityRecipe, ReadingRecipe
 from jumar.recipes.biggan128 import GenerationRecipe
 from jumar.recipes.ds_cnn import KeywordRecipe
@@ -148,7 +147,7 @@ def text_encoder(trained: Trained) -> Exportable:
         ),
         Port(name="pooled", shape=("batch", hidden_size), meaning="pooled from the first token"),
     ]
-    return _of_texts(trained, _Features(bert), outputs, model_tokenizer(recipe.model), {})
+    return _of_texts(trained, _Features(bert), outputs, recipe.tokenizer(), {})
 
 
 def _of_texts(

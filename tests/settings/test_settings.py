@@ -50,7 +50,6 @@ def test_fields_are_listed_with_meaning_unit_and_allowed_values() -> None:
     ]
     assert (rows["inner.rate"].unit, rows["inner.rate"].allowed) == ("1/s", "0 to 1")
     assert rows["inner.kind"].allowed == "red, green"
-    assert rows["path"].type == "text or none"
 
 
 def test_assignments_change_fields_and_the_last_one_wins() -> None:

@@ -20,8 +20,10 @@ from jumar.settings.fields import (
 
 S = TypeVar("S")
 
+_OPTION = "--set"
 
-def override(settings: S, assignments: Sequence[str], *, where: str = "--set") -> S:
+
+def override(settings: S, assignments: Sequence[str]) -> S:
     """Apply `section.field=value` assignments in order and check the result.
 
     `section=kind` and `section.kind=kind` choose another kind of a component; fields that both
@@ -36,13 +38,13 @@ def override(settings: S, assignments: Sequence[str], *, where: str = "--set") -
         if not separator or not path:
             raise UserError(
                 f"'{assignment}' is not of the form section.field=value",
-                where=where,
+                where=_OPTION,
                 todo="For instance: --set optimizer.learning_rate=0.1",
             )
-        settings = _assign(settings, path.strip().split("."), text.strip(), path.strip(), where)
-    settings = checked(settings, where=where)
+        settings = _assign(settings, path.strip().split("."), text.strip(), path.strip())
+    settings = checked(settings, where=_OPTION)
     for assignment in assignments:
-        _refuse_ineffective(settings, field_of(assignment), where)
+        _refuse_ineffective(settings, field_of(assignment))
     return settings
 
 
@@ -51,7 +53,7 @@ def field_of(assignment: str) -> str:
     return assignment.partition("=")[0].strip()
 
 
-def _refuse_ineffective(settings: Any, path: str, where: str) -> None:
+def _refuse_ineffective(settings: Any, path: str) -> None:
     """Check that an assigned field has an effect with the values of its sibling fields.
 
     Otherwise `training.clip_limit=1` alone would suggest that gradients are clipped.
@@ -66,37 +68,37 @@ def _refuse_ineffective(settings: Any, path: str, where: str) -> None:
         if not values and not value:
             raise UserError(
                 f"'{path}' has no effect without {sibling_path}",
-                where=where,
+                where=_OPTION,
                 todo="Set both or neither.",
             )
         if values and value not in values:
             raise UserError(
                 f"'{path}' has no effect with {sibling_path}={value_text(value)}",
-                where=where,
+                where=_OPTION,
                 todo=f"It belongs to {sibling_path}={' or '.join(values)}: set both or neither.",
             )
 
 
-def _assign(settings: S, keys: list[str], text: str, path: str, where: str) -> S:
+def _assign(settings: S, keys: list[str], text: str, path: str) -> S:
     key, rest = keys[0], keys[1:]
     if key not in field_names(settings):
-        raise unknown_field(settings, path.split(".")[: -len(keys)], key, where=where)
+        raise unknown_field(settings, path.split(".")[: -len(keys)], key, where=_OPTION)
     current = getattr(settings, key)
     value: Any
     if isinstance(current, Component) and rest in ([], ["kind"]):
-        value = current.of_kind(text, path=path, where=where)
+        value = current.of_kind(text, path=path, where=_OPTION)
     elif dataclasses.is_dataclass(current):
         if not rest:
             raise UserError(
                 f"'{path}' is a section, not a field",
-                where=where,
+                where=_OPTION,
                 todo=f"Its fields: {', '.join(field_names(current))}.",
             )
-        value = _assign(current, rest, text, path, where)
+        value = _assign(current, rest, text, path)
     elif rest:
-        raise UserError(f"'{path}': '{key}' is a field and has no fields of its own", where=where)
+        raise UserError(f"'{path}': '{key}' is a field and has no fields of its own", where=_OPTION)
     else:
-        value = _parse(types_of(type(settings))[key], text, path, where)
+        value = _parse(types_of(type(settings))[key], text, path)
     return dataclasses.replace(typing.cast(Any, settings), **{key: value})
 
 
@@ -121,14 +123,14 @@ def unknown_field(settings: Any, section: Sequence[str], key: str, *, where: str
     return unknown_name("field", unknown_path, known_paths, where=where)
 
 
-def _parse(kind: Any, text: str, path: str, where: str) -> Any:
+def _parse(kind: Any, text: str, path: str) -> Any:
     optional = inner_type(kind)
     if optional is not None:
-        return None if text.lower() in ("none", "") else _parse(optional, text, path, where)
+        return None if text.lower() in ("none", "") else _parse(optional, text, path)
     if typing.get_origin(kind) is tuple:
         item = typing.get_args(kind)[0]
         parts = [part.strip() for part in text.strip("()[]").split(",")]
-        return tuple(_parse(item, part, path, where) for part in parts if part)
+        return tuple(_parse(item, part, path) for part in parts if part)
     if kind is bool:
         truth_values = {
             "true": True,
@@ -149,7 +151,7 @@ def _parse(kind: Any, text: str, path: str, where: str) -> Any:
             pass  # ArithmeticError: 0**-1 and 10**999; TypeError: (-8)**0.5 is complex
     raise UserError(
         f"'{path}' takes {type_name(kind)}, not '{shortened(text)}'",
-        where=where,
+        where=_OPTION,
         todo=f"For instance: {path}={_example(kind)}",
     )
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _MAX_SHOWN = 3
 """Number of places that the table shows for each finding; --json has all."""
+_MAX_LENGTH = 80
 
 
 def check(
@@ -105,8 +106,8 @@ def _place_text(place: "Place") -> str:
     return f"{place.part}: {plain_text(place.where)}{detail}"
 
 
-def _shortened(text: str, max_length: int = 80) -> str:
-    return text if len(text) <= max_length else text[: max_length - 1] + "…"
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…"
 
 
 def _as_json(result: "DataCheck") -> dict[str, object]:

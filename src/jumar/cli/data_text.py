@@ -11,13 +11,16 @@ from jumar.ground.files import write_text
 from jumar.ground.paths import exists, expanded
 from jumar.ground.text import counted
 
+_Text = Annotated[str, Parameter(help="A file, a folder of files, or a glob, in UTF-8.")]
+_MoreTexts = Annotated[str, Parameter(help="More files, folders or globs.")]
+
 _LOWER_CASE = {"auto": None, "lower": True, "cased": False}
 
 
 def pretraining(
-    text: str,
+    text: _Text,
     /,
-    *more: str,
+    *more: _MoreTexts,
     vocab: Path,
     to: Path,
     order: Literal["streaming", "original"] = "streaming",
@@ -43,10 +46,6 @@ def pretraining(
 
     Parameters
     ----------
-    text
-        A file, a folder of files, or a glob, in UTF-8.
-    more
-        More files, folders or globs.
     vocab
         The vocabulary: a vocab.txt, or the folder of a BERT tokenizer of Hugging Face.
     to
@@ -136,9 +135,9 @@ def pretraining(
 
 
 def vocab(
-    text: str,
+    text: _Text,
     /,
-    *more: str,
+    *more: _MoreTexts,
     to: Path,
     size: int = 21_128,
     case: Literal["lower", "cased"] = "lower",
@@ -150,10 +149,6 @@ def vocab(
 
     Parameters
     ----------
-    text
-        A file, a folder of files, or a glob, in UTF-8.
-    more
-        More files, folders or globs.
     to
         The file to write; it must not exist.
     size

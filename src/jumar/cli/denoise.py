@@ -49,8 +49,8 @@ def denoise(
             skip_corrupt=skip_corrupt,
             which=checkpoint,
             use_ema=ema,
-            assignments=tuple(set_),
-            imports=tuple(import_),
+            assignments=set_,
+            imports=import_,
             device=device,
         )
     )

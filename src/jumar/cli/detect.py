@@ -59,8 +59,8 @@ def detect(
             skip_corrupt=skip_corrupt,
             which=checkpoint,
             use_ema=ema,
-            assignments=tuple(set_),
-            imports=tuple(import_),
+            assignments=set_,
+            imports=import_,
             device=device,
         )
     )

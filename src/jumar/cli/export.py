@@ -62,8 +62,8 @@ def export(
         made_up=made_up,
         soc_version=soc_version,
         overwrite=overwrite,
-        assignments=tuple(set_),
-        imports=tuple(import_),
+        assignments=set_,
+        imports=import_,
         device="cpu",
     )
     print_plain("\n".join(export_run(request, print_aside)))

@@ -62,8 +62,8 @@ def generate(
             use_ema=ema,
             batch=batch,
             resume=resume,
-            assignments=tuple(set_),
-            imports=tuple(import_),
+            assignments=set_,
+            imports=import_,
             device=device,
         )
     )

@@ -17,14 +17,12 @@ app = App(
 )
 app.command(
     "jumar.cli.precision_dump:dump",
-    name="dump",
     help="Dump training steps: inputs and outputs of every op, layer and parameter.",
     usage="Usage: jumar precision dump [OPTIONS] RECIPE|RUN\n"
     "       jumar precision dump --script FILE [OPTIONS] [-- ARGUMENTS...]",
 )
 app.command(
     "jumar.cli.precision_overflow:overflow",
-    name="overflow",
     help="Name the op that overflows, or show how close ops are to overflowing.",
 )
 app.command(
@@ -41,14 +39,12 @@ app.command(
 )
 app.command(
     "jumar.cli.precision_diverge:diverge",
-    name="diverge",
     help="Find the first step and op at which two runs that should be equal differ.",
     usage="Usage: jumar precision diverge [OPTIONS] A B\n"
     "       jumar precision diverge --hashes FILE [OPTIONS] A",
 )
 app.command(
     "jumar.cli.precision_noise:noise",
-    name="noise",
     help="Measure which ops and layers are sensitive to rounding.",
 )
 

@@ -10,7 +10,6 @@ from jumar.cli.options import DeviceOption, ImportOption, JsonFlag, RecipeOrRun,
 from jumar.ground.text import counted, print_plain
 
 if TYPE_CHECKING:
-    from jumar.precision.dumps.dump import Call
     from jumar.precision.overflow.head_room import HeadRoom
     from jumar.runs.overflow import OverflowReport
 
@@ -115,15 +114,6 @@ def _room_line(row: "HeadRoom") -> str:
 def _to_json(report: "OverflowReport") -> dict[str, Any]:
     from jumar.precision.overflow.wording import advice, described
 
-    def call_dict(call: "Call") -> dict[str, Any]:
-        return {
-            "op": call.op,
-            "cann": call.cann,
-            "layer": call.layer,
-            "phase": call.phase,
-            "number": call.number,
-        }
-
     return {
         "step": report.step,
         "bad": report.is_bad,
@@ -131,7 +121,11 @@ def _to_json(report: "OverflowReport") -> dict[str, Any]:
         "origins": [
             {
                 "rank": rank,
-                **call_dict(origin.op),
+                "op": origin.op.op,
+                "cann": origin.op.cann,
+                "layer": origin.op.layer,
+                "phase": origin.op.phase,
+                "number": origin.op.number,
                 "made_here": origin.is_made,
                 "inputs": [described(value) for value in origin.inputs],
                 "values": [described(value) for value in origin.bad],

@@ -28,7 +28,6 @@ app = App(
 app.default(record)
 app.command(
     "jumar.cli.profile_compare:compare",
-    name="compare",
     help="Explain the change of step time between profiles, op by op.",
     usage="Usage: jumar profile compare [OPTIONS] BEFORE AFTER [MORE...]",
 )

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -278,21 +279,16 @@ def _print_many(pairs: "list[Comparison]", console: "Console", language: Languag
     for name, pair in numbered_pairs:
         console.print(f"  {name}: {shown(pair.after.source, 200)}", soft_wrap=True)
         _print_notes(pair, console, language, "     ")
-    rows: list[dict[str, str | float]] = [
-        {"": texts["step_before"]}
-        | {name: _ms(pair.before_ns, pair.steps) for name, pair in numbered_pairs},
-        {"": texts["step_after"]}
-        | {name: _ms(pair.after_ns, pair.steps) for name, pair in numbered_pairs},
-        {"": texts["step_change"]}
-        | {name: _ms(pair.delta_ns, pair.steps) for name, pair in numbered_pairs},
-    ]
-    for part, title in PART_TITLES.items():
-        row: dict[str, str | float] = {"": title.in_language(language)}
-        for name, pair in numbered_pairs:
-            change = sum(change.delta_ns for change in pair.parts if change.name == part)
-            row[name] = _ms(change, pair.steps)
-        rows.append(row)
-    table = pl.DataFrame(rows)
+    titles = [texts["step_before"], texts["step_after"], texts["step_change"]]
+    titles += [title.in_language(language) for title in PART_TITLES.values()]
+    columns: dict[str, Sequence[str | float]] = {"": titles}
+    for name, pair in numbered_pairs:
+        parts = dict.fromkeys(PART_TITLES, 0)
+        for change in pair.parts:
+            parts[change.name] += change.delta_ns
+        durations = [pair.before_ns, pair.after_ns, pair.delta_ns, *parts.values()]
+        columns[name] = [_ms(duration, pair.steps) for duration in durations]
+    table = pl.DataFrame(columns)
     print_listing(
         Listing(
             title=Text(

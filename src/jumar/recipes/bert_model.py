@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from torch import nn
+
 from jumar.data.text.tokenizer import Tokenizer, open_tokenizer
 from jumar.ground.errors import UserError
-from jumar.models.bert.network import BertSize
+from jumar.models.bert.network import Bert, BertSize
 from jumar.recipes.recipe import OneObjectiveRecipe
 from jumar.settings import setting
 from jumar.tasks.task import Task
@@ -108,6 +110,11 @@ def bert_size(model: BertModel) -> BertSize:
         hidden_dropout=model.hidden_dropout,
         attention_dropout=model.attention_dropout,
     )
+
+
+def encoder_of(network: nn.Module) -> Bert:
+    """Return the encoder in a network of BERT or NEZHA."""
+    return next(module for module in network.modules() if isinstance(module, Bert))
 
 
 def model_tokenizer(model: BertModel, *, lower_case: bool | None = None) -> Tokenizer:

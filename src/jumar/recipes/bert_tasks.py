@@ -37,9 +37,9 @@ from jumar.data.text.tokenizer import Tokenizer
 from jumar.ground.errors import UserError
 from jumar.models.bert.heads import BertForClassification, BertForSpans, BertForTagging
 from jumar.models.bert.names import tf_names
+from jumar.models.bert.network import BertSize
 from jumar.models.tf_layout import TfNames
 from jumar.recipes.bert_model import (
-    BertModel,
     EncoderRecipe,
     bert_size,
     model_tokenizer,
@@ -94,8 +94,12 @@ class BertTaskRecipe(EncoderRecipe):
         """Return the names in the originals' graphs."""
         return tf_names(model.state_dict())
 
-    def _checked_model(self) -> BertModel:
-        """Return the model's settings after checking that it has enough positions."""
+    def _size(self, tokenizer: Tokenizer | None = None) -> BertSize:
+        """Return the shape of the network after checking that it has enough positions.
+
+        Args:
+            tokenizer: Determines the number of word pieces if the settings do not.
+        """
         absolute = self.model.size.startswith("bert")
         if absolute and self.data.max_seq_length > self.model.max_positions:
             raise UserError(
@@ -105,7 +109,9 @@ class BertTaskRecipe(EncoderRecipe):
                 todo=f"Use at most {self.model.max_positions}, or a nezha model, whose positions "
                 "are not limited.",
             )
-        return self.model
+        return bert_size(
+            self.model if tokenizer is None else with_vocabulary(self.model, tokenizer)
+        )
 
 
 def _labelled(data: L, shapes: Mapping[str, Sequence[int]]) -> L:
@@ -145,7 +151,7 @@ class ClassifyRecipe(BertTaskRecipe):
     def build_task(self, notice: Callable[[str], None]) -> SentenceTask:
         """See `Recipe.build_task`."""
         tokenizer = self.tokenizer()
-        size = bert_size(with_vocabulary(self._checked_model(), tokenizer))
+        size = self._size(tokenizer)
         sets = open_sentence_sets(self.data, tokenizer, notice)
         network = BertForClassification(size, len(sets.labels), unpadded=self.model.unpadded)
         labels = sets.train.kind.labels
@@ -167,8 +173,7 @@ class ClassifyRecipe(BertTaskRecipe):
     def build_model(self) -> BertForClassification:
         """Build the network; the labels must be set or stored in the run."""
         labels = _num_labels(self.data)
-        size = bert_size(self._checked_model())
-        return BertForClassification(size, labels, unpadded=self.model.unpadded)
+        return BertForClassification(self._size(), labels, unpadded=self.model.unpadded)
 
     def settled(self, task: Task) -> "ClassifyRecipe":
         """Also add the labels."""
@@ -193,7 +198,7 @@ class EntityRecipe(BertTaskRecipe):
     def build_task(self, notice: Callable[[str], None]) -> TaggingTask:
         """See `Recipe.build_task`."""
         tokenizer = self.tokenizer()
-        size = bert_size(with_vocabulary(self._checked_model(), tokenizer))
+        size = self._size(tokenizer)
         sets = open_entity_sets(self.data, tokenizer, notice)
         network = BertForTagging(size, len(sets.labels), unpadded=self.model.unpadded)
         return TaggingTask(
@@ -207,8 +212,7 @@ class EntityRecipe(BertTaskRecipe):
     def build_model(self) -> BertForTagging:
         """Build the network; the tags must be set or stored in the run."""
         labels = _num_labels(self.data)
-        size = bert_size(self._checked_model())
-        return BertForTagging(size, labels, unpadded=self.model.unpadded)
+        return BertForTagging(self._size(), labels, unpadded=self.model.unpadded)
 
     def settled(self, task: Task) -> "EntityRecipe":
         """Also add the tags, and how new texts are split."""
@@ -237,14 +241,14 @@ class ReadingRecipe(BertTaskRecipe):
     def build_task(self, notice: Callable[[str], None]) -> ReadingTask:
         """See `Recipe.build_task`."""
         tokenizer = self.tokenizer()
-        size = bert_size(with_vocabulary(self._checked_model(), tokenizer))
+        size = self._size(tokenizer)
         sets = open_reading_sets(self.data, tokenizer, notice)
         network = BertForSpans(size, unpadded=self.model.unpadded)
         return ReadingTask(network, train_data=sets.train, eval_data=sets.evaluation)
 
     def build_model(self) -> BertForSpans:
         """Build the network."""
-        return BertForSpans(bert_size(self._checked_model()), unpadded=self.model.unpadded)
+        return BertForSpans(self._size(), unpadded=self.model.unpadded)
 
 
 @register("bert-classify")

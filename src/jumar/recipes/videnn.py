@@ -30,7 +30,7 @@ Choices where the sources disagree:
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, cast
+from typing import ClassVar, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -56,6 +56,8 @@ from jumar.training.schedules import Constant, Piecewise
 from jumar.training.settings import CheckpointSettings, TrainingSettings
 from jumar.training.state import load_exactly
 
+N = TypeVar("N", SpatialCNN, Temp3CNN)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ViDeNNModel(DenoisingNetwork):
@@ -74,6 +76,16 @@ class ViDeNNModel(DenoisingNetwork):
         minimum=1,
     )
 
+    def build(self, network: type[N], *, channels: int, output_bias: bool) -> N:
+        """Build one of the networks."""
+        return network(
+            channels=channels,
+            bgr=self.bgr and channels == 3,
+            output_bias=output_bias,
+            depth=self.depth,
+            width=self.width,
+        )
+
     def tiled(self, network: nn.Module, *, networks: int = 1) -> Denoiser:
         """Return a function that applies a network to images of any size in tiles.
 
@@ -90,13 +102,7 @@ class SpatialModel(ViDeNNModel):
 
     def create(self, *, channels: int) -> nn.Module:
         """Build the network: noisy images in, clean ones out."""
-        return SpatialCNN(
-            channels=channels,
-            bgr=self.bgr and channels == 3,
-            output_bias=self.output_bias,
-            depth=self.depth,
-            width=self.width,
-        )
+        return self.build(SpatialCNN, channels=channels, output_bias=self.output_bias)
 
     def denoiser(self, network: nn.Module) -> Denoiser:
         """Return a function that denoises in tiles."""
@@ -121,21 +127,8 @@ class TemporalModel(ViDeNNModel):
 
     def create_both(self, *, channels: int, margin: int) -> ViDeNN:
         """Build both networks; see `ViDeNN` for the margin."""
-        bgr = self.bgr and channels == 3
-        spatial = SpatialCNN(
-            channels=channels,
-            bgr=bgr,
-            output_bias=self.spatial_output_bias,
-            depth=self.depth,
-            width=self.width,
-        )
-        temporal = Temp3CNN(
-            channels=channels,
-            bgr=bgr,
-            output_bias=self.output_bias,
-            depth=self.depth,
-            width=self.width,
-        )
+        spatial = self.build(SpatialCNN, channels=channels, output_bias=self.spatial_output_bias)
+        temporal = self.build(Temp3CNN, channels=channels, output_bias=self.output_bias)
         return ViDeNN(spatial, temporal, margin=margin)
 
     def denoiser(self, network: nn.Module) -> Denoiser:

@@ -1,7 +1,7 @@
 """The context of a command that works on a run: ranks, device, console and precision."""
 
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -139,18 +139,15 @@ class RunContext(Generic[C]):
         )
 
 
-def _restart_hint(run: RunDirectory, ranks: Ranks) -> str:
-    del run, ranks
-    return "Start the same command again."
-
-
 @contextmanager
 def open_context(
     choose: Callable[[Ranks], C],
     *,
     device: str,
     writes: bool,
-    restart_hint: Callable[[RunDirectory, Ranks], str] = _restart_hint,
+    restart_hint: Callable[[RunDirectory, Ranks], str] = lambda _run, _ranks: (
+        "Start the same command again."
+    ),
 ) -> Generator[RunContext[C]]:
     """Open the context of a command on every rank, and close it at the end.
 
@@ -191,22 +188,14 @@ def _entered_context(
     chosen: C, run: RunDirectory, device: Device, ranks: Ranks, console: Console, *, writes: bool
 ) -> Generator[RunContext[C]]:
     patience_s = LOCK_PATIENCE_S if is_elastic() else 0.0
-    with run.locked(patience_s=patience_s) if writes and ranks.is_first else nullcontext():
-        try:
-            policy = apply_settings(chosen.recipe, device)
-            try:
-                yield RunContext(
-                    chosen=chosen,
-                    run=run,
-                    device=device,
-                    ranks=ranks,
-                    console=console,
-                    policy=policy,
-                )
-            finally:
-                policy.close()
-        finally:
-            console.close()
+    with (
+        run.locked(patience_s=patience_s) if writes and ranks.is_first else nullcontext(),
+        closing(console),
+        closing(apply_settings(chosen.recipe, device)) as policy,
+    ):
+        yield RunContext(
+            chosen=chosen, run=run, device=device, ranks=ranks, console=console, policy=policy
+        )
 
 
 def apply_settings(recipe: Recipe, device: Device) -> PrecisionPolicy:

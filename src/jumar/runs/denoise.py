@@ -7,7 +7,7 @@ memory. A finished frame is on disk before the next one is read.
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 
 import numpy as np
@@ -60,7 +60,7 @@ def denoise_files(request: DenoiseRequest) -> int:
         console.line(f"already complete: {request.to}")
         return 0
     trained = open_trained(request)
-    try:
+    with closing(trained.policy):
         recipe = trained.recipe
         assert isinstance(recipe, DenoisingRecipe)
         together, lost_features = recipe.looks_at_neighbours(), LostFeatures()
@@ -76,8 +76,6 @@ def denoise_files(request: DenoiseRequest) -> int:
                 )
         finally:
             lost_features.report(console)
-    finally:
-        trained.policy.close()
 
 
 class _Denoising:

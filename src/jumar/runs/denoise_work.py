@@ -237,10 +237,9 @@ def _output_paths(request: DenoiseRequest, pictures: Pictures, console: Console)
         )
     check_folder(request.to)
     names = [pictures.path(index) for index in range(len(pictures))]
-    short = [str(PurePosixPath(name).with_suffix(".png")) for name in names]
-    unique_names = distinct_names(names, short)
+    unique_names = distinct_names(names)
     if full_names := [
-        name for name, short_name in zip(unique_names, short, strict=True) if name != short_name
+        unique for name, unique in zip(names, unique_names, strict=True) if unique == f"{name}.png"
     ]:
         examples = ", ".join(full_names[:_MAX_NAMED])
         suffix = f" and {len(full_names) - _MAX_NAMED} more" if len(full_names) > _MAX_NAMED else ""
@@ -248,14 +247,13 @@ def _output_paths(request: DenoiseRequest, pictures: Pictures, console: Console)
     return [request.to / name for name in unique_names]
 
 
-def distinct_names(names: Sequence[str], short: Sequence[str]) -> list[str]:
-    """Return a .png name for each image: the short one, unless several images share it.
+def distinct_names(names: Sequence[str]) -> list[str]:
+    """Return a .png name for each image: with .png instead of its suffix, unless several share it.
 
     Args:
         names: The names of the images, all different.
-        short: The same names with .png instead of their suffix.
     """
-    unique_names = list(short)
+    unique_names = [str(PurePosixPath(name).with_suffix(".png")) for name in names]
     while True:
         count = Counter(unique_names)
         shared_indices = [n for n, name in enumerate(unique_names) if count[name] > 1]

@@ -5,7 +5,7 @@ completely or not at all.
 """
 
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -78,29 +78,27 @@ def detect(request: DetectRequest) -> int:
     tally = FaultTally(request.skip_corrupt)
     entries: dict[str, list[dict[str, object]]] = {}
     trained = open_trained(request)
-    try:
-        with (
-            folder_beside(request.to, more="Nothing was left behind.") as folder,
-            _drawing(request, folder, source) as draw,
-            console.bar("images", source.count) as bar,
-        ):
-            for number, (name, path, pixels) in enumerate(source.frames, start=1):
-                if isinstance(pixels, Fault):
-                    tally.add([pixels])
-                    continue
-                words = words_of(trained, pixels, tile=request.tile)
-                entries[name] = [
-                    {"points": word.corners.round(1).tolist(), "score": round(word.score, 4)}
-                    for word in words
-                ]
-                _write_lines(folder / "icdar" / path.parent / f"res_{path.name}.txt", words)
-                draw(path, pixels, words)
-                bar.show(number)
-            if not entries:
-                raise UserError("no image could be read", where=str(request.source))
-            write_json(folder / "words.json", entries)
-    finally:
-        trained.policy.close()
+    with (
+        closing(trained.policy),
+        folder_beside(request.to, more="Nothing was left behind.") as folder,
+        _drawing(request, folder, source) as draw,
+        console.bar("images", source.count) as bar,
+    ):
+        for number, (name, path, pixels) in enumerate(source.frames, start=1):
+            if isinstance(pixels, Fault):
+                tally.add([pixels])
+                continue
+            words = words_of(trained, pixels, tile=request.tile)
+            entries[name] = [
+                {"points": word.corners.round(1).tolist(), "score": round(word.score, 4)}
+                for word in words
+            ]
+            _write_lines(folder / "icdar" / path.parent / f"res_{path.name}.txt", words)
+            draw(path, pixels, words)
+            bar.show(number)
+        if not entries:
+            raise UserError("no image could be read", where=str(request.source))
+        write_json(folder / "words.json", entries)
     print_unreadable(console, [str(fault) for fault in tally.faults])
     words = sum(map(len, entries.values()))
     console.line(f"{counted(words, 'word')} in {counted(len(entries), 'image')}: {request.to}")

@@ -68,10 +68,7 @@ def open_source(path: Path, *, every: int, notice: Callable[[str], None]) -> Sou
 
 def _pictures(pictures: Pictures) -> Iterator[Frame]:
     names = [pictures.path(index) for index in range(len(pictures))]
-    unique_names = distinct_names(
-        names, [str(PurePosixPath(name).with_suffix(".png")) for name in names]
-    )
-    for index, (name, unique_name) in enumerate(zip(names, unique_names, strict=True)):
+    for index, (name, unique_name) in enumerate(zip(names, distinct_names(names), strict=True)):
         yield Frame(name, PurePosixPath(unique_name).with_suffix(""), _decoded(pictures, index))
 
 

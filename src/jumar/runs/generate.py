@@ -3,7 +3,7 @@
 import math
 import shutil
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,7 @@ def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> in
     """
     _check(request)
     trained = open_trained(request)
-    try:
+    with closing(trained.policy):
         recipe = trained.recipe
         if not isinstance(recipe, DrawsPictures):
             raise UserError(
@@ -108,8 +108,6 @@ def generate(request: GenerateRequest, say: Callable[[str], None] = print) -> in
                 "--resume"
             )
             return stop.exit_code
-    finally:
-        trained.policy.close()
     weights = "averaged weights" if trained.weights == "ema" else "weights"
     manner = f", {artist.manner}" if artist.manner else ""
     say(

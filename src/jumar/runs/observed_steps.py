@@ -27,7 +27,7 @@ from jumar.training.signals import StopRequest
 from jumar.training.trainer import Trainer
 from jumar.training.transfer import transfer_weights
 
-_NOWHERE = RunDirectory(Path("a folder that nothing is written to"))
+NOWHERE = RunDirectory(Path("a folder that nothing is written to"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +126,7 @@ def find_source(
         raise UserError(f"'{path}' is not a run directory: it has no recipe.json", todo=todo)
     import_modules(request.imports)
     return ChosenStart(
-        run=_NOWHERE,
+        run=NOWHERE,
         recipe=create_recipe(request.what, assignments),
         name=request.what,
         imports=list(request.imports),

@@ -1,9 +1,9 @@
 """Predict the words in audio files and the classes of images with a trained network."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -79,31 +79,101 @@ class PredictRequest:
     skip_corrupt: int = 0
 
 
-class _Reader(Protocol):
-    """Reads the files of one family of recipes and interprets the network's outputs."""
+def _content(path: Path) -> bytes:
+    try:
+        return read_whole(path)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except ValueError as error:
+        raise UserError(str(error), where=str(path)) from error
 
-    suffixes: Sequence[str]
-    kind: str
+
+class _Clips:
+    """WAV files, for keyword spotting runs."""
+
+    suffixes: Sequence[str] = (".wav", ".wave")
+    kind = "WAV files"
+
+    def __init__(self, recipe: KeywordRecipe, device: Device) -> None:
+        self._data = recipe.data
+        self._front_end = recipe.build_front_end().to(device.torch)
 
     def read(self, path: Path) -> tuple[Batch, Sequence[float]]:
-        """Return the windows of a file and the start of each in seconds; an image is one window.
+        """Return the windows of a file and the start of each in seconds.
 
         Raises:
             UserError: The file cannot be read.
         """
-        ...
+        try:
+            wave = read_wav(_content(path), str(path))
+        except CorruptRecord as error:
+            raise UserError(error.fault.reason, where=error.fault.origin) from error
+        if not len(wave.samples):
+            raise UserError("has no audio samples", where=str(path))
+        samples, length = resample(wave, self._data.sample_rate), self._data.clip_samples
+        step = max(1, length // _WINDOWS_PER_CLIP)
+        starts = list(range(0, max(1, len(samples) - length + step), step))
+        windows = np.stack([fit_clip(samples[start:], length) for start in starts])
+        seconds = [start / self._data.sample_rate for start in starts]
+        return {"audio": torch.from_numpy(windows)}, seconds
 
     def logits(self, model: nn.Module, batch: Batch) -> torch.Tensor:
         """Return logits [windows, labels] on the device of the batch."""
-        ...
+        return model(self._front_end(batch["audio"]))
 
     def label(self, index: int) -> str:
         """Return the label of an output."""
-        ...
+        return self._data.labels[index]
 
     def chosen(self, probabilities: torch.Tensor) -> int:
         """Return the index of the window to report."""
-        ...
+        # The first two labels, silence and unknown words, are those of most windows.
+        return int(probabilities[:, 2:].amax(dim=1).argmax())
+
+
+class _Pictures:
+    """Images, for image classification runs."""
+
+    suffixes: Sequence[str] = IMAGE_SUFFIXES
+    kind = "images"
+
+    def __init__(
+        self, recipe: ClassificationRecipe, names: Sequence[str], say: Callable[[str], None]
+    ) -> None:
+        self._data = recipe.data
+        self._names = names
+        self._say = say
+
+    def read(self, path: Path) -> tuple[Batch, Sequence[float]]:
+        """Return an image as a single window.
+
+        Raises:
+            UserError: The file cannot be read.
+        """
+        record = Record(encoded=_content(path), label=0, origin=str(path))
+        if num_unused := pages_left_out(record.encoded):
+            self._say(f"{path}: only the first one is used, {num_unused} ignored")
+        try:
+            arrays: Mapping[str, np.ndarray] = self._data.preprocessing.eval_image(
+                record, self._data.image_size
+            )
+        except DecodeError as error:
+            raise UserError(str(error), where=str(path)) from error
+        batch = {name: torch.from_numpy(array).unsqueeze(0) for name, array in arrays.items()}
+        # Like a batch from an image set: [N, 3, H, W] in channels_last memory.
+        return {**batch, "image": batch["image"].permute(0, 3, 1, 2)}, [0.0]
+
+    def logits(self, model: nn.Module, batch: Batch) -> torch.Tensor:
+        """Return logits [windows, labels] on the device of the batch."""
+        return model(self._data.preprocessing.on_device(batch, training=False))
+
+    def label(self, index: int) -> str:
+        """Return the label of an output."""
+        return self._names[index] if index < len(self._names) else f"class {index}"
+
+
+_Reader = _Clips | _Pictures
+"""Reads the files of one family of recipes and interprets the network's outputs."""
 
 
 def predict(
@@ -153,7 +223,7 @@ def answers(
         UserError: There is no such run, or its recipe does not classify.
     """
     trained = open_trained(request.trained)
-    try:
+    with closing(trained.policy):
         reader = _reader(trained, request.trained.run_dir, say)
         for path, error in list(_expanded(request.files, reader)):
             try:
@@ -162,8 +232,6 @@ def answers(
                 yield _predict(trained, reader, path)
             except UserError as failure:
                 yield Unreadable(path=path, error=failure)
-    finally:
-        trained.policy.close()
 
 
 def _predict(trained: Trained, reader: _Reader, path: Path) -> Prediction:
@@ -176,7 +244,9 @@ def _predict(trained: Trained, reader: _Reader, path: Path) -> Prediction:
                 logits = reader.logits(trained.model, batch)
             chunks.append(logits.float().softmax(dim=1).cpu())
     probabilities = torch.cat(chunks)
-    window = reader.chosen(probabilities) if len(starts) > 1 else 0
+    window = 0
+    if isinstance(reader, _Clips) and len(starts) > 1:
+        window = reader.chosen(probabilities)
     values, indices = probabilities[window].sort(descending=True, stable=True)
     return Prediction(
         path=path,
@@ -224,84 +294,3 @@ def _expanded(files: Sequence[Path], reader: _Reader) -> Iterator[tuple[Path, Us
             message = f"contains no {reader.kind} ({', '.join(reader.suffixes)})"
             yield path, UserError(message, where=str(path))
         yield from ((inner, None) for inner in suitable)
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return read_whole(path)
-    except OSError as error:
-        raise unreadable(path, error) from error
-    except ValueError as error:
-        raise UserError(str(error), where=str(path)) from error
-
-
-class _Clips:
-    """WAV files, for keyword spotting runs."""
-
-    suffixes: Sequence[str] = (".wav", ".wave")
-    kind = "WAV files"
-
-    def __init__(self, recipe: KeywordRecipe, device: Device) -> None:
-        self._data = recipe.data
-        self._front_end = recipe.build_front_end().to(device.torch)
-
-    def read(self, path: Path) -> tuple[Batch, Sequence[float]]:
-        try:
-            wave = read_wav(_content(path), str(path))
-        except CorruptRecord as error:
-            raise UserError(error.fault.reason, where=error.fault.origin) from error
-        if not len(wave.samples):
-            raise UserError("has no audio samples", where=str(path))
-        samples, length = resample(wave, self._data.sample_rate), self._data.clip_samples
-        step = max(1, length // _WINDOWS_PER_CLIP)
-        starts = list(range(0, max(1, len(samples) - length + step), step))
-        windows = np.stack([fit_clip(samples[start:], length) for start in starts])
-        seconds = [start / self._data.sample_rate for start in starts]
-        return {"audio": torch.from_numpy(windows)}, seconds
-
-    def logits(self, model: nn.Module, batch: Batch) -> torch.Tensor:
-        return model(self._front_end(batch["audio"]))
-
-    def label(self, index: int) -> str:
-        return self._data.labels[index]
-
-    def chosen(self, probabilities: torch.Tensor) -> int:
-        # The first two labels, silence and unknown words, are those of most windows.
-        return int(probabilities[:, 2:].amax(dim=1).argmax())
-
-
-class _Pictures:
-    """Images, for image classification runs."""
-
-    suffixes: Sequence[str] = IMAGE_SUFFIXES
-    kind = "images"
-
-    def __init__(
-        self, recipe: ClassificationRecipe, names: Sequence[str], say: Callable[[str], None]
-    ) -> None:
-        self._data = recipe.data
-        self._names = names
-        self._say = say
-
-    def read(self, path: Path) -> tuple[Batch, Sequence[float]]:
-        record = Record(encoded=_content(path), label=0, origin=str(path))
-        if num_unused := pages_left_out(record.encoded):
-            self._say(f"{path}: only the first one is used, {num_unused} ignored")
-        try:
-            arrays: Mapping[str, np.ndarray] = self._data.preprocessing.eval_image(
-                record, self._data.image_size
-            )
-        except DecodeError as error:
-            raise UserError(str(error), where=str(path)) from error
-        batch = {name: torch.from_numpy(array).unsqueeze(0) for name, array in arrays.items()}
-        # Like a batch from an image set: [N, 3, H, W] in channels_last memory.
-        return {**batch, "image": batch["image"].permute(0, 3, 1, 2)}, [0.0]
-
-    def logits(self, model: nn.Module, batch: Batch) -> torch.Tensor:
-        return model(self._data.preprocessing.on_device(batch, training=False))
-
-    def label(self, index: int) -> str:
-        return self._names[index] if index < len(self._names) else f"class {index}"
-
-    def chosen(self, probabilities: torch.Tensor) -> int:
-        return int(probabilities.amax(dim=1).argmax())

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -131,7 +132,7 @@ def text_results(
         UserError: There is no such run, or the question about a text is missing.
     """
     trained = open_trained(request.trained)
-    try:
+    with closing(trained.policy):
         recipe = placed_recipe(trained, request.trained, say)
         assert isinstance(recipe, BertTaskRecipe)
         predictor = _predictor(recipe, trained, say)
@@ -142,8 +143,6 @@ def text_results(
                 yield from predictor.file(path, Skipping(request.skip_corrupt, say, _SKIP_OPTION))
             except UserError as error:
                 yield Unreadable(path=path, error=error)
-    finally:
-        trained.policy.close()
 
 
 class _Predictor(ABC, Generic[R]):

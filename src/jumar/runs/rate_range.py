@@ -6,16 +6,14 @@ Proposed by L. N. Smith, https://arxiv.org/abs/1506.01186.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from jumar.ground.errors import UserError, unknown_name
 from jumar.ground.text import counted
 from jumar.recipes.registry import create_recipe, import_modules
 from jumar.runs.context import ChosenRun, RunContext, open_context
-from jumar.runs.observed_steps import starting_task
+from jumar.runs.observed_steps import NOWHERE, starting_task
 from jumar.training.parallel.announced import announced_ranks
 from jumar.training.progress import Console
-from jumar.training.run_directory import RunDirectory
 from jumar.training.schedules import Run, ScheduleSettings
 from jumar.training.settings import EarlyStoppingSettings, Optimization, Plan
 from jumar.training.step_loop import StepLoop
@@ -129,7 +127,7 @@ def find_rate(request: RateRequest, say: Callable[[str], None]) -> RateRange:
     import_modules(request.imports)
     recipe = create_recipe(request.recipe, request.assignments)
     chosen = ChosenRun(
-        run=RunDirectory(Path("a folder that nothing is written to")),
+        run=NOWHERE,
         recipe=recipe,
         name=request.recipe,
         imports=request.imports,

@@ -31,11 +31,10 @@ from jumar.precision.recording.observing import DumpObserver
 from jumar.precision.recording.recorder import RecordSettings
 from jumar.runs.context import open_context
 from jumar.runs.dump import DumpRequest, chosen_run, step_recorder
-from jumar.runs.observed_steps import check_step, observing_trainer, starting_task
+from jumar.runs.observed_steps import NOWHERE, check_step, observing_trainer, starting_task
 from jumar.training.progress import Console
 from jumar.training.state_hashes import Hashes, StepHashes
 
-_NOWHERE: Final = Path("a folder that nothing is written to")
 _HOST: Final = "127.0.0.1"
 _GRACE_S: Final = 2.0
 
@@ -224,7 +223,7 @@ def replay(request: Replay) -> Replayed:
         settings=request.record,
         assignments=request.assignments,
         imports=request.imports,
-        to=request.dump or _NOWHERE,
+        to=request.dump or NOWHERE.path,
         device=request.device,
     )
     # The parent's stdout may be JSON.

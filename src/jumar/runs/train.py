@@ -217,12 +217,8 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
         console=console,
         stop=stop,
         policy=context.policy,
-        versions=_versions(environment),
-        observers=[
-            *services,
-            *([] if capture is None else [capture]),
-            *([] if load is None else [load]),
-        ],
+        versions={name: text for name, text in environment["versions"].items() if text},
+        observers=[*services, *filter(None, [capture, load])],
         asked_device=request.device,
     )
     if checkpoint is not None:
@@ -266,7 +262,3 @@ def _report_end(console: Console, run: RunDirectory, outcome: Outcome, *, dry_ru
         raise outcome.failure
     elif outcome.state == "finished":
         console.line(f"finished after step {outcome.step}: {run.results}")
-
-
-def _versions(environment: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: version for name, version in environment["versions"].items() if version}

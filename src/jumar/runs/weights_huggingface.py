@@ -11,7 +11,7 @@ from typing import Any
 from safetensors.torch import save
 from tokenizers import Tokenizer as FastTokenizer
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
-from torch import Tensor, nn
+from torch import Tensor
 
 from jumar.data.text.tokenizer import Tokenizer
 from jumar.data.text.vocabulary import CONTINUES, SPECIAL
@@ -19,9 +19,10 @@ from jumar.ground.errors import UserError
 from jumar.ground.files import folder_beside, write_bytes, write_text
 from jumar.ground.paths import exists
 from jumar.ground.text import counted
-from jumar.models.bert.network import Bert, BertSize
+from jumar.models.bert.network import BertSize
 from jumar.models.bert.relative import MAX_DISTANCE
 from jumar.recipes.bert import PretrainingRecipe
+from jumar.recipes.bert_model import encoder_of
 from jumar.recipes.bert_tasks import BertTaskRecipe, ClassifyRecipe, EntityRecipe, ReadingRecipe
 from jumar.runs.open_trained import TrainedRequest, open_trained, placed_recipe
 
@@ -69,7 +70,7 @@ def export_huggingface(
     if exists(out):
         raise UserError("already exists", where=str(out), todo="Choose another folder with --out.")
     tokenizer = recipe.tokenizer()
-    size = _size_of(trained.model)
+    size = encoder_of(trained.model).size
     config = configuration(recipe, size, tokenizer)
     weights = _named(trained.model.state_dict(), recipe, config["model_type"])
     with folder_beside(out) as beside:
@@ -219,10 +220,6 @@ def _named(
         f"{model_type}.{name.removeprefix('bert.')}" if name.startswith("bert.") else name: tensor
         for name, tensor in kept_weights.items()
     }
-
-
-def _size_of(model: nn.Module) -> BertSize:
-    return next(module.size for module in model.modules() if isinstance(module, Bert))
 
 
 def _json(content: Mapping[str, Any]) -> str:

@@ -155,7 +155,9 @@ def _graph(request: ExportRequest, kind: Kind, say: Say) -> list[str]:
             temporary.touch()  # fails early if it cannot be written
         facts = _facts(trained, recipe, exportable, kind)
         real, source = _inputs(request, exportable, recipe)
-        graph = (_onnx if kind == "onnx" else _pt2)(request, exportable, recipe, facts)
+        graph = (
+            _onnx(request, exportable, recipe, facts) if kind == "onnx" else _pt2(exportable, facts)
+        )
         comparisons = compare(exportable, batches_to_check(exportable, real), graph.run)
         temporary_paths[to].write_bytes(graph.content)
         outputs = [vars(comparison) for comparison in comparisons]
@@ -194,10 +196,7 @@ def _onnx(
     return _Graph(content=content, run=onnx_runner(content), runner=runner, script=script)
 
 
-def _pt2(
-    request: ExportRequest, exportable: Exportable, recipe: Recipe, facts: Mapping[str, Any]
-) -> _Graph:
-    del request, recipe
+def _pt2(exportable: Exportable, facts: Mapping[str, Any]) -> _Graph:
     content = program_content(traced(exportable), facts)
     runner = "torch.export.load in another process"
     return _Graph(content=content, run=program_runner(content), runner=runner)

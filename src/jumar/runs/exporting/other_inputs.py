@@ -13,6 +13,7 @@ from jumar.models.biggan import BigGan, SelfAttention, spectral_layers
 from jumar.models.export_mode import in_export_mode
 from jumar.models.mfcc import Mfcc
 from jumar.recipes.bert import PretrainingRecipe
+from jumar.recipes.bert_model import encoder_of
 from jumar.recipes.bert_tasks import BertTaskRecipe, ClassifyRecipe, EntityRecipe, ReadingRecipe
 from jumar.recipes.biggan128 import GenerationRecipe
 from jumar.recipes.ds_cnn import KeywordRecipe
@@ -157,7 +158,7 @@ def _of_texts(
     tokenizer: Tokenizer,
     facts: Mapping[str, Any],
 ) -> Exportable:
-    size = next(module.size for module in trained.model.modules() if isinstance(module, Bert))
+    size = encoder_of(trained.model).size
     recipe = cast("PretrainingRecipe | BertTaskRecipe", trained.recipe)
     longest = longest_sample(recipe, size)
     max_positions = size.max_positions if size.positions == "absolute" else None
@@ -247,4 +248,4 @@ def _front_end(task: Task) -> nn.Module:
 
 
 def _bert(task: Task) -> nn.Module:
-    return next(module for module in task.model.modules() if isinstance(module, Bert))
+    return encoder_of(task.model)

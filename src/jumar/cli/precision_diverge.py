@@ -64,23 +64,24 @@ def diverge(
     steps
         With --hashes, the number of steps; 0 for all up to the last checkpoint.
     """
-    from jumar.runs.diverging import DivergeRequest, find_divergence
-    from jumar.runs.hash_files import HashRequest, compare_hashes, write_hashes
+    from jumar.runs.diverging import find_divergence
+    from jumar.runs.hash_files import compare_hashes, write_hashes
 
     say = progress_printer(as_json=json_)
     if hashes is not None:
         if second is not None or set_b:
             raise UserError("--hashes applies to a single run", todo="Omit B and --set-b.")
-        request = HashRequest(
-            run=first,
-            file=hashes,
+        count = write_hashes(
+            first,
+            hashes,
+            say,
             first=first_step,
             steps=steps,
             assignments=set_a,
             imports=import_,
             device=device,
         )
-        print_plain(f"{counted(write_hashes(request, say), 'step')} hashed: {hashes}")
+        print_plain(f"{counted(count, 'step')} hashed: {hashes}")
         return 0
     if second is None:
         raise UserError(
@@ -90,14 +91,12 @@ def diverge(
         report = compare_hashes((first, second))
     else:
         report = find_divergence(
-            DivergeRequest(
-                runs=(first, second),
-                assignments=(set_a, set_b),
-                imports=import_,
-                device=device,
-                to=to,
-            ),
+            (first, second),
             say,
+            assignments=(set_a, set_b),
+            imports=import_,
+            device=device,
+            to=to,
         )
     if json_:
         print(json.dumps(_to_json(report), indent=1, default=str))

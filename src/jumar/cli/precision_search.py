@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -79,32 +78,34 @@ def search(
     """
     from jumar.cli.train import assignments
     from jumar.experiments.placing.contract import ExperimentStopped
+    from jumar.runs.observed_steps import SourceRequest
     from jumar.runs.precision_effects import keeping_costs
 
     say = progress_printer(as_json=json_)
-    op_search, effects_request = prepare_search(
-        SearchOptions(
-            what=what,
-            tolerance=tolerance,
-            to=to,
-            runs=runs,
-            seeds=seeds,
-            trainings=trainings,
-            layers=layers,
-            assignments=assignments(set_, emulate_fp16=emulate_fp16),
-            jobs=jobs,
-            on=on,
-            device=device,
-            imports=import_,
-        ),
-        say,
+    effects = SourceRequest(
+        what=what,
+        assignments=assignments(set_, emulate_fp16=emulate_fp16),
+        imports=import_,
+        device=device,
+    )
+    op_search = prepare_search(
+        effects,
+        tolerance=tolerance,
+        to=to,
+        runs=runs,
+        seeds=seeds,
+        trainings=trainings,
+        layers=layers,
+        jobs=jobs,
+        on=on,
+        say=say,
     )
     try:
         result = op_search.run()
     except ExperimentStopped as stopped:
         say("Stopped. The same command resumes from here.")
         return 128 + stopped.signal
-    costs = keeping_costs(effects_request, [row.candidate for row in result.effects], result.kept)
+    costs = keeping_costs(effects, [row.candidate for row in result.effects], result.kept)
     if json_:
         print(json.dumps(_to_json(result, costs), indent=1))
     else:
@@ -112,28 +113,32 @@ def search(
     return 0 if result.is_confirmed else 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class SearchOptions:
-    """The options of a search; see `search`."""
-
-    what: str
-    tolerance: str
-    to: Path
-    runs: Path | None
-    seeds: int
-    trainings: int
-    layers: bool
-    assignments: Sequence[str]
-    jobs: int | None
-    on: str
-    device: str
-    imports: Sequence[str]
-
-
 def prepare_search(
-    options: SearchOptions, say: Callable[[str], None]
-) -> tuple["Search", "SourceRequest"]:
-    """Prepare a search of op types, and the request for the passes of one step.
+    effects: "SourceRequest",
+    *,
+    tolerance: str,
+    to: Path,
+    runs: Path | None,
+    seeds: int,
+    trainings: int,
+    layers: bool,
+    jobs: int | None,
+    on: str,
+    say: Callable[[str], None],
+) -> "Search":
+    """Prepare a search of op types.
+
+    Args:
+        effects: The recipe or run, of which one step ranks the op types.
+        tolerance: See `search`, like all that follow.
+        to: The op list to write.
+        runs: Folder for the trainings.
+        seeds: Number of seeds.
+        trainings: Maximum number of trainings.
+        layers: Whether to search for layers too.
+        jobs: Trainings in parallel.
+        on: Where to run them.
+        say: Prints a line.
 
     Raises:
         UserError: The tolerance, the recipe or its settings are not valid.
@@ -141,17 +146,11 @@ def prepare_search(
     from jumar.experiments.placing.chosen import open_place
     from jumar.experiments.search import Search, SearchRequest
     from jumar.experiments.search_goal import parse_goal
-    from jumar.runs.observed_steps import SourceRequest, find_source
+    from jumar.runs.observed_steps import find_source
     from jumar.runs.precision_effects import measure_effects, trial_recipe
     from jumar.training.parallel.announced import announced_ranks
 
-    goal = parse_goal(options.tolerance)
-    effects = SourceRequest(
-        what=options.what,
-        assignments=options.assignments,
-        imports=options.imports,
-        device=options.device,
-    )
+    goal = parse_goal(tolerance)
     source = find_source(effects, announced_ranks())
 
     def command(run: Path, device: str) -> Sequence[str]:
@@ -163,26 +162,23 @@ def prepare_search(
 
     request = SearchRequest(
         goal=goal,
-        to=options.to,
-        directory=options.runs or Path("runs") / f"{source.label}-search",
+        to=to,
+        directory=runs or Path("runs") / f"{source.label}-search",
         length=source.recipe.training.duration,
         first_seed=source.recipe.seed,
-        num_seeds=options.seeds,
-        max_trainings=options.trainings,
-        refines=options.layers,
+        num_seeds=seeds,
+        max_trainings=trainings,
+        refines=layers,
         identity=trial_recipe(source, Path("/"), source.recipe.seed),
     )
-    op_search = Search(
+    return Search(
         request,
         measure=lambda: measure_effects(effects),
         recorded=partial(trial_recipe, source),
         command=command,
-        open_place=partial(
-            open_place, options.on, jobs=options.jobs, device=options.device, say=say
-        ),
+        open_place=partial(open_place, on, jobs=jobs, device=effects.device, say=say),
         say=say,
     )
-    return op_search, effects
 
 
 def _lines(result: "Found", costs: Mapping[str, float]) -> Iterator[str]:

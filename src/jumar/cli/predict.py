@@ -141,7 +141,7 @@ def _print_features(
     pair: str | None,
 ) -> int:
     from jumar.ground.errors import UserError
-    from jumar.runs.text_features import FeatureRequest, text_features
+    from jumar.runs.text_features import text_features
 
     try:
         numbers = [int(number) for number in layers.split(",")]
@@ -149,8 +149,9 @@ def _print_features(
         raise UserError(
             f"'{layers}' is not a list of layers", where="--features", todo="For instance: -1,-2"
         ) from error
-    request = FeatureRequest(trained=trained, layers=numbers, files=files, texts=texts, pair=pair)
-    for line in text_features(request, print_aside):
+    for line in text_features(
+        trained, numbers, files=files, texts=texts, pair=pair, say=print_aside
+    ):
         print(line)
     return 0
 

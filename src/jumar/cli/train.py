@@ -78,12 +78,11 @@ def train(
         track=track,
     )
     if tuned is not None:
-        from jumar.runs.tuned import TunedRequest, resolve_tuned, with_application
+        from jumar.runs.tuned import resolve_tuned, with_application
 
         is_restarted = was_restarted()
         application = resolve_tuned(
-            request,
-            TunedRequest(path=file, even_if_stale=tuned_anyway, has_variables=is_restarted),
+            request, file, even_if_stale=tuned_anyway, has_variables=is_restarted
         )
         if application.missing_variables and not is_restarted:
             raise RestartNeeded(application.missing_variables)

@@ -63,7 +63,7 @@ def accuracy(
     on
         Where to compute the runs: this machine, ray, or ray://HOST:PORT.
     """
-    from jumar.cli.precision_search import SearchOptions, prepare_search
+    from jumar.cli.precision_search import prepare_search
     from jumar.cli.sweep import train_command
     from jumar.cli.train import assignments
     from jumar.experiments.accuracy.target import parse_target
@@ -75,6 +75,7 @@ def accuracy(
     from jumar.precision.loss_scale import NoLossScale
     from jumar.precision.modes import find_mode
     from jumar.recipes.registry import create_recipe, import_modules, recipe_settings
+    from jumar.runs.observed_steps import SourceRequest
 
     goal = parse_target(target)
     mode_names = MODES if modes is None else [name.strip() for name in modes.split(",")]
@@ -102,23 +103,25 @@ def accuracy(
         ).stopped_by
 
     def find_list(mode: str, tolerance: str, folder: Path) -> Path | None:
-        options = SearchOptions(
-            what=recipe,
+        op_list = folder / "ops_info.json"
+        op_search = prepare_search(
+            SourceRequest(
+                what=recipe,
+                assignments=(*common, f"precision.mode={mode}"),
+                imports=import_,
+                device=device,
+            ),
             tolerance=tolerance,
-            to=folder / "ops_info.json",
+            to=op_list,
             runs=folder / "op-list-search",
             seeds=seeds,
             trainings=trainings,
             layers=False,
-            assignments=(*common, f"precision.mode={mode}"),
             jobs=jobs,
             on=on,
-            device=device,
-            imports=import_,
+            say=print_at_once,
         )
-        op_search, _ = prepare_search(options, print_at_once)
-        result = op_search.run()
-        return options.to.absolute() if result.is_confirmed else None
+        return op_list.absolute() if op_search.run().is_confirmed else None
 
     request = TuningRequest(
         target=goal,

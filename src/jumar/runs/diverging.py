@@ -38,23 +38,6 @@ _Differences = Sequence[tuple[str, Any, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DivergeRequest:
-    """The options of `jumar precision diverge A B`.
-
-    Attributes:
-        runs: Both run directories.
-        assignments: Fields to change in each run's replays.
-        to: Folder for the dumps; by default the next free `dumps/diverge-N`.
-    """
-
-    runs: tuple[Path, Path]
-    assignments: tuple[Sequence[str], Sequence[str]] = ((), ())
-    imports: Sequence[str] = ()
-    device: str = "auto"
-    to: Path | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Measured:
     """A tensor of the first unequal op on both sides."""
 
@@ -130,12 +113,24 @@ class Side:
     replay: Replay
 
 
-def find_divergence(request: DivergeRequest, say: Callable[[str], None]) -> Divergence:
+def find_divergence(
+    runs: tuple[Path, Path],
+    say: Callable[[str], None],
+    *,
+    assignments: tuple[Sequence[str], Sequence[str]] = ((), ()),
+    imports: Sequence[str] = (),
+    device: str = "auto",
+    to: Path | None = None,
+) -> Divergence:
     """Find the first step and op at which two runs differ, without changing the runs.
 
     Args:
-        request: The runs.
+        runs: Both run directories.
         say: Prints a line before each replay.
+        assignments: Fields to change in each run's replays.
+        imports: Modules to import first.
+        device: The value of `--device`.
+        to: Folder for the dumps; by default the next free `dumps/diverge-N`.
 
     Raises:
         UserError: One is not a run, they are not meant to be equal, or they have no checkpoint of
@@ -146,12 +141,12 @@ def find_divergence(request: DivergeRequest, say: Callable[[str], None]) -> Dive
             "diverge starts the ranks it needs itself", todo="Start it without torchrun."
         )
     first, second = (
-        open_side(run, assignments, request.imports, request.device)
-        for run, assignments in zip(request.runs, request.assignments, strict=True)
+        open_side(run, changes, imports, device)
+        for run, changes in zip(runs, assignments, strict=True)
     )
     common = _common_steps(first, second)
     equal, unequal = _compared(first, second, common)
-    is_changed = any(request.assignments)
+    is_changed = any(assignments)
     report = Divergence(
         equal=equal,
         unequal=unequal,
@@ -169,7 +164,7 @@ def find_divergence(request: DivergeRequest, say: Callable[[str], None]) -> Dive
         start, until = ([0, *common])[-2:]
     else:
         return report
-    folder = request.to or next_run_path(_FOLDER, "diverge")
+    folder = to or next_run_path(_FOLDER, "diverge")
     if exists(folder):
         raise UserError("already exists", where=str(folder), todo="Choose another --to.")
     with ExitStack() as stack:

@@ -1,7 +1,7 @@
 """Files with the hashes of steps, to compare runs on two machines."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,32 +16,28 @@ from jumar.training.run_directory import read_json, write_json
 _FORMAT: Final = 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class HashRequest:
-    """The options of `jumar precision diverge RUN --hashes FILE`.
-
-    Attributes:
-        run: The run directory.
-        file: The file to write.
-        first: The first step, counted from 0; None to start at the second-to-last checkpoint.
-        steps: Number of steps; 0 for all up to the last checkpoint.
-    """
-
-    run: Path
-    file: Path
-    first: int | None = None
-    steps: int = 0
-    assignments: Sequence[str] = ()
-    imports: Sequence[str] = ()
-    device: str = "auto"
-
-
-def write_hashes(request: HashRequest, say: Callable[[str], None]) -> int:
+def write_hashes(
+    run: Path,
+    file: Path,
+    say: Callable[[str], None],
+    *,
+    first: int | None = None,
+    steps: int = 0,
+    assignments: Sequence[str] = (),
+    imports: Sequence[str] = (),
+    device: str = "auto",
+) -> int:
     """Replay steps of a run, without changing it, and write the hashes of the state after each.
 
     Args:
-        request: The run and the steps.
+        run: The run directory.
+        file: The file to write.
         say: Prints a line before the replay.
+        first: The first step, counted from 0; None to start at the second-to-last checkpoint.
+        steps: Number of steps; 0 for all up to the last checkpoint.
+        assignments: Changed fields.
+        imports: Modules to import first.
+        device: The value of `--device`.
 
     Returns:
         The number of hashed steps.
@@ -49,18 +45,18 @@ def write_hashes(request: HashRequest, say: Callable[[str], None]) -> int:
     Raises:
         UserError: It is not a run or has no such step, or the file cannot be written.
     """
-    if exists(request.file):
-        raise UserError("already exists", where=str(request.file), todo="Choose another name.")
-    side = open_side(request.run, request.assignments, request.imports, request.device)
+    if exists(file):
+        raise UserError("already exists", where=str(file), todo="Choose another name.")
+    side = open_side(run, assignments, imports, device)
     checkpoint_steps = sorted(side.checkpoints)
-    first = [0, *checkpoint_steps][-2] if request.first is None else request.first
+    first = [0, *checkpoint_steps][-2] if first is None else first
     start = max((step for step in checkpoint_steps if step <= first), default=0)
-    until = first + request.steps if request.steps else max(checkpoint_steps[-1], first + 1)
+    until = first + steps if steps else max(checkpoint_steps[-1], first + 1)
     with replayer("A", say, side.ranks) as repeater:
         trace = repeater.replay(replace(side.replay, first=start, until=until))
     hashes = {str(step): dict(parts) for step, parts in trace.steps.items() if step > first}
     write_json(
-        request.file,
+        file,
         {
             "format": _FORMAT,
             "recipe": side.name,

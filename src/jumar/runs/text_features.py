@@ -5,7 +5,7 @@ The JSON lines have the format of `extract_features.py` of google-research/bert.
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import closing
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from jumar.data.text.sequences import frame_of
 from jumar.ground.errors import UserError
 from jumar.models.bert.network import Bert
 from jumar.recipes.bert import PretrainingRecipe
+from jumar.recipes.bert_model import encoder_of
 from jumar.recipes.bert_tasks import BertTaskRecipe
 from jumar.recipes.trained import Trained
 from jumar.runs.open_trained import TrainedRequest, open_trained, placed_recipe
@@ -28,36 +29,31 @@ from jumar.runs.open_trained import TrainedRequest, open_trained, placed_recipe
 _BATCH_SIZE = 32
 
 
-@dataclass(frozen=True, kw_only=True)
-class FeatureRequest:
-    """The texts, the trained network and the layers.
+def text_features(
+    request: TrainedRequest,
+    layers: Sequence[int],
+    *,
+    files: Sequence[Path] = (),
+    texts: Sequence[str] = (),
+    pair: str | None = None,
+    say: Callable[[str], None],
+) -> Iterator[str]:
+    """Yield a JSON line for each text: its word pieces and their vectors in the chosen layers.
 
-    Attributes:
-        trained: The run and its weights.
+    Args:
+        request: The run and its weights.
         layers: Indices of layers: 0 is the first, -1 the last.
         files: Files with one text per line; a tab separates the texts of a pair.
         texts: Texts of the command line.
         pair: The second text of each of `texts`.
-    """
-
-    trained: TrainedRequest
-    layers: Sequence[int]
-    files: Sequence[Path] = ()
-    texts: Sequence[str] = ()
-    pair: str | None = None
-
-
-def text_features(
-    request: FeatureRequest, say: Callable[[str], None] = lambda _: None
-) -> Iterator[str]:
-    """Yield a JSON line for each text: its word pieces and their vectors in the chosen layers.
+        say: Prints a line about a vocabulary that moved and texts that were cut.
 
     Raises:
         UserError: There is no such run or layer, its network is not BERT or NEZHA, or a file
             cannot be read or is not a `.txt`.
     """
-    sentences = [Sentence(text, request.pair, "", "--text") for text in request.texts]
-    for path in request.files:
+    sentences = [Sentence(text, pair, "", "--text") for text in texts]
+    for path in files:
         if path.suffix != PLAIN:
             raise UserError(
                 "features need files with one text per line",
@@ -65,17 +61,17 @@ def text_features(
                 todo=f"Give a {PLAIN} file; a tab separates the texts of a pair.",
             )
         sentences += read_plain(path)
-    trained = open_trained(request.trained)
-    try:
-        recipe = placed_recipe(trained, request.trained, say)
+    trained = open_trained(request)
+    with closing(trained.policy):
+        recipe = placed_recipe(trained, request, say)
         if isinstance(recipe, BertTaskRecipe):
             tokenizer, longest = recipe.tokenizer(), recipe.data.max_seq_length
         elif isinstance(recipe, PretrainingRecipe):
             tokenizer, longest = recipe.tokenizer(), recipe.model.max_positions
         else:
             raise UserError("the input of the run's network is not text", where="--features")
-        encoder = next(module for module in trained.model.modules() if isinstance(module, Bert))
-        _check_layers(request.layers, encoder.size.num_layers)
+        encoder = encoder_of(trained.model)
+        _check_layers(layers, encoder.size.num_layers)
         number = 0
         # An empty second text is encoded differently from a missing one.
         for _, group in groupby(sentences, key=lambda sentence: sentence.second is not None):
@@ -88,12 +84,10 @@ def text_features(
             )
             if samples.truncated:
                 say(f"{samples.truncated} of {len(samples)} cut to {longest} tokens")
-            for ids, vectors in _vectors(encoder, trained, samples, request.layers):
+            for ids, vectors in _vectors(encoder, trained, samples, layers):
                 tokens = [tokenizer.vocabulary.pieces[piece_id] for piece_id in ids]
-                yield _line(number, tokens, request.layers, vectors)
+                yield _line(number, tokens, layers, vectors)
                 number += 1
-    finally:
-        trained.policy.close()
 
 
 def _vectors(

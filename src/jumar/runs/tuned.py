@@ -20,22 +20,6 @@ from jumar.training.run_directory import RunDirectory
 
 
 @dataclass(frozen=True, kw_only=True)
-class TunedRequest:
-    """The options about tuned settings.
-
-    Attributes:
-        path: The file or its folder; None for the recipe's default folder.
-        even_if_stale: Whether to apply it even if it was measured under different conditions.
-        has_variables: Whether this process was started with the file's variables. If they bind
-            threads to cores, the machine's cores can no longer be counted.
-    """
-
-    path: Path | None = None
-    even_if_stale: bool = False
-    has_variables: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
 class Application:
     """The applied part of a tuned file.
 
@@ -98,27 +82,32 @@ class Application:
         }
 
 
-def resolve_tuned(request: TrainRequest, tuned: TunedRequest) -> Application:
+def resolve_tuned(
+    request: TrainRequest, path: Path | None, *, even_if_stale: bool, has_variables: bool
+) -> Application:
     """Read a tuned file and decide what to apply.
 
     Args:
         request: The training.
-        tuned: The options about tuned settings.
+        path: The file or its folder; None for the recipe's default folder.
+        even_if_stale: Whether to apply it even if it was measured under different conditions.
+        has_variables: Whether this process was started with the file's variables. If they bind
+            threads to cores, the machine's cores can no longer be counted.
 
     Raises:
         UserError: There is no such file or recipe.
     """
     name, recipe = _requested(request)
-    path = default_folder(name) if tuned.path is None else expanded(tuned.path)
+    path = default_folder(name) if path is None else expanded(path)
     if not exists(path):
         advice = f"Create it with: jumar tune speed {name}"
         raise missing(path, "tuned file", where="--tuned", more=advice)
     content = read_tuned(path)
     device = open_device(request.device)
     now = validity_of(name, recipe, device=device.kind, device_name=device.name)
-    ignored_fields = ["cores"] if tuned.has_variables else []
+    ignored_fields = ["cores"] if has_variables else []
     differences = content.validity.differences(now, apart_from=[*content.settings, *ignored_fields])
-    is_refused = bool(differences) and not tuned.even_if_stale
+    is_refused = bool(differences) and not even_if_stale
     assigned = set(map(field_of, request.assignments))
     own_fields = [field for field in content.settings if field in assigned]
     own_variables = [

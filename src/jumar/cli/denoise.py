@@ -2,11 +2,18 @@
 
 from pathlib import Path
 
-from jumar.cli.options import CheckpointOption, DeviceOption, EmaOption, RunImportOption, SetOption
+from jumar.cli.options import (
+    CheckpointOption,
+    DeviceOption,
+    EmaOption,
+    RunArgument,
+    RunImportOption,
+    SetOption,
+)
 
 
 def denoise(
-    run: Path,
+    run: RunArgument,
     source: Path,
     /,
     *,
@@ -23,8 +30,6 @@ def denoise(
 
     Parameters
     ----------
-    run
-        The run directory.
     source
         An image, a folder or zip with images at any depth, or a video (needs PyAV).
     to

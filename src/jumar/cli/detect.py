@@ -2,11 +2,18 @@
 
 from pathlib import Path
 
-from jumar.cli.options import CheckpointOption, DeviceOption, EmaOption, RunImportOption, SetOption
+from jumar.cli.options import (
+    CheckpointOption,
+    DeviceOption,
+    EmaOption,
+    RunArgument,
+    RunImportOption,
+    SetOption,
+)
 
 
 def detect(
-    run: Path,
+    run: RunArgument,
     source: Path,
     /,
     *,
@@ -25,8 +32,6 @@ def detect(
 
     Parameters
     ----------
-    run
-        The run directory.
     source
         An image, a folder or zip with images at any depth, or a video.
     to

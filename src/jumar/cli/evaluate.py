@@ -1,15 +1,20 @@
 """`jumar evaluate`."""
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from jumar.cli.options import CheckpointOption, DeviceOption, RunImportOption, SetOption
+from jumar.cli.options import (
+    CheckpointOption,
+    DeviceOption,
+    RunArgument,
+    RunImportOption,
+    SetOption,
+)
 
 
 def evaluate(
-    run: Path,
+    run: RunArgument,
     /,
     *,
     checkpoint: Annotated[
@@ -25,8 +30,6 @@ def evaluate(
 
     Parameters
     ----------
-    run
-        The run directory.
     set_
         Change a field for this evaluation, for example `--set data.eval_path=OTHER`.
     skip_corrupt

@@ -5,13 +5,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from jumar.cli.options import CheckpointOption, EmaOption, RunImportOption, SetOption
+from jumar.cli.options import CheckpointOption, EmaOption, RunArgument, RunImportOption, SetOption
 from jumar.ground.errors import UserError
 from jumar.ground.text import print_aside, print_plain
 
 
 def export(
-    run: Path,
+    run: RunArgument,
     /,
     *,
     to: Path,
@@ -29,8 +29,6 @@ def export(
 
     Parameters
     ----------
-    run
-        The run directory.
     to
         FILE.onnx: a graph in float32 for onnxruntime and other programs (needs jumar[onnx]), with a
         description in FILE.onnx.json, a tokenizer in FILE.onnx.tokenizer, and the command that

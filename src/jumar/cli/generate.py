@@ -2,11 +2,18 @@
 
 from pathlib import Path
 
-from jumar.cli.options import CheckpointOption, DeviceOption, EmaOption, RunImportOption, SetOption
+from jumar.cli.options import (
+    CheckpointOption,
+    DeviceOption,
+    EmaOption,
+    RunArgument,
+    RunImportOption,
+    SetOption,
+)
 
 
 def generate(
-    run: Path,
+    run: RunArgument,
     /,
     *,
     to: Path,
@@ -26,8 +33,6 @@ def generate(
 
     Parameters
     ----------
-    run
-        The run directory.
     to
         Folder for the images; without --resume, it must be empty or not exist yet.
     num

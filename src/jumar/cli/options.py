@@ -6,6 +6,7 @@ one gives it with the type: `Annotated[JsonFlag, Parameter(help="Print everythin
 
 import math
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
@@ -41,6 +42,7 @@ CheckpointOption = Annotated[
     Parameter(metavar="CHECKPOINT", help="last, best, or the number of steps of a checkpoint."),
 ]
 JsonFlag = Annotated[bool, Parameter(name="--json", help="Print JSON.")]
+RunArgument = Annotated[Path, Parameter(help="The run directory.")]
 RecipeOrRun = Annotated[
     str, Parameter(name="RECIPE|RUN", help="Name of a recipe, or a run directory.")
 ]

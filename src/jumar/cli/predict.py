@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from jumar.cli.counts import check_count
-from jumar.cli.options import CheckpointOption, DeviceOption, JsonFlag, RunImportOption, SetOption
+from jumar.cli.options import (
+    CheckpointOption,
+    DeviceOption,
+    JsonFlag,
+    RunArgument,
+    RunImportOption,
+    SetOption,
+)
 from jumar.ground.errors import EXIT_CODE
 from jumar.ground.text import print_aside, print_plain
 
@@ -24,7 +31,7 @@ _JSON_HELP = (
 
 
 def predict(
-    run: Path,
+    run: RunArgument,
     /,
     *files: Path,
     checkpoint: CheckpointOption = "last",
@@ -47,8 +54,6 @@ def predict(
 
     Parameters
     ----------
-    run
-        The run directory.
     files
         WAV files for a keyword spotting run, images for an image classification run, or folders of
         them; for labels and entities a text file with one text per line, for labels also TSV or

@@ -1,22 +1,17 @@
 """`jumar explain`: the first cause of a failed job, from the logs of all of its ranks."""
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
-
-from jumar.cli.options import JsonFlag
+from jumar.cli.options import JsonFlag, Token
 from jumar.ground.errors import UserError
 from jumar.ground.text import Language, print_plain
 
 if TYPE_CHECKING:
     from jumar.failures import Candidate, Explanation
 
-_Log = Annotated[str, Parameter(allow_leading_hyphen=True)]
-"""Accepts `-`, which would otherwise be parsed as an unknown option."""
 
-
-def explain(*logs: _Log, json_: JsonFlag = False, lang: Language = "en") -> int:
+def explain(*logs: Token, json_: JsonFlag = False, lang: Language = "en") -> int:
     """Explain why a job failed, from the logs of all of its ranks.
 
     Reads plog and slog folders of CANN, output of torchrun and ModelArts, and logs of MindSpore,

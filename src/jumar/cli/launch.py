@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, CycloptsError, Group, Parameter
 
-from jumar.cli.options import EVERY_OPTION, OPTIONS
+from jumar.cli.options import EVERY_OPTION, OPTIONS, Token
 from jumar.ground.errors import UserError
 from jumar.ground.text import print_plain
 
@@ -20,7 +20,6 @@ app = App(
     group_parameters=OPTIONS,
 )
 
-Token = Annotated[str, Parameter(allow_leading_hyphen=True)]
 _NODES = Parameter(group=Group("The nodes", sort_key=1))
 _ASCEND = Parameter(group=Group("Ascend", sort_key=2))
 _SLURM = Parameter(group=Group("On slurm", sort_key=3))

@@ -24,7 +24,6 @@ RunImportOption = Annotated[
     ImportOption,
     Parameter(help="Import your own module first; name all modules that the run was trained with."),
 ]
-TrackOption = Annotated[tuple[str, ...], Parameter(metavar="TRACKER")]
 ModeOption = Annotated[str, Parameter(metavar="MODE")]
 DeviceOption = Annotated[
     str,
@@ -42,6 +41,8 @@ CheckpointOption = Annotated[
     Parameter(metavar="CHECKPOINT", help="last, best, or the number of steps of a checkpoint."),
 ]
 JsonFlag = Annotated[bool, Parameter(name="--json", help="Print JSON.")]
+Token = Annotated[str, Parameter(allow_leading_hyphen=True)]
+"""An argument that may begin with a hyphen, which otherwise begins an option."""
 RunArgument = Annotated[Path, Parameter(help="The run directory.")]
 RecipeOrRun = Annotated[
     str, Parameter(name="RECIPE|RUN", help="Name of a recipe, or a run directory.")

@@ -14,7 +14,7 @@ from jumar.cli.options import OPTIONS, JsonFlag
 from jumar.ground.errors import UserError
 from jumar.ground.machine import checked_count
 from jumar.ground.paths import is_folder
-from jumar.ground.text import print_aside, print_plain
+from jumar.ground.text import Language, print_aside, print_plain
 
 if TYPE_CHECKING:
     from jumar.porting.edits import FileReport, TreeReport
@@ -36,7 +36,6 @@ app.command(
 app.command("jumar.cli.port_lint:lint", help="Check scripts for invalid NPU options.")
 
 Reports = tuple[Path, ...]
-Lang = Literal["en", "zh"]
 Framework = Literal["tensorflow", "torch"]
 
 _PORTED = Parameter(group=Group("Extent of the port", sort_key=1))
@@ -67,7 +66,7 @@ def port(
     modelarts: Annotated[bool, _PORTED] = False,
     entry: Annotated[str, Parameter(metavar="SCRIPT"), _PORTED] = "",
     report: Reports = (),
-    lang: Lang = "en",
+    lang: Language = "en",
     jobs: int | None = None,
     json_: Annotated[
         JsonFlag,
@@ -205,7 +204,7 @@ def _print(
     ported: "TreeReport",
     added: "Additions",
     written: "Written | None",
-    lang: Lang,
+    lang: Language,
     *,
     to: Path | None,
 ) -> None:
@@ -248,7 +247,7 @@ def _unreadable(ported: "TreeReport") -> list["FileReport"]:
 
 
 @app.command(name="report")
-def render(file: Path, /, *, to: Reports = (), lang: Lang = "en") -> int:
+def render(file: Path, /, *, to: Reports = (), lang: Language = "en") -> int:
     """Convert a JSON report to Markdown or HTML, in either language.
 
     Parameters
@@ -279,7 +278,7 @@ def render(file: Path, /, *, to: Reports = (), lang: Lang = "en") -> int:
 def rules(
     *,
     from_: Annotated[Framework | None, Parameter(name="--from")] = None,
-    lang: Lang = "en",
+    lang: Language = "en",
     json_: JsonFlag = False,
 ) -> int:
     """List the rules that rewrite scripts.

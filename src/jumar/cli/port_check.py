@@ -8,17 +8,15 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from jumar.cli.options import JsonFlag
+from jumar.cli.options import JsonFlag, Token
 from jumar.ground.errors import UserError
 from jumar.ground.text import Language, plain_text
-
-ScriptToken = Annotated[str, Parameter(allow_leading_hyphen=True)]
 
 
 def check(
     ported: Path,
     /,
-    *script: ScriptToken,
+    *script: Token,
     against: Path | None = None,
     python: Path | None = None,
     make_env: Path | None = None,

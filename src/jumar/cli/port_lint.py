@@ -3,13 +3,13 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from jumar.cli.options import JsonFlag
-from jumar.ground.text import print_plain
+from jumar.ground.text import Language, print_plain
 
 if TYPE_CHECKING:
-    from jumar.porting.edits import Language, TreeReport
+    from jumar.porting.edits import TreeReport
 
 _SEVERITIES = {"blocking": "阻塞", "accuracy": "精度", "speed": "性能", "look": "请确认"}
 
@@ -19,7 +19,7 @@ def lint(
     /,
     *,
     json_: JsonFlag = False,
-    lang: Literal["en", "zh"] = "en",
+    lang: Language = "en",
 ) -> int:
     """Check for invalid NpuOptimizer options, NPURunConfig arguments and npu_bridge names.
 
@@ -42,7 +42,7 @@ def lint(
     return 1 if any(file.findings for file in report.files) else 0
 
 
-def _as_text(report: "TreeReport", lang: "Language") -> Iterator[str]:
+def _as_text(report: "TreeReport", lang: Language) -> Iterator[str]:
     chinese = lang == "zh"
     for file in report.files:
         for finding in file.findings:
@@ -62,7 +62,7 @@ def _as_text(report: "TreeReport", lang: "Language") -> Iterator[str]:
         yield f"Scripts: {scripts}. Findings: {findings}. Not readable: {unreadable}."
 
 
-def _as_json(report: "TreeReport", lang: "Language") -> dict[str, object]:
+def _as_json(report: "TreeReport", lang: Language) -> dict[str, object]:
     return {
         "root": report.root,
         "scripts": len(report.files),

@@ -7,6 +7,7 @@ from cyclopts import App
 
 from jumar.cli.options import OPTIONS, JsonFlag, ModeOption
 from jumar.cli.output import print_table
+from jumar.ground.errors import UserError
 from jumar.ground.text import counted, print_plain
 
 app = App(
@@ -88,7 +89,6 @@ def ops(
     mixlist
         modify_mixlist file to apply first (JSON).
     """
-    from jumar.ground.errors import UserError
     from jumar.precision.mixlist import load_mixlist
     from jumar.precision.modes import find_mode
     from jumar.precision.oplist import default_lists, op_table

@@ -16,7 +16,7 @@ from jumar.cli.options import (
     RunImportOption,
     SetOption,
 )
-from jumar.ground.errors import EXIT_CODE
+from jumar.ground.errors import EXIT_CODE, UserError
 from jumar.ground.text import print_aside, print_plain
 
 if TYPE_CHECKING:
@@ -73,7 +73,6 @@ def predict(
         NEZHA, as JSON lines in the format of the original's extract_features.py: -1 for the last
         layer, -1,-2 for the last two. Also works for pre-training runs.
     """
-    from jumar.ground.errors import UserError
     from jumar.runs.open_trained import TrainedRequest
     from jumar.runs.predict import PredictRequest
     from jumar.runs.predict import predict as predict_files
@@ -145,7 +144,6 @@ def _print_features(
     texts: tuple[str, ...],
     pair: str | None,
 ) -> int:
-    from jumar.ground.errors import UserError
     from jumar.runs.text_features import text_features
 
     try:

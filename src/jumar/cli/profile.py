@@ -32,13 +32,11 @@ app.command(
     usage="Usage: jumar profile compare [OPTIONS] BEFORE AFTER [MORE...]",
 )
 
-Views = Annotated[tuple[str, ...], Parameter(metavar="VIEW")]
-
 
 @app.command(usage="Usage: jumar profile show [OPTIONS] PATHS...")
 def show(
     *paths: Path,
-    view: Views = (),
+    view: Annotated[tuple[str, ...], Parameter(metavar="VIEW")] = (),
     top: int | None = None,
     csv: Path | None = None,
     json_: JsonFlag = False,

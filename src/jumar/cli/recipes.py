@@ -3,16 +3,14 @@
 import json
 import shutil
 import textwrap
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Sequence
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from jumar.cli.options import OPTIONS, ImportOption, JsonFlag, SetOption
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from jumar.settings import FieldRow
+from jumar.ground.errors import unknown_name
+from jumar.settings import FieldRow, describe, to_json, value_text
 
 app = App(name="recipes", help="List the recipes and their settings.", group_parameters=OPTIONS)
 
@@ -69,10 +67,8 @@ def show(
     set_
         Change a field first, for example `--set data.batch_size=64`; may be repeated.
     """
-    from jumar.ground.errors import unknown_name
     from jumar.recipes.parameter_count import parameter_text
     from jumar.recipes.registry import create_recipe, import_modules, recipe_text
-    from jumar.settings import describe, to_json, value_text
 
     import_modules(import_)
     recipe = create_recipe(name, set_)
@@ -100,10 +96,8 @@ def show(
     return 0
 
 
-def _field_lines(rows: "Sequence[FieldRow]", columns: int) -> "Iterator[str]":
+def _field_lines(rows: Sequence[FieldRow], columns: int) -> Iterator[str]:
     """Yield a line for each field, or several if `columns` are too few; 0 means no limit."""
-    from jumar.settings import value_text
-
     path_width = max(len(row.path) for row in rows)
     value_width = min(_VALUE_WIDTH, max(len(value_text(row.value)) for row in rows))
     indent = path_width + value_width + 4

@@ -9,25 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from jumar.cli.options import DeviceOption, ImportOption, OnOption, SetOption, repeated
+from jumar.ground.errors import UserError
 
 if TYPE_CHECKING:
     from jumar.experiments.sweep import RunRequest
-
-VaryOption = Annotated[tuple[str, ...], Parameter(metavar="FIELD=VALUE,VALUE,...")]
-RangeOption = Annotated[tuple[str, ...], Parameter(metavar="FIELD=LOW:HIGH[:log]")]
-BaselineOption = Annotated[tuple[str, ...], Parameter(metavar="FIELD=VALUE")]
 
 
 def sweep(
     recipe: str,
     /,
     *,
-    vary: VaryOption = (),
+    vary: Annotated[tuple[str, ...], Parameter(metavar="FIELD=VALUE,VALUE,...")] = (),
     set_: SetOption = (),
-    baseline: BaselineOption = (),
+    baseline: Annotated[tuple[str, ...], Parameter(metavar="FIELD=VALUE")] = (),
     repeats: int = 1,
     search: Annotated[str | None, Parameter(metavar="SAMPLER")] = None,
-    range_: RangeOption = (),
+    range_: Annotated[tuple[str, ...], Parameter(metavar="FIELD=LOW:HIGH[:log]")] = (),
     trials: int = 40,
     metric: Annotated[str, Parameter(metavar="SCORE")] = "",
     pruner: Annotated[str, Parameter(metavar="PRUNER")] = "median",
@@ -143,8 +140,6 @@ def _refuse_options(context: str, **options: object) -> None:
     Raises:
         UserError: Such an option is set.
     """
-    from jumar.ground.errors import UserError
-
     for name, value in options.items():
         if value:
             raise UserError(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from jumar.cli.options import DeviceOption, ImportOption, SetOption, TrackOption
+from jumar.cli.options import DeviceOption, ImportOption, SetOption
 from jumar.cli.restarting import RestartNeeded, was_restarted
 from jumar.ground.errors import UserError
 
@@ -28,7 +28,7 @@ def train(
     profile: bool = False,
     tuned: TunedOption = None,
     tuned_anyway: bool = False,
-    track: TrackOption = (),
+    track: Annotated[tuple[str, ...], Parameter(metavar="TRACKER")] = (),
     import_: ImportOption = (),
 ) -> int:
     """Train a recipe, or resume a run.

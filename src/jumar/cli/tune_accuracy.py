@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from jumar.cli.counts import check_count
 from jumar.cli.options import DeviceOption, ImportOption, OnOption, SetOption, repeated
+from jumar.ground.errors import UserError
 from jumar.ground.text import print_at_once
 
 MODES = ("must_keep_origin_dtype", "allow_mix_precision", "allow_fp32_to_fp16", "force_fp16")
@@ -71,7 +72,6 @@ def accuracy(
     from jumar.experiments.placing.chosen import open_place
     from jumar.experiments.placing.contract import ExperimentStopped
     from jumar.experiments.sweep import run_sweep
-    from jumar.ground.errors import UserError
     from jumar.precision.loss_scale import NoLossScale
     from jumar.precision.modes import find_mode
     from jumar.recipes.registry import create_recipe, import_modules, recipe_settings

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from jumar.cli.options import Token
 from jumar.ground.errors import UserError
 from jumar.ground.paths import is_file, is_folder, missing, read_text
 from jumar.ground.text import print_plain
@@ -13,7 +14,6 @@ from jumar.ground.text import print_plain
 if TYPE_CHECKING:
     from jumar.launching.aoe import Tuned
 
-Token = Annotated[str, Parameter(allow_leading_hyphen=True)]
 Chip = Literal["910", "910b", "a3"]
 
 

@@ -9,7 +9,7 @@ from jumar.cli.counts import checked_workers
 from jumar.ground.errors import UserError
 from jumar.ground.files import write_text
 from jumar.ground.paths import exists, expanded
-from jumar.ground.text import counted
+from jumar.ground.text import counted, size_text
 
 _Text = Annotated[str, Parameter(help="A file, a folder of files, or a glob, in UTF-8.")]
 _MoreTexts = Annotated[str, Parameter(help="More files, folders or globs.")]
@@ -90,7 +90,6 @@ def pretraining(
     from jumar.data.text.pretraining_options import PretrainingOptions
     from jumar.data.text.streaming_writer import write_streaming
     from jumar.data.text.tokenizer import open_tokenizer
-    from jumar.ground.text import size_text
     from jumar.training.progress import Console
 
     console, to = Console(), expanded(to)

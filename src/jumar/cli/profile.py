@@ -12,8 +12,17 @@ from jumar.cli.counts import check_top
 from jumar.cli.options import OPTIONS, JsonFlag
 from jumar.cli.output import write_beside
 from jumar.cli.profile_record import record
+from jumar.cli.profile_tables import (
+    as_json,
+    print_advice,
+    print_listing,
+    print_title,
+    refuse_own_files,
+    write_tables,
+)
 from jumar.ground.errors import EXIT_CODE, UserError
 from jumar.ground.text import Language, print_aside
+from jumar.profiling.showing import shown
 
 if TYPE_CHECKING:
     from jumar.profiling.profile import Profile
@@ -70,7 +79,6 @@ def show(
     lang
         Language of titles, advice and page.
     """
-    from jumar.cli.profile_tables import as_json, refuse_own_files, write_tables
     from jumar.profiling import read
     from jumar.profiling.views import VIEWS, Options, answers, find_view
     from jumar.profiling.views.chips import peak_rates
@@ -121,9 +129,7 @@ def _print(
 ) -> None:
     from rich.console import Console
 
-    from jumar.cli.profile_tables import print_advice, print_listing, print_title
     from jumar.profiling.advice.todo import step_summary
-    from jumar.profiling.showing import shown
     from jumar.profiling.texts import missing_lines, summary_line, texts_in
     from jumar.profiling.views import VIEWS
     from jumar.profiling.views.chips import peak_rates

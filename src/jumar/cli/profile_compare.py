@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 from jumar.cli.counts import check_top
 from jumar.cli.options import JsonFlag
 from jumar.cli.output import write_beside
+from jumar.cli.profile_lists import list_name
+from jumar.cli.profile_tables import print_listing, print_title, refuse_own_files
 from jumar.ground.errors import EXIT_CODE, UserError
-from jumar.ground.text import Language, counted, print_aside
+from jumar.ground.text import Language, Text, counted, print_aside
+from jumar.profiling.showing import shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -67,7 +70,6 @@ def compare(
             where="--mixlist, --csv, --page",
             todo="Name exactly two profiles.",
         )
-    from jumar.cli.profile_tables import refuse_own_files
 
     refuse_own_files([before, after], files=[csv, page, mixlist])
     first = _prepared(read(before))
@@ -108,7 +110,6 @@ def _proposed_edits(pair: "Comparison") -> tuple["Edit", ...]:
     """Return the edits proposed for a pair of precision modes; none for other profiles."""
     if not pair.changes_dtypes:
         return ()
-    from jumar.cli.profile_lists import list_name
     from jumar.profiling.comparison import propose
 
     return propose(pair, list_name)
@@ -180,7 +181,6 @@ def _profile_dict(profile: "PreparedProfile", total: int) -> dict[str, Any]:
 def _print(pairs: "list[Comparison]", edits: tuple["Edit", ...], options: "Options") -> None:
     from rich.console import Console
 
-    from jumar.cli.profile_tables import print_listing
     from jumar.profiling.comparison import tables
 
     console = Console(file=sys.stdout, highlight=False, markup=False)
@@ -196,7 +196,6 @@ def _print(pairs: "list[Comparison]", edits: tuple["Edit", ...], options: "Optio
 
 
 def _print_notes(pair: "Comparison", console: "Console", language: Language, indent: str) -> None:
-    from jumar.profiling.showing import shown
     from jumar.profiling.texts import TEXTS
 
     for note in pair.notes:
@@ -205,7 +204,6 @@ def _print_notes(pair: "Comparison", console: "Console", language: Language, ind
 
 
 def _print_header(pair: "Comparison", console: "Console", language: Language) -> None:
-    from jumar.profiling.showing import shown
     from jumar.profiling.texts import texts_in
 
     texts = texts_in(language)
@@ -239,9 +237,7 @@ def _print_header(pair: "Comparison", console: "Console", language: Language) ->
 def _print_edits(
     pair: "Comparison", edits: tuple["Edit", ...], console: "Console", language: Language
 ) -> None:
-    from jumar.cli.profile_tables import print_title
     from jumar.profiling.comparison import edit_table
-    from jumar.profiling.showing import shown
     from jumar.profiling.texts import texts_in
 
     texts = texts_in(language)
@@ -264,12 +260,9 @@ def _print_many(pairs: "list[Comparison]", console: "Console", language: Languag
     """Compare every profile with the first: step times, and the change by part."""
     import polars as pl
 
-    from jumar.cli.profile_tables import print_listing
-    from jumar.ground.text import Text
     from jumar.profiling.columns import column
     from jumar.profiling.comparison import PART_TITLES
     from jumar.profiling.listing import Listing
-    from jumar.profiling.showing import shown
     from jumar.profiling.texts import texts_in
 
     texts = texts_in(language)

@@ -2,6 +2,8 @@
 
 from functools import cache
 
+from jumar.precision.optypes import groups_by_type, op_groups
+
 _LIBRARY_PREFIXES = ("mkldnn_", "cudnn_", "miopen_", "native_", "npu_", "_")
 """Prefixes of ops that torch delegates to a library."""
 
@@ -13,8 +15,6 @@ def list_name(kind: str) -> str:
     A backward op has the name of its forward op. An aten op has the name of the CANN type that
     covers all its forms: listing only `addmm`, into which `linear` decomposes, has no effect.
     """
-    from jumar.precision.optypes import groups_by_type
-
     group = groups_by_type().get(kind)
     if group is not None:
         if not group.ops:
@@ -47,8 +47,6 @@ def _types_by_packet() -> dict[str, str]:
 
     If an op has several types, such as `BiasAdd` and `Add`, it is the one that torch uses.
     """
-    from jumar.precision.optypes import op_groups
-
     types: dict[str, str] = {}
     for group in sorted(op_groups(), key=lambda group: bool(group.shares)):
         for op in group.ops:

@@ -10,6 +10,7 @@ from jumar.ground.errors import UserError
 from jumar.ground.files import write_text
 from jumar.ground.paths import is_file, is_folder, resolved
 from jumar.ground.text import Language
+from jumar.profiling.showing import shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -82,7 +83,6 @@ def print_advice(table: "pl.DataFrame", console: "Console", language: Language) 
     """Print the to-do list: each saving with its evidence and the change to make."""
     from rich.text import Text as Line
 
-    from jumar.profiling.showing import shown
     from jumar.profiling.texts import texts_in
 
     texts = texts_in(language)

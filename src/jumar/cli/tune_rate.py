@@ -1,6 +1,7 @@
 """`jumar tune rate`."""
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,11 +12,9 @@ from jumar.cli.options import DeviceOption, ImportOption, JsonFlag, SetOption
 from jumar.cli.output import progress_printer
 from jumar.ground.files import write_text
 from jumar.ground.paths import unwritable
+from jumar.report.content import Chart, Curve, Page, Point
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from jumar.report.content import Page
     from jumar.runs.rate_range import RateRange
 
 
@@ -84,7 +83,7 @@ def rate(
     return 0
 
 
-def _write(result: "RateRange", recipe: str, folder: Path, say: "Callable[[str], None]") -> None:
+def _write(result: "RateRange", recipe: str, folder: Path, say: Callable[[str], None]) -> None:
     """Write the table and the page with the chart."""
     from jumar.report.page import save_page
 
@@ -99,9 +98,7 @@ def _write(result: "RateRange", recipe: str, folder: Path, say: "Callable[[str],
     say(f"written: {table}, {page}")
 
 
-def _page(result: "RateRange", recipe: str) -> "Page":
-    from jumar.report.content import Chart, Curve, Page, Point
-
+def _page(result: "RateRange", recipe: str) -> Page:
     curves = [
         Curve(
             label=label,

@@ -11,11 +11,13 @@ from cyclopts import Parameter
 
 from jumar.cli import several_ranks
 from jumar.cli.options import DeviceOption, JsonFlag
+from jumar.ground.machine_advice import machine_advice
 from jumar.ground.text import print_plain, size_text
+from jumar.launching.hccl import hccl_advice
+from jumar.launching.matrix import Stack
 
 if TYPE_CHECKING:
     from jumar.environment import Environment
-    from jumar.launching.matrix import Stack
 
 
 def doctor(
@@ -56,8 +58,6 @@ def inspect(root: Path, variables: Mapping[str, str], *, as_json: bool = False) 
         The exit code.
     """
     from jumar.environment import Finding, check, inspect_environment, worst_first
-    from jumar.ground.machine_advice import machine_advice
-    from jumar.launching.hccl import hccl_advice
 
     environment = inspect_environment(root)
     stack = stack_of(environment)
@@ -88,10 +88,9 @@ def inspect(root: Path, variables: Mapping[str, str], *, as_json: bool = False) 
     return int(any(finding.level == "error" for finding in findings))
 
 
-def stack_of(environment: "Environment") -> "Stack":
+def stack_of(environment: "Environment") -> Stack:
     """Return the versions that must match on a machine with NPUs."""
     from jumar.devices.npu import NPU_PACKAGE
-    from jumar.launching.matrix import Stack
 
     versions = environment.versions
     return Stack(

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -10,9 +10,8 @@ from jumar.cli.options import Token
 from jumar.ground.errors import UserError
 from jumar.ground.paths import is_file, is_folder, missing, read_text
 from jumar.ground.text import print_plain
-
-if TYPE_CHECKING:
-    from jumar.launching.aoe import Tuned
+from jumar.launching.aoe import Tuned, aoe_files, notes, refuse_other_steps
+from jumar.launching.writing import write_launch
 
 Chip = Literal["910", "910b", "a3"]
 
@@ -48,9 +47,6 @@ def aoe(
     python
         The Python interpreter to run the scripts with.
     """
-    from jumar.launching.aoe import aoe_files, notes, refuse_other_steps
-    from jumar.launching.writing import write_launch
-
     describe = _run if is_folder(what) else _script
     tuned = describe(what, arguments, chip, cann, python)
     files = aoe_files(tuned)
@@ -70,10 +66,8 @@ def aoe(
     return 0
 
 
-def _run(run: Path, arguments: tuple[str, ...], chip: Chip, cann: str, python: str) -> "Tuned":
+def _run(run: Path, arguments: tuple[str, ...], chip: Chip, cann: str, python: str) -> Tuned:
     """Describe a run, of which some steps are profiled."""
-    from jumar.launching.aoe import Tuned
-
     if not is_file(run / "recipe.json"):
         raise UserError(
             f"'{run}' is not a run directory: it has no recipe.json",
@@ -95,12 +89,8 @@ def _run(run: Path, arguments: tuple[str, ...], chip: Chip, cann: str, python: s
     )
 
 
-def _script(
-    script: Path, arguments: tuple[str, ...], chip: Chip, cann: str, python: str
-) -> "Tuned":
+def _script(script: Path, arguments: tuple[str, ...], chip: Chip, cann: str, python: str) -> Tuned:
     """Describe a training script."""
-    from jumar.launching.aoe import Tuned
-
     if not is_file(script):
         raise missing(script, "script or run directory")
     text = read_text(script)

@@ -26,7 +26,6 @@ from jumar.ground.machine import memory_bytes, usable_cores
 from jumar.observer import DATA, Observer
 from jumar.runs.context import ChosenRun, RunContext, open_context
 from jumar.runs.observed_steps import (
-    ChosenStart,
     SourceRequest,
     find_source,
     observing_trainer,
@@ -34,7 +33,6 @@ from jumar.runs.observed_steps import (
 )
 from jumar.training.evaluation import evaluate
 from jumar.training.keeper import CheckpointKeeper
-from jumar.training.parallel.ranks import Ranks
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory
 from jumar.training.state_hashes import combined, live_hashes
@@ -78,8 +76,11 @@ def answer_requests(request: SpeedRequest, requests: TextIO, replies: TextIO) ->
         replies.write(json.dumps(content) + "\n")
         replies.flush()
 
+    scratch = RunDirectory(request.scratch)
     with open_context(
-        lambda ranks: _chosen(request, ranks), device=request.device, writes=False
+        lambda ranks: replace(find_source(request, ranks), run=scratch),
+        device=request.device,
+        writes=False,
     ) as context:
         task = starting_task(context, context.chosen.checkpoint)
         blocks = _TimedBlocks(context, requests, reply)
@@ -89,11 +90,6 @@ def answer_requests(request: SpeedRequest, requests: TextIO, replies: TextIO) ->
         with suppress(_NoMoreRequests):
             blocks.trainer.observe(context.chosen.checkpoint)
     return 0
-
-
-def _chosen(request: SpeedRequest, ranks: Ranks) -> ChosenStart:
-    source = find_source(request, ranks)
-    return replace(source, run=RunDirectory(request.scratch))
 
 
 class _NoMoreRequests(Exception):

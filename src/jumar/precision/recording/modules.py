@@ -133,7 +133,7 @@ class ModuleRecorder:
 
 
 def tensors_in(value: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
-    """Yield the tensors in a module's inputs or outputs, each with its position."""
+    """Yield the tensors in inputs or outputs, each with its position, after that of the value."""
     if isinstance(value, Tensor):
         yield name or "0", value
         return

@@ -6,7 +6,7 @@ too, and their tensors have no statistics until something is written to them. Op
 recorded as parameters, not as ops.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -19,6 +19,7 @@ from jumar.precision.recording.calls import Calls, Entry
 from jumar.precision.recording.cann import cann_type
 from jumar.precision.recording.contents import Contents
 from jumar.precision.recording.layers import Layers
+from jumar.precision.recording.modules import tensors_in
 
 _MOVES_NOTHING: Final = frozenset({"_unsafe_view", "lift_fresh", "lift", "_reshape_copy"})
 _UNDECLARED_WRITES: Final = {
@@ -51,7 +52,18 @@ class AboutOp:
     is_copy: bool
 
 
-class OpRecorder(TorchDispatchMode):
+class OpMode(TorchDispatchMode):
+    """Base of the modes that see every op of a step."""
+
+    supports_higher_order_operators = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Tell torch not to wrap calls for its compiler, which is off while the mode is entered."""
+        return False
+
+
+class OpRecorder(OpMode):
     """Records ops while it is entered.
 
     Args:
@@ -62,13 +74,6 @@ class OpRecorder(TorchDispatchMode):
     Attributes:
         is_paused: Whether recording is paused.
     """
-
-    supports_higher_order_operators = True
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Tell torch not to wrap calls for its compiler, which is off during recording."""
-        return False
 
     def __init__(self, calls: Calls, contents: Contents, layers: Layers) -> None:
         super().__init__()
@@ -106,31 +111,28 @@ class OpRecorder(TorchDispatchMode):
                 self._contents.copied(source, result, is_written=bool(written))
             self._record_outputs(entry, result, written)
         elif about.is_blank:
-            for _, tensor in _tensors(result):
+            for _, tensor in tensors_in(result):
                 self._contents.blank(tensor)
         return result
 
     def _record_inputs(
         self, entry: Entry, about: AboutOp, args: Sequence[Any], options: Mapping[str, Any]
     ) -> None:
-        record, plain = self._contents.record, dict[str, Any]()
-        for position, value in enumerate(args):
-            if isinstance(value, Tensor):
-                entry.values.append(record("input", str(position), value))
-            elif not _add_list(entry, record, str(position), value):
-                plain[about.arguments[position]] = value
-        for name, value in options.items():
-            if isinstance(value, Tensor):
-                entry.values.append(record("input", name, value))
-            elif value is not None and not _add_list(entry, record, name, value):
-                plain[name] = value
+        plain: dict[str, Any] = {}
+        named = [(str(number), about.arguments[number], arg) for number, arg in enumerate(args)]
+        named += [(name, name, value) for name, value in options.items() if value is not None]
+        for name, argument, value in named:
+            tensors = [self._contents.record("input", *each) for each in tensors_in(value, name)]
+            entry.values += tensors
+            if not tensors:
+                plain[argument] = value
         entry.arguments = plain
 
     def _record_outputs(
         self, entry: Entry, result: Any, written: Sequence[tuple[str, Tensor]]
     ) -> None:
         record = self._contents.record
-        outputs = list(_tensors(result))
+        outputs = list(tensors_in(result))
         written_ids = {id(tensor) for _, tensor in written}
         entry.values += [
             record("output", name, tensor, is_written=id(tensor) in written_ids)
@@ -144,28 +146,6 @@ class OpRecorder(TorchDispatchMode):
         ]
 
 
-def _add_list(entry: Entry, record: Callable[..., Any], name: str, value: Any) -> bool:
-    """Record the tensors of a list; return False if the value is not a list with tensors."""
-    if not isinstance(value, (list, tuple)) or not any(isinstance(e, Tensor) for e in value):
-        return False
-    entry.values += [
-        record("input", f"{name}.{index}", item)
-        for index, item in enumerate(value)
-        if isinstance(item, Tensor)
-    ]
-    return True
-
-
-def _tensors(result: Any) -> Iterator[tuple[str, Tensor]]:
-    """Yield the tensors that an op returned, with their names."""
-    if isinstance(result, Tensor):
-        yield "0", result
-    elif isinstance(result, (list, tuple)):
-        for index, item in enumerate(result):
-            for name, tensor in _tensors(item):
-                yield f"{index}.{name}" if isinstance(item, (list, tuple)) else str(index), tensor
-
-
 def _written(
     about: AboutOp, args: Sequence[Any], options: Mapping[str, Any]
 ) -> list[tuple[str, Tensor]]:
@@ -175,10 +155,7 @@ def _written(
     tensors: list[tuple[str, Tensor]] = []
     for position, name in about.written.items():
         value = args[position] if position < len(args) else options.get(name)
-        if isinstance(value, Tensor):
-            tensors.append((name, value))
-        elif isinstance(value, (list, tuple)):
-            tensors += [(f"{name}.{number}", item) for number, item in enumerate(value)]
+        tensors += tensors_in(value, name)
     return tensors
 
 

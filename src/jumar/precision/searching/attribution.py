@@ -10,6 +10,7 @@ the layers (the criterion of arXiv 2505.13060, which then solves an integer prog
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -26,6 +27,7 @@ from jumar.precision.oplist import listed_ops
 from jumar.precision.overloads import find_overload
 from jumar.precision.policy import PrecisionPolicy
 from jumar.precision.recording.layers import Layers
+from jumar.precision.recording.modules import tensors_in
 from jumar.precision.settings import PrecisionSettings
 
 _C: Any = torch._C  # Its stubs lack the functions used here.
@@ -69,6 +71,11 @@ class _Sums:
 
     def add(self, name: str, value: Tensor) -> None:
         self.sums[name] = self.sums[name] + value if name in self.sums else value
+
+    @torch.no_grad()
+    def add_change(self, error: Tensor, gradient: Tensor) -> None:
+        """Add error times gradient; a hook of the tensor with this error."""
+        self.add("change", (gradient.float() * error).square().sum())
 
     def update_largest(self, tensor: Tensor) -> None:
         if tensor.numel():
@@ -176,7 +183,7 @@ class Attribution:
         sums.calls += 1
         pairs = list(zip(_floats(result), _floats(low), strict=True))
         with torch.no_grad():
-            for tensor in (*_floats(list(args)), *(exact for exact, _ in pairs)):
+            for tensor in (*_floats(args), *(exact for exact, _ in pairs)):
                 sums.update_largest(tensor.detach())
         for exact, low_result in pairs:
             with torch.no_grad():
@@ -190,18 +197,7 @@ class Attribution:
                 sums.add("vanishing", small.sum())
             sums.elements += exact.numel()
             if exact.requires_grad:
-                exact.register_hook(_Change(sums, error))
-
-
-class _Change:
-    """A tensor hook that adds up error times gradient."""
-
-    def __init__(self, sums: _Sums, error: Tensor) -> None:
-        self._sums, self._error = sums, error
-
-    def __call__(self, gradient: Tensor) -> None:
-        with torch.no_grad():
-            self._sums.add("change", (gradient.float() * self._error).square().sum())
+                exact.register_hook(partial(sums.add_change, error))
 
 
 def _float32(tensor: Tensor) -> Tensor:
@@ -209,8 +205,4 @@ def _float32(tensor: Tensor) -> Tensor:
 
 
 def _floats(value: Any) -> list[Tensor]:
-    if isinstance(value, Tensor):
-        return [value] if value.dtype == torch.float32 else []
-    if isinstance(value, (list, tuple)):
-        return [tensor for item in value for tensor in _floats(item)]
-    return []
+    return [tensor for _, tensor in tensors_in(value) if tensor.dtype == torch.float32]

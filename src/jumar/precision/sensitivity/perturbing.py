@@ -2,20 +2,19 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, NamedTuple
 
 import torch
-from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch import nn
 
 from jumar.precision.dumps.dump import Phase
 from jumar.precision.overflow.origin import CASTS, FILLS
-from jumar.precision.recording.cann import cann_type
 from jumar.precision.recording.contents import unrecorded
 from jumar.precision.recording.layers import Layers
-from jumar.precision.recording.ops import about_op
+from jumar.precision.recording.modules import tensors_in
+from jumar.precision.recording.ops import OpMode, about_op
 from jumar.precision.sensitivity.rounding import add_noise
 
 _EXACT: Final = (
@@ -42,13 +41,8 @@ class OpCall(NamedTuple):
     phase: Phase
     number: int
 
-    @property
-    def cann(self) -> str:
-        """The equivalent CANN op type; empty if unknown."""
-        return cann_type(self.op.removeprefix("aten.").removesuffix(".default"))
 
-
-class NoisyOps(TorchDispatchMode):
+class NoisyOps(OpMode):
     """While entered, adds noise to the outputs of chosen ops.
 
     Ops that compute nothing (views, casts, copies, constants, random numbers) never get noise. Of a
@@ -65,13 +59,6 @@ class NoisyOps(TorchDispatchMode):
     Attributes:
         calls: The calls in the order of execution, with the number of their output elements.
     """
-
-    supports_higher_order_operators = True
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Tell torch not to wrap calls for its compiler, which is off meanwhile."""
-        return False
 
     def __init__(
         self,
@@ -117,7 +104,7 @@ class NoisyOps(TorchDispatchMode):
         return result
 
     def _add_call(self, op: str, layer: str, phase: Phase, result: Any) -> None:
-        outputs = list(_outputs(result))
+        outputs = [tensor for _, tensor in tensors_in(result)]
         if phase == "forward":
             outputs = outputs[:1]
         outputs = [tensor for tensor in outputs if tensor.is_floating_point() and tensor.numel()]
@@ -136,11 +123,3 @@ class NoisyOps(TorchDispatchMode):
         generator = torch.Generator(device)
         generator.manual_seed(int.from_bytes(hashlib.sha256(key).digest()[:7], "big"))
         return generator
-
-
-def _outputs(result: Any) -> Iterator[Tensor]:
-    if isinstance(result, Tensor):
-        yield result
-    elif isinstance(result, (list, tuple)):
-        for item in result:
-            yield from _outputs(item)

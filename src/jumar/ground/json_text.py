@@ -1,6 +1,7 @@
-"""Parsing of untrusted JSON."""
+"""Parsing of untrusted JSON, and numbers that JSON does not have."""
 
 import json
+import math
 from typing import Any
 
 
@@ -16,3 +17,8 @@ def parse_json(text: str | bytes) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def finite_or_text(number: float | None) -> float | str | None:
+    """Return a number for JSON, with infinity and NaN as text."""
+    return number if number is None or math.isfinite(number) else str(number)

@@ -16,6 +16,7 @@ from jumar.ground.errors import UserError
 from jumar.ground.machine import memory_bytes
 from jumar.ground.paths import exists, is_folder
 from jumar.ground.text import counted, size_text, time_text
+from jumar.precision.dumps.dump import dtype_name
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.settings import Plan
 from jumar.training.state import TrainState
@@ -79,8 +80,7 @@ def rehearse(
 def describe_batch(batch: Batch) -> str:
     """Names, dtypes and shapes of a batch, for instance `image uint8 64x3x32x32`."""
     return ", ".join(
-        f"{name} {str(value.dtype).removeprefix('torch.')} "
-        + "x".join(str(size) for size in value.shape)
+        f"{name} {dtype_name(value.dtype)} " + "x".join(str(size) for size in value.shape)
         for name, value in batch.items()
     )
 

@@ -1,9 +1,9 @@
 """Format a comparison for a terminal, a CSV file and JSON."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jumar.ground.json_text import finite_or_text
 from jumar.precision import csv_rows
 from jumar.precision.comparing.comparison import Compared, Comparison, Row, call_name
 from jumar.precision.comparing.unequal import Unequal
@@ -126,11 +126,11 @@ def _call(compared: Compared) -> dict[str, Any]:
         **_named(compared.call),
         "verdict": compared.verdict,
         "reason": compared.reason,
-        "error": _number(error_of(compared)),
-        "ratio": _number(compared.ratio),
-        "added": _number(compared.added),
-        "inherited": _number(compared.inherited),
-        "baseline_error": _number(compared.baseline),
+        "error": finite_or_text(error_of(compared)),
+        "ratio": finite_or_text(compared.ratio),
+        "added": finite_or_text(compared.added),
+        "inherited": finite_or_text(compared.inherited),
+        "baseline_error": finite_or_text(compared.baseline),
     }
 
 
@@ -143,20 +143,16 @@ def _row(row: Row) -> dict[str, Any]:
         "dtype_after": row.partner.dtype,
         "shape": "x".join(map(str, row.value.shape)),
         "verdict": row.verdict,
-        "ratio": _number(row.ratio),
-        "error": _number(difference.lower if difference else None),
-        "error_at_most": _number(difference.upper if difference else None),
-        "cosine": _number(difference.cosine if difference else None),
-        "max_absolute": _number(difference.largest if difference else None),
-        "max_relative": _number(difference.relative if difference else None),
+        "ratio": finite_or_text(row.ratio),
+        "error": finite_or_text(difference.lower if difference else None),
+        "error_at_most": finite_or_text(difference.upper if difference else None),
+        "cosine": finite_or_text(difference.cosine if difference else None),
+        "max_absolute": finite_or_text(difference.largest if difference else None),
+        "max_relative": finite_or_text(difference.relative if difference else None),
         "remark": difference.remark if difference else "not comparable",
         **{
-            f"{name}_{side}": _number(getattr(value.statistics, name, None))
+            f"{name}_{side}": finite_or_text(getattr(value.statistics, name, None))
             for side, value in (("before", row.value), ("after", row.partner))
             for name in ("min", "max", "mean", "l2")
         },
     }
-
-
-def _number(number: float | None) -> float | str | None:
-    return number if number is None or math.isfinite(number) else str(number)

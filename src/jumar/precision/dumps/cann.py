@@ -20,7 +20,7 @@ from jumar.data.records.wire import DELIMITED, fields, varint
 from jumar.ground.errors import UserError
 from jumar.ground.paths import is_file, open_to_read, read_text, unreadable
 from jumar.ground.text import counted
-from jumar.precision.dumps.dump import Call, Dump, Phase, Role, Value
+from jumar.precision.dumps.dump import Call, Dump, Phase, Role, Value, dtype_name
 from jumar.precision.dumps.tensor_files import TensorFiles, read_npy
 
 _TAIL: Final = r"\.\d+(?:\.\d+)?\.(?P<time>\d{16})(?:\.\d+)*"
@@ -93,7 +93,7 @@ def read_decoded(folder: Path, files: Sequence[Path]) -> Dump:
             Value(
                 role=role,
                 name=str(int(match["place"])),
-                dtype=_dtype_name(tensor.dtype),
+                dtype=dtype_name(tensor.dtype),
                 shape=tuple(tensor.shape),
                 tensor=path.name,
             )
@@ -140,7 +140,7 @@ def read_raw(folder: Path, files: Sequence[Path]) -> Dump:
                 Value(
                     role=role,
                     name=str(blob.number),
-                    dtype=_dtype_name(blob.dtype),
+                    dtype=dtype_name(blob.dtype),
                     shape=blob.shape,
                     tensor=name,
                 )
@@ -283,7 +283,3 @@ def _mapping(path: Path) -> Mapping[str, str]:
         return {}
     rows = csv.reader(io.StringIO(read_text(path)))
     return {row[0]: row[1] for row in rows if len(row) > 1}
-
-
-def _dtype_name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")

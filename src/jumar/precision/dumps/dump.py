@@ -6,6 +6,7 @@ comparison is independent of the tools.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -148,3 +149,9 @@ class Dump:
     calls: Sequence[Call] = ()
     tensors: Tensors | None = None
     notices: Sequence[str] = ()
+
+
+@cache
+def dtype_name(dtype: torch.dtype) -> str:
+    """Return the name of a dtype, as in `Value.dtype`."""
+    return str(dtype).removeprefix("torch.")

@@ -17,7 +17,7 @@ import torch
 from jumar import __version__
 from jumar.ground.errors import UserError
 from jumar.ground.files import folder_beside
-from jumar.ground.json_text import parse_json
+from jumar.ground.json_text import finite_or_text, parse_json
 from jumar.ground.paths import exists, is_file, is_folder, missing, read_text, unreadable
 from jumar.ground.text import counted
 from jumar.precision.dumps.dump import Call, Dump, Kind, Phase, Role, Statistics, Value
@@ -258,12 +258,7 @@ def _row_to_json(row: Statistics) -> list[Any]:
     numbers: list[float | None] = [getattr(row, name) for name in _STATISTICS]
     while numbers[-1] is None:
         numbers.pop()
-    return [_number_to_json(number) for number in numbers]
-
-
-def _number_to_json(number: float | None) -> float | str | None:
-    """Convert NaN and infinity to text, because JSON lacks them."""
-    return number if number is None or number - number == 0 else str(number)
+    return [finite_or_text(number) for number in numbers]
 
 
 def _call_from_json(

@@ -11,7 +11,7 @@ from safetensors import SafetensorError, safe_open
 
 from jumar.ground.errors import UserError
 from jumar.ground.paths import is_file, missing, unreadable
-from jumar.precision.dumps.dump import Call
+from jumar.precision.dumps.dump import Call, dtype_name
 from jumar.precision.dumps.tensor_file import write_tensors
 
 SHARD_BYTES: Final = 1 << 30
@@ -70,12 +70,12 @@ class Shards:
         except RuntimeError as error:
             raise self._wrong_tensor(name, tensor, path) from error
         value = self._values.get(name)
-        if value is not None and str(tensor.dtype).removeprefix("torch.") != value.dtype:
+        if value is not None and dtype_name(tensor.dtype) != value.dtype:
             raise self._wrong_tensor(name, tensor, path)
         return tensor
 
     def _wrong_tensor(self, name: str, tensor: torch.Tensor, path: Path) -> UserError:
-        dtype, shape = str(tensor.dtype).removeprefix("torch."), list(tensor.shape)
+        dtype, shape = dtype_name(tensor.dtype), list(tensor.shape)
         return UserError(
             f"the tensor '{name}' in the file is not the dumped one: {dtype} {shape}",
             where=str(path),

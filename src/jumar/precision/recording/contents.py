@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from jumar.precision.dumps.digest import digest_of
-from jumar.precision.dumps.dump import Role, Statistics, Value
+from jumar.precision.dumps.dump import Role, Statistics, Value, dtype_name
 from jumar.precision.dumps.shards import View
 from jumar.precision.dumps.tensor_file import STORABLE
 from jumar.precision.recording.statistics import Meter, is_dense
@@ -138,7 +138,7 @@ class Contents:
                 row = self._row(tensor, facts, version)
                 copy = self._copy(tensor, facts, version) if self._keeps_tensors else None
                 digest = self._digest(tensor, facts, version) if self._digests else None
-        dtype, shape = _dtype_name(tensor.dtype), tuple(tensor.shape)
+        dtype, shape = dtype_name(tensor.dtype), tuple(tensor.shape)
         return RecordedValue(role, name, dtype, shape, row, copy, digest)
 
     def copied(self, source: Tensor, target: Tensor, *, is_written: bool) -> None:
@@ -263,11 +263,3 @@ def _version(tensor: Tensor) -> int:
 
 
 _PLAIN: Final = (Tensor, torch.nn.Parameter)
-_DTYPE_NAMES: dict[torch.dtype, str] = {}
-
-
-def _dtype_name(dtype: torch.dtype) -> str:
-    name = _DTYPE_NAMES.get(dtype)
-    if name is None:
-        name = _DTYPE_NAMES[dtype] = str(dtype).removeprefix("torch.")
-    return name

@@ -1,9 +1,9 @@
 """Format sensitivities for a terminal, a CSV file and JSON."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jumar.ground.json_text import finite_or_text
 from jumar.precision import csv_rows
 from jumar.precision.sensitivity.measuring import Moved, Sensitivity
 
@@ -64,8 +64,5 @@ def _row(row: Moved) -> dict[str, Any]:
     }
 
 
-def _pair(loss: float, gradient: float) -> Mapping[str, float | str]:
-    numbers = {"loss_change": loss, "gradient_change": gradient}
-    return {
-        name: number if math.isfinite(number) else str(number) for name, number in numbers.items()
-    }
+def _pair(loss: float, gradient: float) -> Mapping[str, float | str | None]:
+    return {"loss_change": finite_or_text(loss), "gradient_change": finite_or_text(gradient)}

@@ -39,7 +39,8 @@ KEEPS_PARAMETERS = {
 are never cast: they are updated in place, and an update of a cast copy would be lost. Scale and
 shift are not lowered, because the kernels accept a low input with fp32 parameters."""
 
-_FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+_LOW_FLOATS = (torch.float16, torch.bfloat16)
+_FLOATS = (torch.float32, *_LOW_FLOATS)
 
 _lock = threading.RLock()
 
@@ -120,8 +121,7 @@ def install_kernels(device_type: str, kernels: Mapping[str, Any]) -> InstalledLi
 
 def without_lists(device_type: str) -> AbstractContextManager[object]:
     """Return a context in which op lists do not apply; a kernel calls its op in it."""
-    keys = DispatchKeySet(getattr(DispatchKey, device_kind(device_type).autocast_key))
-    return torch._C._ExcludeDispatchKeyGuard(keys)
+    return torch._C._ExcludeDispatchKeyGuard(_autocast_keys(device_type))
 
 
 def _install(lists: InstalledLists, kernels: Mapping[str, Any]) -> InstalledLists:
@@ -146,7 +146,7 @@ def kernel_for(op: str, treatment: Treatment, device_type: str) -> Any:
         return torch.library.fallthrough_kernel
     overload = find_overload(op)
     assert overload is not None
-    keys = DispatchKeySet(getattr(DispatchKey, device_kind(device_type).autocast_key))
+    keys = _autocast_keys(device_type)
     if treatment is Treatment.WIDEST:
         return _widest_kernel(overload, device_type, keys)
     cast_in, cast_out = _casts(treatment, device_type)
@@ -154,6 +154,10 @@ def kernel_for(op: str, treatment: Treatment, device_type: str) -> Any:
     if op in KEEPS_PARAMETERS:
         positions = positions[:3] if treatment is Treatment.FP32 else positions[:1]
     return _cast_kernel(overload, keys, positions, cast_in, cast_out)
+
+
+def _autocast_keys(device_type: str) -> DispatchKeySet:
+    return DispatchKeySet(getattr(DispatchKey, device_kind(device_type).autocast_key))
 
 
 def _tensor_positions(overload: torch._ops.OpOverload) -> tuple[int, ...]:
@@ -202,7 +206,7 @@ def _widest_kernel(overload: Any, device_type: str, keys: DispatchKeySet) -> Cal
         with exclude(keys):
             if len(dtypes) < 2:
                 return overload(*args, **kwargs)
-            cast = _cast_to(torch.float32, device_type)
+            cast = _to_fp32(device_type)
             return overload(*[each_tensor(cast, arg) for arg in args], **kwargs)
 
     return kernel
@@ -219,31 +223,29 @@ def each_tensor(cast: _Cast, value: Any) -> Any:
 
 
 def _casts(treatment: Treatment, device_type: str) -> tuple[_Cast, _Cast | None]:
-    to_fp32 = _cast_to(torch.float32, device_type)
-    if treatment is Treatment.FP32:
-        return to_fp32, None
-    if treatment is Treatment.LOW:
-        return _to_low(device_type), None
-    if treatment is Treatment.LOW_THEN_FP32:
-        return _to_low(device_type), to_fp32
-    if treatment is Treatment.LOW_BY_FP32:
-        return _through_low(device_type), _to_low(device_type)
-    if treatment is Treatment.LOW_BY_FP32_THEN_FP32:
-        return _through_low(device_type), _through_low(device_type)
-    if treatment is Treatment.ROUND:
-        return _rounded(device_type), _rounded(device_type)
-    assert treatment is Treatment.ROUND_IN
-    return _only_floats(_RoundValue.apply, device_type), _only_floats(
-        _RoundGradient.apply, device_type
-    )
+    """Return the casts of an op's inputs and of its outputs."""
+    to_fp32, to_low = _to_fp32(device_type), _to_low(device_type)
+    through_low = _through_low(device_type)
+    rounded = _only_floats(_through_half, device_type)
+    casts: dict[Treatment, tuple[_Cast, _Cast | None]] = {
+        Treatment.FP32: (to_fp32, None),
+        Treatment.LOW: (to_low, None),
+        Treatment.LOW_THEN_FP32: (to_low, to_fp32),
+        Treatment.LOW_BY_FP32: (through_low, to_low),
+        Treatment.LOW_BY_FP32_THEN_FP32: (through_low, through_low),
+        Treatment.ROUND: (rounded, rounded),
+        Treatment.ROUND_IN: (
+            _only_floats(_RoundValue.apply, device_type),
+            _only_floats(_RoundGradient.apply, device_type),
+        ),
+    }
+    return casts[treatment]
 
 
-def _cast_to(dtype: torch.dtype, device_type: str) -> _Cast:
-    other_floats = tuple(float_dtype for float_dtype in _FLOATS if float_dtype != dtype)
-
+def _to_fp32(device_type: str) -> _Cast:
     def cast(tensor: torch.Tensor) -> torch.Tensor:
-        if tensor.dtype in other_floats and tensor.device.type == device_type:
-            return tensor.to(dtype)
+        if tensor.dtype in _LOW_FLOATS and tensor.device.type == device_type:
+            return tensor.float()
         return tensor
 
     return cast
@@ -261,15 +263,12 @@ def _to_low(device_type: str) -> _Cast:
 
 
 def _through_low(device_type: str) -> _Cast:
-    to_low, to_fp32 = _to_low(device_type), _cast_to(torch.float32, device_type)
+    to_low, to_fp32 = _to_low(device_type), _to_fp32(device_type)
     return lambda tensor: to_fp32(to_low(tensor))
 
 
-def _rounded(device_type: str) -> _Cast:
-    def rounded(tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.half().float()
-
-    return _only_floats(rounded, device_type)
+def _through_half(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.half().float()
 
 
 def _only_floats(cast: Callable[..., Any], device_type: str) -> _Cast:
@@ -290,7 +289,7 @@ class _RoundValue(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor) -> torch.Tensor:
         del ctx
-        return tensor.half().float()
+        return _through_half(tensor)
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -309,7 +308,7 @@ class _RoundGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         del ctx
-        return gradient.half().float()
+        return _through_half(gradient)
 
 
 def _forget_compiled() -> None:

@@ -10,7 +10,7 @@ an unknown name is rejected: one in seventeen published lists has an entry witho
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, cast
@@ -198,21 +198,19 @@ def _unknown_key(key: str, allowed: Iterable[str]) -> tuple[str, str]:
 
 def _check_combination(entry: _Entry) -> list[Finding]:
     """Check CANN's rule: one addition, one removal, or one of each for different lists."""
-
-    def error(message: str) -> list[Finding]:
-        return [Finding(severity="error", line=entry.line, what=message, todo="keep one of them")]
-
+    name, todo = entry.name, "keep one of them"
     if len(entry.added) > 1:
-        return error(f"'{entry.name}' is added to more than one list: {_listed(entry.added)}")
-    if entry.added & entry.removed:
-        return error(f"'{entry.name}' is added to and removed from the {_listed(entry.added)} list")
-    if len(entry.removed) > 1:
-        return error(f"'{entry.name}' is removed from more than one list: {_listed(entry.removed)}")
-    if entry.removed == {"gray"} and not entry.added:
-        message = f"'{entry.name}' is removed from the gray list, but not added to another"
+        message = f"'{name}' is added to more than one list: {_listed(entry.added)}"
+    elif entry.added & entry.removed:
+        message = f"'{name}' is added to and removed from the {_listed(entry.added)} list"
+    elif len(entry.removed) > 1:
+        message = f"'{name}' is removed from more than one list: {_listed(entry.removed)}"
+    elif entry.removed == {"gray"} and not entry.added:
+        message = f"'{name}' is removed from the gray list, but not added to another"
         todo = "add it to the white or the black list"
-        return [Finding(severity="error", line=entry.line, what=message, todo=todo)]
-    return []
+    else:
+        return []
+    return [_error(entry, message, todo)]
 
 
 def _resolve(entry: _Entry) -> list[Finding]:
@@ -222,8 +220,7 @@ def _resolve(entry: _Entry) -> list[Finding]:
         entry.ops = _aten_ops(entry.name)
         if entry.ops:
             return []
-        bare = entry.name.removeprefix("aten::")
-        if _is_aten(bare):
+        if _is_aten(entry.name.removeprefix("aten::")):
             message = (
                 f"'{entry.name}' cannot be on a list: it writes in place, returns a view, or runs "
                 "in the backward pass"
@@ -231,8 +228,7 @@ def _resolve(entry: _Entry) -> list[Finding]:
             return [_warn(entry, message)]
         close = _nearest_names(entry.name)
         todo = f"did you mean {close}?" if close else "see docs/precision.md for the known names"
-        message = f"unknown op '{entry.name}'"
-        return [Finding(severity="error", line=entry.line, what=message, todo=todo)]
+        return [_error(entry, f"unknown op '{entry.name}'", todo)]
     if entry.name in group.backward:
         forward = ", ".join(group.types)
         return [
@@ -286,44 +282,35 @@ def _remove(entry: _Entry, changes: dict[str, list[tuple[_Entry, ListName]]]) ->
     if not leaving:
         current = _listed({default_list(op) for op in entry.ops})
         return [_warn(entry, f"'{entry.name}' has no effect: it is {current}, not {source}")]
-    return _remarks(entry, "gray")
+    return list(_remarks(entry, "gray"))
 
 
-def _remarks(entry: _Entry, target: ListName) -> list[Finding]:
-    findings: list[Finding] = []
+def _remarks(entry: _Entry, target: ListName) -> Iterator[Finding]:
     if entry.group is not None and entry.group.shares:
         note = f": {entry.group.note}" if entry.group.note else ""
-        findings.append(
-            _warn(
-                entry,
-                f"torch cannot distinguish '{entry.name}' from {', '.join(entry.group.shares)}, "
-                f"so they change together{note}",
-            )
+        yield _warn(
+            entry,
+            f"torch cannot distinguish '{entry.name}' from {', '.join(entry.group.shares)}, "
+            f"so they change together{note}",
         )
     if target == "white":
         missing = [op for op in entry.ops if op in NO_LOW_KERNEL]
         if missing:
-            message = (
-                f"'{entry.name}' stays in fp32: no low-precision kernel for {', '.join(missing)}"
-            )
-            findings.append(_warn(entry, message))
-    if target == "gray" and all(_is_composite(op) for op in entry.ops):
-        findings.append(
-            _warn(
+            yield _warn(
                 entry,
-                f"'{entry.name}' consists of other ops in torch, which keep their lists if it is "
-                "gray",
+                f"'{entry.name}' stays in fp32: no low-precision kernel for {', '.join(missing)}",
             )
+    if target == "gray" and all(map(_is_composite, entry.ops)):
+        yield _warn(
+            entry,
+            f"'{entry.name}' consists of other ops in torch, which keep their lists if it is gray",
         )
     if target == "gray" and not entry.removed:
-        findings.append(
-            _warn(
-                entry,
-                f"'{entry.name}' becomes gray, unlike in CANN, which ignores additions to the "
-                "gray list",
-            )
+        yield _warn(
+            entry,
+            f"'{entry.name}' becomes gray, unlike in CANN, which ignores additions to the gray "
+            "list",
         )
-    return findings
 
 
 def _shared(op: str, requested: Mapping[int, ListName]) -> ListName:
@@ -344,12 +331,8 @@ def _contradiction(
             f"torch has only {', '.join(ops)} for {requests}: the safer list, {safest}, is used"
         )
         return _warn(last, message)
-    return Finding(
-        severity="error",
-        line=last.line,
-        what=f"{requests} put the same torch op on different lists: {', '.join(ops)}",
-        todo="keep one of them",
-    )
+    message = f"{requests} put the same torch op on different lists: {', '.join(ops)}"
+    return _error(last, message, "keep one of them")
 
 
 def _aten_ops(name: str) -> tuple[str, ...]:
@@ -412,6 +395,10 @@ def _folded(name: str) -> str:
 
 def _listed(names: Iterable[str]) -> str:
     return " and ".join(sorted(names))
+
+
+def _error(entry: _Entry, message: str, todo: str) -> Finding:
+    return Finding(severity="error", line=entry.line, what=message, todo=todo)
 
 
 def _warn(entry: _Entry, message: str) -> Finding:

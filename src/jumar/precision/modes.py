@@ -131,12 +131,11 @@ MODES: tuple[Mode, ...] = (
     ),
 )
 
-_REFUSED = {
-    "mixed_hif8": "HiFloat8 exists only on the Ascend 950, is documented as not yet supported by "
-    "CANN, and PyTorch has no such dtype",
-    "cube_hif8": "HiFloat8 exists only on the Ascend 950, is documented as not yet supported by "
-    "CANN, and PyTorch has no such dtype",
-}
+_REFUSED = dict.fromkeys(
+    ("mixed_hif8", "cube_hif8"),
+    "HiFloat8 exists only on the Ascend 950, is documented as not yet supported by CANN, and "
+    "PyTorch has no such dtype",
+)
 
 
 def mode_names() -> list[str]:

@@ -68,11 +68,8 @@ def op_groups() -> tuple[OpGroup, ...]:
     return tuple(
         OpGroup(
             kind=row["kind"],
-            types=tuple(row["types"]),
-            backward=tuple(row.get("backward", ())),
-            ops=tuple(row.get("ops", ())),
-            shares=tuple(row.get("shares", ())),
             note=row.get("note", ""),
+            **{name: tuple(row.get(name, ())) for name in ("types", "backward", "ops", "shares")},
         )
         for row in rows
     )

@@ -1,9 +1,9 @@
 """The curves of runs, as charts of a page."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from jumar.experiments.run_reading import Load, Run, Train
+from jumar.experiments.run_reading import Evaluation, Load, Run, Train
 from jumar.report.content import Chart, Curve, Point
 
 
@@ -39,44 +39,46 @@ def charts_of(shown: Sequence[ShownRun], headline: str, unit: str) -> list[Chart
         ("Gradient norm", lambda record: record.gradient_norm, False),
         ("Loss scale", lambda record: record.loss_scale, False),
     ]
-    x_label = "epoch" if by_epoch else "step"
-    charts = [
-        Chart(
-            title=title,
-            x_label=x_label,
-            curves=_evaluation_curves(shown, name, by_epoch=by_epoch),
-            marked=True,
-        )
-        for title, name in ((headline_title, headline), ("Evaluation loss", "loss"))
-    ]
-    charts += [
-        Chart(
-            title=title,
-            x_label=x_label,
-            curves=_training_curves(shown, value_of, with_gaps=with_gaps, by_epoch=by_epoch),
-        )
-        for title, value_of, with_gaps in training_charts
-    ]
     part_charts = {
         "losses": "Loss by objective",
         "terms": "Terms of the loss",
         "gradient_norms": "Gradient norm by objective",
     }
-    charts += [
-        Chart(title=title, x_label=x_label, curves=_part_curves(shown, kind, by_epoch=by_epoch))
-        for kind, title in part_charts.items()
-    ]
     device_charts: list[tuple[str, Callable[[Load], float | None]]] = [
         ("Device busy (%)", lambda load: load.busy_percent),
         ("Device memory in use (GiB)", lambda load: _divided(load.memory_used_bytes, 2**30)),
         ("Device power (W)", lambda load: load.power_w),
         ("Device temperature (°C)", lambda load: load.temperature_c),
     ]
-    charts += [
-        Chart(title=title, x_label=x_label, curves=_device_curves(shown, value, by_epoch=by_epoch))
-        for title, value in device_charts
+    scores = [
+        (title, _evaluation_curves(shown, name, by_epoch=by_epoch))
+        for title, name in ((headline_title, headline), ("Evaluation loss", "loss"))
     ]
-    return [chart for chart in charts if chart.curves and chart.title]
+    records = [
+        *(
+            (title, _training_curves(shown, value_of, with_gaps=with_gaps, by_epoch=by_epoch))
+            for title, value_of, with_gaps in training_charts
+        ),
+        *(
+            (title, _part_curves(shown, kind, by_epoch=by_epoch))
+            for kind, title in part_charts.items()
+        ),
+        *(
+            (title, _device_curves(shown, value_of, by_epoch=by_epoch))
+            for title, value_of in device_charts
+        ),
+    ]
+    return [
+        Chart(
+            title=title,
+            x_label="epoch" if by_epoch else "step",
+            curves=with_points,
+            marked=is_marked,
+        )
+        for is_marked, charts in ((True, scores), (False, records))
+        for title, curves in charts
+        if (with_points := [curve for curve in curves if curve.points]) and title
+    ]
 
 
 def _divided(value: float | None, unit: float) -> float | None:
@@ -85,9 +87,8 @@ def _divided(value: float | None, unit: float) -> float | None:
 
 def _device_curves(
     shown: Sequence[ShownRun], value_of: Callable[[Load], float | None], *, by_epoch: bool
-) -> list[Curve]:
-    """Return the curve of a quantity of the device for each run that recorded it."""
-    curves: list[Curve] = []
+) -> Iterator[Curve]:
+    """Yield the curve of a quantity of the device for each run."""
     for entry in shown:
         per_step = _epochs_per_step(entry.run) if by_epoch else 1.0
         points = [
@@ -95,9 +96,7 @@ def _device_curves(
             for load in entry.run.loads
             if (value := value_of(load)) is not None
         ]
-        if points:
-            curves.append(_curve(entry, entry.label, entry.group, points))
-    return curves
+        yield _curve(entry, entry.label, entry.group, points)
 
 
 def _epochs_per_step(run: Run) -> float:
@@ -116,27 +115,23 @@ def _training_curves(
     *,
     with_gaps: bool,
     by_epoch: bool,
-) -> list[Curve]:
-    """Return the curve of a quantity of the training records for each run.
+) -> Iterator[Curve]:
+    """Yield the curve of a quantity of the training records for each run.
 
     A missing loss was not finite and is shown as a gap. Any other missing value was not measured,
     such as the speed during warm-up.
     """
-    curves: list[Curve] = []
     for entry in shown:
-        values = [(record, value_of(record)) for record in entry.run.train]
         points = [
-            Point(_x(record.epoch, record.step, by_epoch=by_epoch), value)
-            for record, value in values
-            if with_gaps or value is not None
+            Point(_x(record, by_epoch=by_epoch), value)
+            for record in entry.run.train
+            if (value := value_of(record)) is not None or with_gaps
         ]
-        if points:
-            curves.append(_curve(entry, entry.label, entry.group, points))
-    return curves
+        yield _curve(entry, entry.label, entry.group, points)
 
 
-def _part_curves(shown: Sequence[ShownRun], kind: str, *, by_epoch: bool) -> list[Curve]:
-    """Return a curve for each objective or term of each run; non-finite values are gaps."""
+def _part_curves(shown: Sequence[ShownRun], kind: str, *, by_epoch: bool) -> Iterator[Curve]:
+    """Yield a curve for each objective or term of each run; non-finite values are gaps."""
     names = list(
         dict.fromkeys(
             name
@@ -145,46 +140,39 @@ def _part_curves(shown: Sequence[ShownRun], kind: str, *, by_epoch: bool) -> lis
             for name in record.parts.get(kind, {})
         )
     )
-    curves: list[Curve] = []
     for entry in shown:
         for number, name in enumerate(names):
             points = [
-                Point(_x(record.epoch, record.step, by_epoch=by_epoch), record.parts[kind][name])
+                Point(_x(record, by_epoch=by_epoch), record.parts[kind][name])
                 for record in entry.run.train
                 if name in record.parts.get(kind, {})
             ]
-            if points:
-                label = f"{entry.label}: {name}" if len(shown) > 1 else name
-                group = entry.group * len(names) + number
-                curves.append(_curve(entry, label, group, points))
-    return curves
+            label = f"{entry.label}: {name}" if len(shown) > 1 else name
+            yield _curve(entry, label, entry.group * len(names) + number, points)
 
 
-def _evaluation_curves(shown: Sequence[ShownRun], name: str, *, by_epoch: bool) -> list[Curve]:
-    """Return the scores of each run; for a single run of both kinds of weights, otherwise of one.
+def _evaluation_curves(shown: Sequence[ShownRun], name: str, *, by_epoch: bool) -> Iterator[Curve]:
+    """Yield the scores of each run; for a single run of both kinds of weights, otherwise of one.
 
     That is the averaged weights if they were scored, since they are the recipe's result.
     """
-    curves: list[Curve] = []
     for entry in shown:
         kinds = sorted({record.weights for record in entry.run.evaluations})
         if len(shown) > 1:
             kinds = kinds[:1] if "ema" not in kinds else ["ema"]
         for number, kind in enumerate(kinds):
             points = [
-                Point(_x(record.epoch, record.step, by_epoch=by_epoch), record.metrics[name])
+                Point(_x(record, by_epoch=by_epoch), record.metrics[name])
                 for record in entry.run.evaluations
                 if record.weights == kind and name in record.metrics
             ]
             label = f"{entry.label} (averaged weights)" if kind == "ema" else entry.label
-            if points:
-                curves.append(_curve(entry, label, entry.group + number, points))
-    return curves
+            yield _curve(entry, label, entry.group + number, points)
 
 
 def _curve(entry: ShownRun, label: str, group: int, points: Sequence[Point]) -> Curve:
     return Curve(label=label, group=group, points=points, ended=entry.reason)
 
 
-def _x(epoch: float | None, step: int, *, by_epoch: bool) -> float:
-    return epoch if by_epoch and epoch is not None else float(step)
+def _x(record: Train | Evaluation, *, by_epoch: bool) -> float:
+    return record.epoch if by_epoch and record.epoch is not None else float(record.step)

@@ -129,9 +129,9 @@ def _setting_choice(name: str, value: object, claim: Claim) -> Choice:
     return Choice(knob=name, label=f"{name}={text}", claim=claim, settings={name: text})
 
 
-def _variable_choice(knob: str, claim: Claim, **variables: str) -> Choice:
+def _variable_choice(knob: str, **variables: str) -> Choice:
     label = " ".join(f"{name}={value}" for name, value in variables.items())
-    return Choice(knob=knob, label=label, claim=claim, environment=variables)
+    return Choice(knob=knob, label=label, claim="identical", environment=variables)
 
 
 def _arithmetic(start: Start, facts: Facts) -> Iterator[Choice]:
@@ -179,36 +179,32 @@ def _memory() -> Iterator[Choice]:
     For tensors, jumar always uses larger pages.
     """
     tunables = f"glibc.malloc.hugetlb=1:{_MALLOC_TUNABLES}"
-    yield _variable_choice("allocator", "identical", GLIBC_TUNABLES=tunables)
+    yield _variable_choice("allocator", GLIBC_TUNABLES=tunables)
     for library in ALLOCATORS:
         file = ctypes.util.find_library(library)
         if file is not None:
-            yield _variable_choice("allocator", "identical", LD_PRELOAD=file)
+            yield _variable_choice("allocator", LD_PRELOAD=file)
 
 
 def _binding(facts: Facts) -> Iterator[Choice]:
     if facts.cores > 1:
-        yield _variable_choice("binding", "identical", OMP_PROC_BIND="close", OMP_PLACES="cores")
+        yield _variable_choice("binding", OMP_PROC_BIND="close", OMP_PLACES="cores")
 
 
 def _device(facts: Facts, kinds: Kinds) -> Iterator[Choice]:
     if facts.device == "cuda":
-        yield _variable_choice(
-            "allocator", "identical", PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True"
-        )
+        yield _variable_choice("allocator", PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
     if facts.device != "npu":
         return
     if "host" in kinds:
         # 1, the default, queues launches; 2 also prepares them in a second thread.
-        yield _variable_choice("TASK_QUEUE_ENABLE", "identical", TASK_QUEUE_ENABLE="2")
+        yield _variable_choice("TASK_QUEUE_ENABLE", TASK_QUEUE_ENABLE="2")
         # 1 binds all threads of a process to the cores near its NPU; 2 also binds launching threads
         # to separate cores.
-        yield _variable_choice("CPU_AFFINITY_CONF", "identical", CPU_AFFINITY_CONF="1")
-        yield _variable_choice("CPU_AFFINITY_CONF", "identical", CPU_AFFINITY_CONF="2")
-    yield _variable_choice(
-        "allocator", "identical", PYTORCH_NPU_ALLOC_CONF="expandable_segments:True"
-    )
-    yield _variable_choice("streams", "identical", MULTI_STREAM_MEMORY_REUSE="2")
+        yield _variable_choice("CPU_AFFINITY_CONF", CPU_AFFINITY_CONF="1")
+        yield _variable_choice("CPU_AFFINITY_CONF", CPU_AFFINITY_CONF="2")
+    yield _variable_choice("allocator", PYTORCH_NPU_ALLOC_CONF="expandable_segments:True")
+    yield _variable_choice("streams", MULTI_STREAM_MEMORY_REUSE="2")
 
 
 def _counts_up_to(largest: int, *, current: int) -> Iterable[int]:

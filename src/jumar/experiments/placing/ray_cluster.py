@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from jumar.experiments.placing.contract import OUTPUT, Ended, Job, Place
@@ -127,14 +126,9 @@ class RayCluster(Place):
         for placed in self._placed:
             self.stop(placed.job)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """See `Place`; runs that are still running after an error end with their workers."""
-        super().__exit__(kind, error, traceback)
+        super().__exit__(*error)
         self._placed.clear()
         self._idle.clear()
 

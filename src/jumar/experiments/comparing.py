@@ -13,6 +13,7 @@ from pathlib import Path
 from jumar.experiments.picture_strips import strips_of_sweep
 from jumar.experiments.repeating import setting_text
 from jumar.experiments.run_charts import ShownRun, charts_of
+from jumar.experiments.run_notices import finished_text, notice_faults, sentences
 from jumar.experiments.run_reading import (
     Headline,
     Run,
@@ -95,9 +96,7 @@ def write_comparison(
         raise UserError(f"'{to}' does not end in .html", where="--to", todo=f"Such as {PAGE}.")
     directories = run_directories(paths)
     runs = [read_run(directory) for directory in directories]
-    for run in runs:
-        for fault in run.faults:
-            notice(f"{run.directory}: {fault}, omitted")
+    notice_faults(runs, notice)
     labels = distinct_labels(directories)
     headline = _headline(runs)
     table = runs_table(runs, labels, headline)
@@ -231,13 +230,11 @@ def _page(
         ShownRun(run=run, label=label, group=group, reason=run.reason)
         for group, (run, label) in enumerate(zip(runs, labels, strict=True))
     ]
-    num_finished = sum(run.state == "finished" for run in runs)
-    recipes = distinct(run.recipe for run in runs)
     pictures = strips_of_sweep([(entry.label, entry.run.pictures) for entry in shown])
     name, unit = (headline.name, headline.unit) if headline else ("", "")
     facts = [
-        ("Recipe", recipes),
-        ("Runs", f"{num_finished} of {len(runs)} finished"),
+        ("Recipe", distinct(run.recipe for run in runs)),
+        ("Runs", finished_text(runs)),
         ("Device", distinct(run.results.device for run in runs)),
         ("Computed in", distinct(run.results.computed for run in runs)),
     ]
@@ -264,15 +261,14 @@ def _page(
 
 def _notices(shown: Sequence[ShownRun]) -> list[str]:
     """Return notices about unfinished runs, and findings about others."""
-    labels_by_text: dict[str, list[str]] = {}
+    notices: list[tuple[str, str]] = []
     for entry in shown:
         run = entry.run
-        reasons = [f"failed: {entry.reason}" if run.state == "failed" else entry.reason]
-        remarks = [*reasons, precision_note(run.results), device_finding(run)]
-        for text in (*remarks, *(f"{fault}, omitted" for fault in run.faults)):
-            if text:
-                labels_by_text.setdefault(text, []).append(entry.label)
-    return [f"{', '.join(labels)}: {text}." for text, labels in labels_by_text.items()]
+        reason = f"failed: {entry.reason}" if run.state == "failed" else entry.reason
+        faults = [f"{fault}, omitted" for fault in run.faults]
+        texts = (reason, precision_note(run.results), device_finding(run), *faults)
+        notices += [(entry.label, text) for text in texts]
+    return sentences(notices)
 
 
 def _notes(runs: Sequence[Run], left_out: int, headline: Headline | None) -> list[str]:

@@ -1,6 +1,6 @@
 """The report page and table files of a sweep or a run, generated from the run directories."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from jumar.experiments.picture_strips import strips_of_run, strips_of_sweep
 from jumar.experiments.profile_tables import profile_tables
 from jumar.experiments.repeating import repeating, setting_text
 from jumar.experiments.run_charts import ShownRun, charts_of
+from jumar.experiments.run_notices import finished_text, notice_faults, sentences
 from jumar.experiments.run_reading import Run, differing, flattened, precision_note, read_run
 from jumar.experiments.run_tables import device_finding, environment_table, run_tables
 from jumar.experiments.sweep_plan import FILE, SweepPlan, combinations_of, read_plan
@@ -51,7 +52,7 @@ def write_report(directory: Path, notice: Callable[[str], None] = lambda _: None
     if is_file(directory / FILE):
         return save_sweep_report(directory, notice)[1][-1]
     run = read_run(directory)
-    _notice_faults([run], notice)
+    notice_faults([run], notice)
     if run.state == "not run":
         raise UserError(
             f"'{directory}' is neither a run directory nor a sweep directory",
@@ -85,18 +86,12 @@ def save_sweep_report(
     """
     plan = read_plan(directory)
     combinations = combinations_of(plan, directory)
-    _notice_faults([run for combination in combinations for run in combination.runs], notice)
+    notice_faults([run for combination in combinations for run in combination.runs], notice)
     table = with_means_over_folds(build_table(plan.recipe, combinations, plan.baseline))
     for name, form in _FORMS.items():
         write_text(directory / name, form(table))
     page = save_page(_page_of_sweep(plan, combinations, table), directory / PAGE)
     return table, (*(directory / name for name in _FORMS), page)
-
-
-def _notice_faults(runs: Iterable[Run], notice: Callable[[str], None]) -> None:
-    for run in runs:
-        for fault in run.faults:
-            notice(f"{run.directory}: {fault}, omitted")
 
 
 def _page_of_sweep(plan: SweepPlan, combinations: Sequence[Combination], table: Table) -> Page:
@@ -112,7 +107,7 @@ def _page_of_sweep(plan: SweepPlan, combinations: Sequence[Combination], table: 
         groups=tuple(range(len(combinations))),
         notes=(*cells.footnotes, *cells.explanations),
     )
-    facts = [("Recipe", plan.recipe), ("Runs", _counted(runs)), *_facts(runs)]
+    facts = [("Recipe", plan.recipe), ("Runs", finished_text(runs)), *_facts(runs)]
     if plan.common:
         facts.append(("Set for all runs", ", ".join(plan.common)))
     pictures = strips_of_sweep([(entry.label, entry.run.pictures) for entry in shown])
@@ -182,11 +177,6 @@ def _label(assignments: Sequence[str]) -> str:
     return ", ".join(item.rpartition(".")[2] for item in assignments) or "the run"
 
 
-def _counted(runs: Sequence[Run]) -> str:
-    num_finished = sum(run.state == "finished" for run in runs)
-    return f"{num_finished} of {len(runs)} finished"
-
-
 def _facts(runs: Sequence[Run]) -> list[tuple[str, str]]:
     """Return facts about the runs, if possible the finished ones; different values are listed."""
     finished_runs = [run for run in runs if run.state == "finished"]
@@ -216,21 +206,16 @@ def _versions(versions: Any) -> str:
 
 def _notices(shown: Sequence[ShownRun]) -> list[str]:
     """Return notices about the runs; runs with the same notice share it."""
-    labels_by_text: dict[str, list[str]] = {}
+    notices: list[tuple[str, str]] = []
     for entry in shown:
-        result, notices = entry.run.results, list[str]()
-        if entry.reason:
-            # The reason already names the state, unless the run failed or its process ended.
-            has_own_reason = entry.reason == entry.run.reason and entry.run.state != "failed"
-            notices.append(entry.reason if has_own_reason else f"{entry.run.state}: {entry.reason}")
-        if note := precision_note(result):
-            notices.append(note)
-        notices += [f"{fault}, omitted" for fault in entry.run.faults]
-        for text in notices:
-            labels_by_text.setdefault(text, []).append(entry.label)
-    if len(shown) == 1:
-        return [f"{text}." for text in labels_by_text]
-    return [f"{', '.join(labels)}: {text}." for text, labels in labels_by_text.items()]
+        run, reason = entry.run, entry.reason
+        # The reason already names the state, unless the run failed or its process ended.
+        if reason and (reason != run.reason or run.state == "failed"):
+            reason = f"{run.state}: {reason}"
+        faults = [f"{fault}, omitted" for fault in run.faults]
+        texts = (reason, precision_note(run.results), *faults)
+        notices += [(entry.label, text) for text in texts]
+    return sentences(notices, with_labels=len(shown) > 1)
 
 
 def _results_table(run: Run) -> PageTable:

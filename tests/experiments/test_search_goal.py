@@ -10,10 +10,10 @@ from jumar.experiments.search_goal import (
     Goal,
     Limits,
     Scale,
+    final_value,
     parse_goal,
     scale_of,
     spread,
-    value_of,
 )
 from jumar.ground.errors import UserError
 from jumar.training.run_directory import write_json
@@ -63,12 +63,12 @@ def test_equal_harm_with_every_seed_is_not_chance() -> None:
 
 
 def test_worse_is_lower_or_higher_or_any_change() -> None:
-    assert Scale(name="psnr", better=1).worse(30.0, 31.0) == 1.0
-    assert Scale(name="psnr", better=1).worse(32.0, 31.0) == -1.0
-    assert Scale(name="loss", better=-1).worse(32.0, 31.0) == 1.0
-    assert Scale(name="kl", better=0).worse(30.0, 31.0) == 1.0
+    assert Scale(better=1).worse(30.0, 31.0) == 1.0
+    assert Scale(better=1).worse(32.0, 31.0) == -1.0
+    assert Scale(better=-1).worse(32.0, 31.0) == 1.0
+    assert Scale(better=0).worse(30.0, 31.0) == 1.0
     for value in (None, math.nan, math.inf):
-        assert Scale(name="loss", better=-1).worse(value, 31.0) == math.inf
+        assert Scale(better=-1).worse(value, 31.0) == math.inf
 
 
 def test_direction_follows_the_headline_metric_or_a_loss(tmp_path: Path) -> None:
@@ -85,8 +85,8 @@ def test_direction_follows_the_headline_metric_or_a_loss(tmp_path: Path) -> None
 def test_evaluation_loss_is_used_if_present(tmp_path: Path) -> None:
     goal = parse_goal("loss=1%")
     write_json(tmp_path / "results.json", results())
-    assert value_of(goal, read_run(tmp_path)) == 0.25
+    assert final_value(goal.metric, read_run(tmp_path)) == 0.25
     write_json(tmp_path / "results.json", results(metrics={"top1": 90.0}))
-    assert value_of(goal, read_run(tmp_path)) == 0.31
+    assert final_value(goal.metric, read_run(tmp_path)) == 0.31
     write_json(tmp_path / "results.json", results(state="interrupted"))
-    assert value_of(goal, read_run(tmp_path)) is None
+    assert final_value(goal.metric, read_run(tmp_path)) is None

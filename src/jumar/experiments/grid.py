@@ -60,6 +60,13 @@ def value_of(assignment: str) -> str:
     return assignment.partition("=")[2].strip()
 
 
+def train_options(imports: Sequence[str], assignments: Sequence[str]) -> list[str]:
+    """Return the options of `jumar train` that import modules and set fields."""
+    options = [("--import", module) for module in imports]
+    options += [("--set", assignment) for assignment in assignments]
+    return [token for option in options for token in option]
+
+
 def run_name(assignments: Sequence[str]) -> str:
     """Return the name of a run's directory: its assignments, within the limits of file systems.
 

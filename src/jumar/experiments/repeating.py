@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from jumar.experiments.grid import train_options
 from jumar.experiments.json_reading import read_object, section, text_of
 from jumar.experiments.run_reading import Run, flattened
 from jumar.ground.errors import UserError
@@ -94,11 +95,7 @@ def _command(run: Run, assignments: list[str]) -> str:
     command = [*launcher, "train", run.recipe, "--run-dir", f"{run.directory.name}-again"]
     if run.results.device_kind:
         command += ["--device", run.results.device_kind]
-    for module in run.imports:
-        command += ["--import", module]
-    for assignment in assignments:
-        command += ["--set", assignment]
-    return shlex.join(command)
+    return shlex.join([*command, *train_options(run.imports, assignments)])
 
 
 def _of_recipe(name: str) -> dict[str, Any] | None:

@@ -10,11 +10,18 @@ from typing import Any
 
 from jumar.experiments.placing.contract import Place
 from jumar.experiments.run_reading import Run
-from jumar.experiments.search_goal import Goal, Limits, Scale, scale_of, spread, value_of
+from jumar.experiments.search_goal import (
+    Goal,
+    Limits,
+    Scale,
+    final_value,
+    scale_of,
+    spread,
+)
 from jumar.experiments.search_trials import Trial, Trials
 from jumar.ground.errors import UserError
 from jumar.ground.files import write_text
-from jumar.ground.paths import exists, is_file, is_folder, make_writable
+from jumar.ground.paths import check_no_file, is_file, is_folder, make_writable
 from jumar.ground.text import counted
 from jumar.precision.searching.candidates import mixlist_of
 from jumar.precision.searching.effects import Effect, effect_from_json
@@ -210,10 +217,7 @@ class Search:
                 todo=f"Allow {min_trainings} or more, or fewer --seeds.",
             )
         directory = request.directory
-        if exists(directory) and not is_folder(directory):
-            raise UserError(
-                "is not a folder", where=str(directory), todo="Choose another with --runs."
-            )
+        check_no_file(directory, "--runs")
         file = directory / FILE
         if not is_file(file):
             # A search that was killed early leaves a lock behind, which is a hidden file.
@@ -255,7 +259,7 @@ class Search:
         )
         runs = self._train([Trial(kept=None, seed=seed) for seed in self._seeds])
         self._scale: Scale = scale_of(goal, runs[0])
-        values = [value_of(goal, run) for run in runs]
+        values = [final_value(goal.metric, run) for run in runs]
         for run, value in zip(runs, values, strict=True):
             if value is None:
                 raise UserError(
@@ -285,7 +289,7 @@ class Search:
         return runs
 
     def _judgement(self, trial: Trial, run: Run) -> Judged:
-        value = value_of(self._request.goal, run)
+        value = final_value(self._request.goal.metric, run)
         reference = self._reference[self._seeds.index(trial.seed)]
         return Judged(trial=trial, value=value, worse=self._scale.worse(value, reference))
 

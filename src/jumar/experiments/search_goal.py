@@ -79,11 +79,9 @@ class Scale:
     """The direction of a metric.
 
     Attributes:
-        name: The metric.
         better: 1 if higher is better, -1 if lower; 0 if unknown, so that any change is worse.
     """
 
-    name: str
     better: int
 
     def worse(self, value: float | None, reference: float) -> float:
@@ -117,17 +115,21 @@ def scale_of(goal: Goal, run: Run) -> Scale:
         UserError: The run has no such score.
     """
     name, headline = goal.metric, run.results.headline
+    check_score(name, run, where="--tolerance")
+    if headline is not None and headline.name == name:
+        return Scale(better=1 if headline.higher_is_better else -1)
+    return Scale(better=-1 if name.endswith(LOSS) else 0)
+
+
+def check_score(name: str, run: Run, *, where: str) -> None:
+    """Check that a run has a score of this name.
+
+    Raises:
+        UserError: It has none.
+    """
     scores = (LOSS, *run.results.metrics)
     if name not in scores:
-        raise unknown_name("score", name, scores, where="--tolerance")
-    if headline is not None and headline.name == name:
-        return Scale(name=name, better=1 if headline.higher_is_better else -1)
-    return Scale(name=name, better=-1 if name.endswith(LOSS) else 0)
-
-
-def value_of(goal: Goal, run: Run) -> float | None:
-    """Return the goal's final metric of a run; None if it did not finish or is not a number."""
-    return final_value(goal.metric, run)
+        raise unknown_name("score", name, scores, where=where)
 
 
 def final_value(metric: str, run: Run) -> float | None:

@@ -28,7 +28,7 @@ from jumar.experiments.sweep_plan import (
 from jumar.experiments.table import Table, reason_of
 from jumar.experiments.table_forms import to_text
 from jumar.ground.errors import UserError
-from jumar.ground.paths import exists, is_file, is_folder
+from jumar.ground.paths import check_no_file, exists
 from jumar.ground.text import time_text
 from jumar.precision.modes import find_mode
 from jumar.training.run_directory import RunDirectory
@@ -42,13 +42,11 @@ class RunRequest:
         recipe_name: The recipe.
         assignments: `section.field=value` in order; the last one of a field takes effect.
         directory: The run directory; an existing run in it is resumed.
-        is_resumed: Whether the directory contains a run.
     """
 
     recipe_name: str
     assignments: tuple[str, ...]
     directory: Path
-    is_resumed: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +175,10 @@ def _run_pending(
     say: Callable[[str], None],
 ) -> Sweep:
     progress = _Progress(plan, directory, len(pending), say)
-    jobs = [_job(planned, plan, directory, place, command) for planned in pending]
+    jobs = [
+        job_of(plan.recipe, planned.assignments, directory / planned.name, place, command)
+        for planned in pending
+    ]
     with place:
         stopped_by = run_jobs(place, jobs, begin=progress.begin, end=progress.end)
     if stopped_by:
@@ -194,20 +195,15 @@ def _run_pending(
     )
 
 
-def _job(
-    planned: PlannedRun,
-    plan: SweepPlan,
-    directory: Path,
+def job_of(
+    recipe_name: str,
+    assignments: tuple[str, ...],
+    folder: Path,
     place: Place,
     command: Callable[[RunRequest, str], Sequence[str]],
 ) -> Job:
-    folder = directory / planned.name
-    request = RunRequest(
-        recipe_name=plan.recipe,
-        assignments=planned.assignments,
-        directory=folder,
-        is_resumed=is_file(folder / "recipe.json"),
-    )
+    """Return the job of a run, whose output goes to a file unless its place shows it."""
+    request = RunRequest(recipe_name=recipe_name, assignments=assignments, directory=folder)
     return Job(
         directory=folder,
         command=partial(command, request),
@@ -234,8 +230,7 @@ def _refuse_foreign(directory: Path, plan: SweepPlan) -> None:
     The table is rewritten from the plan: runs that only an earlier plan has would disappear from
     it. If no run of the plan exists, files with the table's names are not from this sweep.
     """
-    if exists(directory) and not is_folder(directory):
-        raise UserError("is not a folder", where=str(directory), todo="Choose another with --to.")
+    check_no_file(directory, "--to")
     if exists(directory / "recipe.json"):
         raise UserError(
             f"'{directory}' is the directory of a single run",

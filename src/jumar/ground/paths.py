@@ -148,6 +148,16 @@ def resolved(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
+def check_no_file(path: Path, option: str) -> None:
+    """Check that a path for a folder to be written, given with an option, is not taken by a file.
+
+    Raises:
+        UserError: The path exists and is not a folder.
+    """
+    if exists(path) and not is_folder(path):
+        raise UserError("is not a folder", where=str(path), todo=f"Choose another with {option}.")
+
+
 def make_folder(path: Path) -> None:
     """Create a folder and its parents; an existing one is kept.
 

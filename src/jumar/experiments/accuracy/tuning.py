@@ -18,12 +18,11 @@ from jumar.experiments.accuracy.target import Judged, Target, judge
 from jumar.experiments.accuracy.wording import sentence, table_markdown, table_text
 from jumar.experiments.placing.contract import ExperimentStopped
 from jumar.experiments.run_reading import Run
-from jumar.experiments.search_goal import LOSS, final_value
+from jumar.experiments.search_goal import LOSS, check_score, final_value
 from jumar.experiments.sweep_plan import combinations_of, read_plan
 from jumar.experiments.table import ORIGIN_MODES, Combination, reason_of
-from jumar.ground.errors import UserError, unknown_name
 from jumar.ground.files import write_text
-from jumar.ground.paths import exists, is_folder, make_folder
+from jumar.ground.paths import check_no_file, make_folder
 from jumar.precision.modes import find_mode
 from jumar.training.run_directory import write_json
 
@@ -97,10 +96,7 @@ class _Tuning:
 
     def run(self) -> Tuned:
         request = self._request
-        if exists(request.directory) and not is_folder(request.directory):
-            raise UserError(
-                "is not a folder", where=str(request.directory), todo="Choose another with --to."
-            )
+        check_no_file(request.directory, "--to")
         vary = [f"{_MODE}={','.join(request.modes)}"] if len(request.modes) > 1 else []
         common = [] if vary else [f"{_MODE}={request.modes[0]}"]
         self._measure("modes", vary, common)
@@ -236,8 +232,7 @@ def _judged(values: Sequence[float], runs: Sequence[Run], target: Target) -> Jud
     if not runs:
         return Judged(verdict="not available")
     results, headline = runs[0].results, runs[0].results.headline
-    if target.metric not in (LOSS, *results.metrics):
-        raise unknown_name("score", target.metric, (LOSS, *results.metrics), where="--target")
+    check_score(target.metric, runs[0], where="--target")
     is_headline = headline is not None and headline.name == target.metric
     higher = headline.higher_is_better if headline is not None and is_headline else True
     is_share = headline is not None and is_headline and headline.unit == "%" and higher

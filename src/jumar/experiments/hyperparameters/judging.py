@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from jumar.experiments.run_reading import Evaluation, Run
-from jumar.experiments.search_goal import LOSS, final_value
-from jumar.ground.errors import UserError, unknown_name
+from jumar.experiments.search_goal import LOSS, check_score, final_value
+from jumar.ground.errors import UserError
 
 _DIRECTIONS = {"max": -1, "min": 1}
 
@@ -56,13 +56,12 @@ def score_of(metric: str, run: Run) -> Score | None:
     Raises:
         UserError: The run has no such score, or its direction is unknown.
     """
-    results, headline = run.results, run.results.headline
+    headline = run.results.headline
     if run.state != "finished":
         return None
     name, _, direction = metric.partition(":")
     name = name or (headline.name if headline is not None else LOSS)
-    if name not in (LOSS, *results.metrics):
-        raise unknown_name("score", name, (LOSS, *results.metrics), where="--metric")
+    check_score(name, run, where="--metric")
     if headline is not None and headline.name == name:
         sign = -1 if headline.higher_is_better else 1
         return Score(name=name, sign=_DIRECTIONS.get(direction, sign), unit=headline.unit)

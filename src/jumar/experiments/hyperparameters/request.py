@@ -9,7 +9,7 @@ from jumar.experiments.hyperparameters.ranges import Range
 from jumar.experiments.reporting import SWEEP_FILES
 from jumar.experiments.sweep_plan import FILE, SweepPlan, read_plan
 from jumar.ground.errors import UserError
-from jumar.ground.paths import exists, is_folder
+from jumar.ground.paths import check_no_file, exists, is_folder
 from jumar.settings import field_of
 
 
@@ -70,8 +70,7 @@ def refuse_set_and_searched(request: SearchRequest, ranges: Sequence[Range]) -> 
 
 def refuse_foreign(directory: Path, plan: SweepPlan) -> None:
     """Reject a directory that contains anything other than this search."""
-    if exists(directory) and not is_folder(directory):
-        raise UserError("is not a folder", where=str(directory), todo="Choose another with --to.")
+    check_no_file(directory, "--to")
     if not is_folder(directory):
         return
     if not exists(directory / FILE):

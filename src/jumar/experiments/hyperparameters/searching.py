@@ -8,8 +8,8 @@ settings also depend on the order in which they end.
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
+from jumar.experiments.grid import train_options
 from jumar.experiments.hyperparameters.judging import (
     Score,
     check_metric,
@@ -26,10 +26,10 @@ from jumar.experiments.hyperparameters.request import (
     refuse_set_and_searched,
 )
 from jumar.experiments.hyperparameters.study import Study
-from jumar.experiments.placing.contract import OUTPUT, Ended, Job, Place
+from jumar.experiments.placing.contract import Ended, Job, Place
 from jumar.experiments.reporting import save_sweep_report
 from jumar.experiments.run_reading import Run, flattened, read_run
-from jumar.experiments.sweep import RunRequest
+from jumar.experiments.sweep import RunRequest, job_of
 from jumar.experiments.sweep_plan import (
     FILE,
     PlannedRun,
@@ -183,11 +183,10 @@ class _Session:
             return None
         number, cost = best
         varied = self._study.assignments(number)
-        command = ["jumar", "train", self._request.recipe]
-        for module in self._request.imports:
-            command += ["--import", module]
-        for assignment in (*self._request.common, *varied):
-            command += ["--set", assignment]
+        command = [
+            *("jumar", "train", self._request.recipe),
+            *train_options(self._request.imports, (*self._request.common, *varied)),
+        ]
         self._say(f"best: {_name(number)}, {score.text(score.sign * cost)}")
         self._say(shlex.join(command))
         self._say(
@@ -219,17 +218,9 @@ class _Session:
             planned = PlannedRun(name=name, varied=varied, assignments=assignments)
             self._plan = replace(self._plan, runs=(*self._plan.runs, planned))
             save_plan(self._plan, self._request.directory)
-        is_resumed = is_file(folder / "recipe.json")
-        suffix = ", resumed" if is_resumed else ""
+        suffix = ", resumed" if is_file(folder / "recipe.json") else ""
         self._say(f"{name} of {self._request.trials}: {settings_text}{suffix}")
-        request = RunRequest(
-            recipe_name=self._request.recipe,
-            assignments=assignments,
-            directory=folder,
-            is_resumed=is_resumed,
-        )
-        output = None if self._place.shares_terminal else folder / OUTPUT
-        job = Job(directory=folder, command=partial(self._command, request), output=output)
+        job = job_of(self._request.recipe, assignments, folder, self._place, self._command)
         if read_run(folder).state == "finished":
             self._ended(Ended(job=job, code=0))
         else:

@@ -51,16 +51,13 @@ class Accelerator(Device):
         ]
 
     def synchronize(self) -> None:
-        backend = self._backend()
-        backend.synchronize(self.index)
+        self._backend().synchronize(self.index)
 
     def memory_peak_bytes(self) -> int:
-        backend = self._backend()
-        return int(backend.max_memory_allocated(self.index))
+        return int(self._backend().max_memory_allocated(self.index))
 
     def memory_total_bytes(self) -> int:
-        backend = self._backend()
-        return int(backend.get_device_properties(self.index).total_memory)
+        return int(self._backend().get_device_properties(self.index).total_memory)
 
     def copy_ahead(self, batches: Iterable[Mapping[str, Tensor]]) -> Iterator[Mapping[str, Tensor]]:
         """The batches on the device, each copied while the previous step computes.

@@ -49,7 +49,7 @@ class CpuMeter:
         )
 
     def _resident_bytes(self) -> float | None:
-        pages = self._text("proc/self/statm").split()
+        pages = _text(self._system / "proc/self/statm").split()
         return int(pages[1]) * os.sysconf("SC_PAGE_SIZE") if len(pages) > 1 else None
 
     def _energies(self) -> list[tuple[int, int]]:
@@ -59,39 +59,36 @@ class CpuMeter:
         """
         counters: list[tuple[int, int]] = []
         for zone in sorted((self._system / _POWERCAP).glob("*-rapl:[0-9]")):
-            name = str(zone.relative_to(self._system))
-            counter = self._text(f"{name}/energy_uj").strip()
-            largest = self._text(f"{name}/max_energy_range_uj").strip()
+            counter = _text(zone / "energy_uj")
+            largest = _text(zone / "max_energy_range_uj")
             if counter.isdigit():
                 wrap = int(largest) + 1 if largest.isdigit() else 1 << 32
                 counters.append((int(counter), wrap))
         return counters
 
-    def _temperature_file(self) -> str:
-        """The path of the file with the processor's temperature; empty if there is none."""
+    def _temperature_file(self) -> Path | None:
+        """The file with the processor's temperature; None if there is none."""
         for sensor in sorted((self._system / _HWMON).glob("hwmon*")):
-            name = str(sensor.relative_to(self._system))
-            if self._text(f"{name}/name").strip() in _PROCESSOR_SENSORS:
-                return f"{name}/temp1_input"
-        zones = [
-            (str(zone.relative_to(self._system)), self._text(f"{zone}/type").strip().lower())
-            for zone in sorted((self._system / _THERMAL).glob("thermal_zone*"))
-        ]
-        for kind in _PROCESSOR_ZONES:
-            for name, zone_type in zones:
-                if zone_type.startswith(kind):
-                    return f"{name}/temp"
-        return ""
+            if _text(sensor / "name") in _PROCESSOR_SENSORS:
+                return sensor / "temp1_input"
+        zones = sorted((self._system / _THERMAL).glob("thermal_zone*"))
+        kinds = [_text(zone / "type").lower() for zone in zones]
+        for processor_zone in _PROCESSOR_ZONES:
+            for zone, kind in zip(zones, kinds, strict=True):
+                if kind.startswith(processor_zone):
+                    return zone / "temp"
+        return None
 
     def _temperature(self) -> float | None:
-        text = self._text(self._sensor).strip() if self._sensor else ""
+        text = "" if self._sensor is None else _text(self._sensor)
         return int(text) / 1000 if re.fullmatch(r"\d{3,6}", text) else None
 
-    def _text(self, path: str) -> str:
-        try:
-            return (self._system / path).read_text()
-        except OSError:
-            return ""
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
 
 
 class MachineMeter:

@@ -8,7 +8,6 @@ first of a card have `-` or `NA` in place of the card's values.
 
 import os
 import re
-from dataclasses import dataclass
 
 from jumar.devices.load import DeviceLoad, UnreadableLoadError, number_in, output_of
 
@@ -17,21 +16,6 @@ _VISIBLE = "ASCEND_RT_VISIBLE_DEVICES"
 _MIB = 1 << 20
 _PAIR = r"(\d+)\s*/\s*(\d+)"
 _BUS = r"NA|-|[0-9A-Fa-f]{4}:[0-9A-Fa-f:.]+"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Chip:
-    """A chip in the table of `npu-smi info`.
-
-    Attributes:
-        card: The NPU's number in the table; the numbers may have gaps.
-        chip: The chip's number on its card.
-        load: The chip's load.
-    """
-
-    card: int
-    chip: int
-    load: DeviceLoad
 
 
 class NpuMeter:
@@ -51,7 +35,7 @@ class NpuMeter:
             raise UnreadableLoadError(
                 f"npu-smi lists {len(chips)} chips, but none with the number {self._number}"
             )
-        return chips[self._number].load
+        return chips[self._number]
 
 
 def number_on_machine(index: int, visible: str) -> int:
@@ -66,8 +50,8 @@ def number_on_machine(index: int, visible: str) -> int:
     return devices[index] if index < len(devices) else index
 
 
-def parse_npu_smi(text: str) -> list[Chip]:
-    """The chips in the output of `npu-smi info`, in order of their numbers.
+def parse_npu_smi(text: str) -> list[DeviceLoad]:
+    """The load of each chip in the output of `npu-smi info`, in order of their numbers.
 
     Raises:
         UnreadableLoadError: The output contains no such table.
@@ -75,19 +59,17 @@ def parse_npu_smi(text: str) -> list[Chip]:
     if not (re.search(r"\|\s*NPU\s+Name\s*\|", text) and "AICore(%)" in text):
         lines = text.strip().splitlines()
         raise UnreadableLoadError(f"npu-smi printed no table: {lines[0] if lines else 'nothing'}")
-    chips: list[Chip] = []
-    card: tuple[int, str] | None = None
+    chips: list[DeviceLoad] = []
+    power_text: str | None = None
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        number = re.match(r"\d+\b", cells[0])
-        if len(cells) != 3 or number is None:
+        if len(cells) != 3 or not re.match(r"\d+\b", cells[0]):
             continue
-        if card is None or not re.fullmatch(_BUS, cells[1]):
-            card = int(number[0]), cells[2]
+        if power_text is None or not re.fullmatch(_BUS, cells[1]):
+            power_text = cells[2]
         else:
-            load = _load(card[1], cells[2])
-            chips.append(Chip(card=card[0], chip=int(number[0]), load=load))
-            card = None
+            chips.append(_load(power_text, cells[2]))
+            power_text = None
     if not chips:
         raise UnreadableLoadError("npu-smi lists no chip")
     return chips

@@ -140,6 +140,14 @@ def test_failing_torch_npu_import_says_why_and_what_to_do(
     assert told in caught.value.todo
 
 
+def test_failing_torch_npu_import_without_a_message_is_named_by_its_class(
+    broken_npu: Callable[[str, str], None],
+) -> None:
+    broken_npu(f"{RELEASE}.0", "raise Exception")
+    with pytest.raises(UserError, match="torch_npu cannot be loaded: Exception"):
+        open_device("npu")
+
+
 def test_cpu_opens_despite_a_broken_torch_npu_that_torch_would_autoload(
     broken_npu: Callable[[str, str], None], tmp_path: Path
 ) -> None:

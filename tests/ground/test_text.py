@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from jumar.ground.text import (
+    first_line,
     plain_text,
     print_aside,
     print_at_once,
@@ -96,6 +97,13 @@ def test_sizes_are_human_readable(size: int, text: str) -> None:
 )
 def test_times_are_human_readable(seconds: float, text: str) -> None:
     assert time_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [("\n one\ntwo", "one"), ("one\rtwo", "one"), (" \n", "none"), ("", "none")]
+)
+def test_first_line_is_the_first_that_is_not_blank(text: str, line: str) -> None:
+    assert first_line(text, "none") == line
 
 
 def test_a_line_at_once_does_not_wait_for_more(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from jumar.devices.contract import Recorder, Recording
 from jumar.devices.load import LoadMeter
 from jumar.devices.npu_load import NpuMeter
 from jumar.ground.errors import UserError
+from jumar.ground.text import first_line
 
 NPU_PACKAGE = "torch_npu"
 CANN_VARIABLE = "ASCEND_HOME_PATH"
@@ -172,7 +173,7 @@ def npu_pairing_fault(torch_version: str, npu_version: str) -> UserError | None:
 
 
 def _import_fault(error: BaseException) -> UserError:
-    reason = str(error).splitlines()[0]
+    reason = first_line(str(error), type(error).__name__)
     if CANN_VARIABLE not in os.environ:
         todo = (
             f"{CANN_VARIABLE} is not set, so CANN's libraries are not found: install CANN, then "

@@ -76,6 +76,11 @@ def time_text(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds < 360000 else f"{seconds / 86400:.1f} days"
 
 
+def first_line(text: str, default: str = "") -> str:
+    """Return the first line of a text that is not blank; the default if there is none."""
+    return next(iter(text.strip().splitlines()), default)
+
+
 FORMULA: Final = r"^[=+\-@\t\r]"
 """Matches text that some spreadsheet programs interpret as a formula."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from jumar.devices.load import DeviceLoad
 from jumar.ground import machine
+from jumar.ground.text import first_line
 
 _POWERCAP = "sys/class/powercap"
 _THERMAL = "sys/class/thermal"
@@ -113,11 +114,7 @@ class MachineMeter:
 
     def _ticks(self) -> tuple[int, int] | None:
         """Idle and total ticks, both summed over the cores; None if they cannot be read."""
-        try:
-            with (self._system / "proc/stat").open() as file:
-                columns = file.readline().split()
-        except OSError:
-            return None
+        columns = first_line(_text(self._system / "proc/stat")).split()
         if not columns or columns[0] != "cpu" or not all(map(str.isdigit, columns[1:])):
             return None
         # user, nice, system, idle, iowait, irq, softirq, steal; guests are counted in user.

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from types import ModuleType
 
 from jumar.devices.load import DeviceLoad, LoadMeter, UnreadableLoadError, number_in, output_of
+from jumar.ground.text import first_line
 
 _FIELDS = ("utilization.gpu", "memory.used", "memory.total", "power.draw", "temperature.gpu")
 _MIB = 1 << 20
@@ -79,10 +80,7 @@ def parse_nvidia_smi(text: str) -> DeviceLoad:
     """
     lines = [line for line in text.splitlines() if line.count(",") == len(_FIELDS) - 1]
     if not lines:
-        output_lines = text.strip().splitlines()
-        raise UnreadableLoadError(
-            f"nvidia-smi printed no reading: {output_lines[0] if output_lines else 'nothing'}"
-        )
+        raise UnreadableLoadError(f"nvidia-smi printed no reading: {first_line(text, 'nothing')}")
     busy, used, total, power, temperature = map(number_in, lines[0].split(","))
     return DeviceLoad(
         busy_percent=busy,

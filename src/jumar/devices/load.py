@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from jumar.ground.text import first_line
+
 _TIMEOUT_S = 20.0
 """npu-smi takes seconds while a driver is busy, and hangs with some broken drivers."""
 
@@ -81,9 +83,9 @@ def output_of(command: Sequence[str]) -> str:
         raise UnreadableLoadError(f"{name} cannot be started: {error.strerror}") from None
     text = done.stdout.decode("utf-8", "replace")
     if done.returncode:
-        lines = (done.stderr.decode("utf-8", "replace") or text).strip().splitlines()
-        reason = f": {lines[0]}" if lines else ""
-        raise UnreadableLoadError(f"{name} failed with exit code {done.returncode}{reason}")
+        reason = first_line(done.stderr.decode("utf-8", "replace") or text)
+        suffix = f": {reason}" if reason else ""
+        raise UnreadableLoadError(f"{name} failed with exit code {done.returncode}{suffix}")
     return text
 
 

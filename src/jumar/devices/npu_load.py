@@ -10,6 +10,7 @@ import os
 import re
 
 from jumar.devices.load import DeviceLoad, UnreadableLoadError, number_in, output_of
+from jumar.ground.text import first_line
 
 _COMMAND = ("npu-smi", "info")
 _VISIBLE = "ASCEND_RT_VISIBLE_DEVICES"
@@ -57,8 +58,7 @@ def parse_npu_smi(text: str) -> list[DeviceLoad]:
         UnreadableLoadError: The output contains no such table.
     """
     if not (re.search(r"\|\s*NPU\s+Name\s*\|", text) and "AICore(%)" in text):
-        lines = text.strip().splitlines()
-        raise UnreadableLoadError(f"npu-smi printed no table: {lines[0] if lines else 'nothing'}")
+        raise UnreadableLoadError(f"npu-smi printed no table: {first_line(text, 'nothing')}")
     chips: list[DeviceLoad] = []
     power_text: str | None = None
     for line in text.splitlines():

@@ -20,6 +20,7 @@ import torch
 
 from jumar.ground.errors import UserError
 from jumar.ground.paths import is_file
+from jumar.ground.text import first_line
 from jumar.training.checkpoint_files import (
     DamagedError,
     FileMark,
@@ -328,5 +329,4 @@ def _reason(error: BaseException) -> str:
     """The error message, without the C++ source lines that torch's errors contain."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    return first_line(str(error), type(error).__name__)

@@ -15,7 +15,7 @@ from jumar.devices.registry import is_out_of_memory
 from jumar.ground.errors import UserError
 from jumar.ground.machine import memory_bytes
 from jumar.ground.paths import exists, is_folder
-from jumar.ground.text import counted, size_text, time_text
+from jumar.ground.text import counted, first_line, size_text, time_text
 from jumar.precision.dumps.dump import dtype_name
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.settings import Plan
@@ -62,7 +62,7 @@ def rehearse(
     except Exception as error:
         if compiles and _is_of_the_compiler(error):
             raise UserError(
-                f"torch.compile failed: {str(error).strip().splitlines()[0]}",
+                f"torch.compile failed: {first_line(str(error), type(error).__name__)}",
                 where="training.compile",
                 todo="On a CPU it needs a C++ compiler (g++, or the one named by CXX), and a "
                 "Python in a folder without a space in its name. "

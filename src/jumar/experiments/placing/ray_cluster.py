@@ -20,7 +20,7 @@ from jumar.experiments.placing.ray_worker import Errand, RayWorker, Returned
 from jumar.experiments.run_reading import read_run
 from jumar.experiments.sweep_plan import stopping_signal
 from jumar.ground.errors import UserError
-from jumar.ground.text import counted
+from jumar.ground.text import counted, first_line
 
 MAX_LOSSES = 5
 """Number of losses after which a run counts as failed, since it may be the cause of the losses."""
@@ -215,7 +215,7 @@ def _connect(address: str, say: Callable[[str], None]) -> None:
         ray.init(address=cluster_address, **quiet)
     except (ConnectionError, RuntimeError, ValueError) as error:
         if address != "ray" or os.environ.get("RAY_ADDRESS"):
-            message = str(error).strip().partition("\n")[0]
+            message = first_line(str(error))
             raise UserError(
                 f"no Ray cluster answers: {message}",
                 where=os.environ.get("RAY_ADDRESS", address) if address == "ray" else address,

@@ -8,6 +8,7 @@ from typing import Any
 
 from jumar.ground.errors import UserError
 from jumar.ground.paths import is_file
+from jumar.ground.text import first_line
 from jumar.observer import Observer, Record
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory, read_json, write_json
@@ -157,5 +158,4 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> list[tuple[str, objec
 
 
 def _reason(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    return ": ".join(filter(None, (type(error).__name__, first_line(str(error)))))

@@ -35,7 +35,16 @@ from jumar.training.settings import Plan
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """Means per step since the last log line, by the name of the objective."""
+    """Means per step since the last log line, by the name of the objective.
+
+    Attributes:
+        losses: Its loss.
+        total_losses: The loss plus the regularisation of the current weights.
+        terms: Further terms, by `objective/term` if there are several objectives.
+        learning_rates: Its learning rate at the last step.
+        gradient_norms: Norm of its gradients, before clipping and without the loss scale; empty
+            where it was not computed.
+    """
 
     losses: Mapping[str, float]
     total_losses: Mapping[str, float]

@@ -42,23 +42,27 @@ from tests.training.small_tasks import point_task, small_plan, trainer_for
 RECORD = TrainRecord(
     step=120,
     epoch=1.5,
-    fps=1234.56,
-    losses={"classification": 2.3456},
-    total_losses={"classification": 3.4567},
-    terms={},
-    learning_rates={"classification": 0.0125},
-    step_ms=25.92,
-    data_ms=0.71,
+    window=Window(
+        losses={"classification": 2.3456},
+        total_losses={"classification": 3.4567},
+        terms={},
+        learning_rates={"classification": 0.0125},
+        gradient_norms={},
+    ),
+    pace=Pace(samples_per_second=1234.56, step_ms=25.92, data_ms=0.71),
     loss_scale=None,
     skipped_steps=0,
     elapsed_s=61.23456,
 )
 TWO = replace(
     RECORD,
-    losses={"d": 1.0, "g": 2.0},
-    total_losses={"d": 1.5, "g": 2.0},
-    learning_rates={"d": 0.1, "g": 0.2},
-    terms={"d/real": 0.25},
+    window=Window(
+        losses={"d": 1.0, "g": 2.0},
+        total_losses={"d": 1.5, "g": 2.0},
+        learning_rates={"d": 0.1, "g": 0.2},
+        terms={"d/real": 0.25},
+        gradient_norms={},
+    ),
     loss_scale=1024.0,
     skipped_steps=3,
 )
@@ -71,6 +75,10 @@ SCORES = EvaluationRecord(
 )
 
 
+def changed(record: TrainRecord, **changes: dict[str, float]) -> TrainRecord:
+    return replace(record, window=replace(record.window, **changes))
+
+
 def test_line_has_the_columns_of_the_original_logs() -> None:
     assert TRAIN_HEADER.split() == ["Step", "Epoch", "Speed", "Loss", "FinLoss", "LR"]
     assert RECORD.line() == (
@@ -81,12 +89,12 @@ def test_line_has_the_columns_of_the_original_logs() -> None:
 
 def test_line_names_the_parts_of_a_loss_but_no_other_term() -> None:
     terms = {"p/masked_lm_loss": 6.25, "p/next_sentence_loss": 0.5, "p/margin": 3.0}
-    line = replace(RECORD, terms=terms).line()
+    line = changed(RECORD, terms=terms).line()
     assert "lr:0.0125000  masked_lm_loss: 6.250  next_sentence_loss: 0.500  batch_time" in line
 
 
 def test_line_in_the_warm_up_has_no_speed() -> None:
-    line = replace(RECORD, fps=None, step_ms=None, data_ms=None).line()
+    line = replace(RECORD, pace=None).line()
     assert "FPS:      -" in line
     assert "batch_time" not in line
 
@@ -146,7 +154,7 @@ def test_metrics_jsonl_has_one_record_per_line_with_all_numbers(tmp_path: Path) 
 def test_nan_loss_is_null_in_the_file(tmp_path: Path) -> None:
     writer = JsonLinesTracker(RunDirectory(tmp_path))
     writer.open(0)
-    writer.record(replace(RECORD, losses={"classification": math.nan}))
+    writer.record(changed(RECORD, losses={"classification": math.nan}))
     writer.close()
     assert written(RunDirectory(tmp_path))[0]["loss"] is None
 
@@ -214,7 +222,8 @@ def test_tensorboard_gets_every_number_and_hides_rewritten_steps(tmp_path: Path)
         events = Observers(create_trackers(run, Console(stream=io.StringIO())))
         with events.recording(first_step):
             for step in steps:
-                events.record(replace(TWO, step=step, fps=float(10 * first_step + step)))
+                pace = Pace(samples_per_second=10.0 * first_step + step, step_ms=1.0, data_ms=0.0)
+                events.record(replace(TWO, step=step, pace=pace))
             events.record(replace(SCORES, step=steps[-1]))
     result = scalars(run)
     assert result["train/fps"] == [(1, 1.0), (2, 2.0), (3, 23.0), (4, 24.0)]
@@ -225,7 +234,7 @@ def test_tensorboard_gets_every_number_and_hides_rewritten_steps(tmp_path: Path)
 
 
 def test_record_of_several_objectives_and_one_with_norms_have_all_their_numbers() -> None:
-    two = replace(TWO, gradient_norms={"d": 3.0, "g": 4.0}, epoch=1 / 3)
+    two = replace(changed(TWO, gradient_norms={"d": 3.0, "g": 4.0}), epoch=1 / 3)
     assert two.to_json() == {
         "kind": "train",
         "step": 120,
@@ -244,7 +253,7 @@ def test_record_of_several_objectives_and_one_with_norms_have_all_their_numbers(
         "learning_rates": {"d": 0.1, "g": 0.2},
         "terms": {"d/real": 0.25},
     }
-    one = replace(RECORD, gradient_norms={"classification": 2.5})
+    one = changed(RECORD, gradient_norms={"classification": 2.5})
     result = one.to_json()
     assert result["gradient_norm"] == 2.5
     assert "losses" not in result
@@ -286,24 +295,16 @@ def test_record_of_a_state_is_that_of_its_last_step(tmp_path: Path) -> None:
         gradient_norms=numbers[4],
     )
     pace = Pace(samples_per_second=10.0, step_ms=20.0, data_ms=5.0)
-    known = {
-        "step": 7,
-        "epoch": 1.4,
-        "losses": numbers[0],
-        "total_losses": numbers[1],
-        "terms": numbers[2],
-        "learning_rates": numbers[3],
-        "gradient_norms": numbers[4],
-        "loss_scale": 64.0,
-        "skipped_steps": 0,
-        "elapsed_s": 12.5,
-    }
-    assert train_record(state, window, pace, steps_per_epoch=5) == TrainRecord(
-        **known, fps=10.0, step_ms=20.0, data_ms=5.0
-    )
-    assert train_record(state, window, None, steps_per_epoch=5) == TrainRecord(
-        **known, fps=None, step_ms=None, data_ms=None
-    )
+    for speed in (pace, None):
+        assert train_record(state, window, speed, steps_per_epoch=5) == TrainRecord(
+            step=7,
+            epoch=1.4,
+            window=window,
+            pace=speed,
+            loss_scale=64.0,
+            skipped_steps=0,
+            elapsed_s=12.5,
+        )
 
 
 def test_numbers_are_found_at_any_depth_and_texts_ignored() -> None:

@@ -1,7 +1,7 @@
 """The records of a run: log lines of the training, and scores."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
 from jumar.training.state import TrainState, Window
@@ -17,84 +17,74 @@ class TrainRecord:
     Attributes:
         step: Finished steps.
         epoch: Finished epochs, fractional.
-        fps: Samples per second over all ranks since the last line; None during warm-up.
-        losses: Mean loss of each objective since the last line.
-        total_losses: The losses plus the regularisation of the current weights.
-        terms: Further terms of the objectives, by `objective/term`.
-        learning_rates: Learning rate of each objective at the last step.
-        gradient_norms: Mean norm of each objective's gradients since the last line, before
-            clipping and without the loss scale; empty where it was not computed.
-        step_ms: Mean time of a step.
-        data_ms: The part of it spent waiting for data.
+        window: Losses, learning rates and gradient norms since the last line.
+        pace: The speed since the last line; None during warm-up.
         loss_scale: The current scale; None if the loss is not scaled.
         skipped_steps: Number of updates skipped so far because of an overflow.
+        elapsed_s: Time of the training so far.
     """
 
     step: int
     epoch: float
-    fps: float | None
-    losses: Mapping[str, float]
-    total_losses: Mapping[str, float]
-    terms: Mapping[str, float]
-    learning_rates: Mapping[str, float]
-    step_ms: float | None
-    data_ms: float | None
+    window: Window
+    pace: Pace | None
     loss_scale: float | None
     skipped_steps: int
     elapsed_s: float
-    gradient_norms: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def line(self) -> str:
         """The line, with the columns of the original logs."""
-        fps = "     -" if self.fps is None else f"{self.fps:6.1f}"
+        window, pace = self.window, self.pace
+        fps = "     -" if pace is None else f"{pace.samples_per_second:6.1f}"
         parts = [f"step: {self.step:6d}  epoch: {self.epoch:6.2f}  FPS: {fps}"]
-        for name, loss in self.losses.items():
-            label = "" if len(self.losses) == 1 else f"{name} "
+        for name, loss in window.losses.items():
+            label = "" if len(window.losses) == 1 else f"{name} "
             parts.append(
-                f"{label}loss: {loss:.3f}  total_loss: {self.total_losses[name]:.3f}  "
-                f"lr:{self.learning_rates[name]:.7f}"
+                f"{label}loss: {loss:.3f}  total_loss: {window.total_losses[name]:.3f}  "
+                f"lr:{window.learning_rates[name]:.7f}"
             )
-            if name in self.gradient_norms:
-                parts.append(f"grad_norm: {self.gradient_norms[name]:.4g}")
+            if name in window.gradient_norms:
+                parts.append(f"grad_norm: {window.gradient_norms[name]:.4g}")
         parts += [
             f"{name.rpartition('/')[2]}: {value:.3f}"
-            for name, value in self.terms.items()
+            for name, value in window.terms.items()
             if name.endswith("_loss")  # the addends of a loss such as BERT's
         ]
-        if self.step_ms is not None and self.data_ms is not None:
-            parts.append(f"batch_time: {self.step_ms:.1f} ms  data: {self.data_ms:.1f} ms")
+        if pace is not None:
+            parts.append(f"batch_time: {pace.step_ms:.1f} ms  data: {pace.data_ms:.1f} ms")
         if self.loss_scale is not None:
             parts.append(f"loss_scale: {self.loss_scale:g}  skipped: {self.skipped_steps}")
         return "  ".join(parts)
 
     def to_json(self) -> dict[str, Any]:
         """The record as written to `metrics.jsonl`."""
-        has_several = len(self.losses) > 1
+        window, pace = self.window, self.pace
+        has_several = len(window.losses) > 1
         record: dict[str, Any] = {
             "kind": "train",
             "step": self.step,
             "epoch": round(self.epoch, 6),
-            "fps": self.fps,
-            "loss": sum(self.losses.values()),
-            "total_loss": sum(self.total_losses.values()),
-            "learning_rate": next(iter(self.learning_rates.values())),
-            "step_ms": self.step_ms,
-            "data_ms": self.data_ms,
+            "fps": None if pace is None else pace.samples_per_second,
+            "loss": sum(window.losses.values()),
+            "total_loss": sum(window.total_losses.values()),
+            "learning_rate": next(iter(window.learning_rates.values())),
+            "step_ms": None if pace is None else pace.step_ms,
+            "data_ms": None if pace is None else pace.data_ms,
             "skipped": self.skipped_steps,
             "elapsed_s": round(self.elapsed_s, 3),
         }
         if self.loss_scale is not None:
             record["loss_scale"] = self.loss_scale
-        if self.gradient_norms:
-            if has_several:
-                record["gradient_norms"] = dict(self.gradient_norms)
-            else:
-                record["gradient_norm"] = next(iter(self.gradient_norms.values()))
-        if has_several:
-            record["losses"] = dict(self.losses)
-            record["learning_rates"] = dict(self.learning_rates)
-        if self.terms:
-            record["terms"] = dict(self.terms)
+        if window.gradient_norms and not has_several:
+            record["gradient_norm"] = next(iter(window.gradient_norms.values()))
+        several = {
+            "gradient_norms": window.gradient_norms,
+            "losses": window.losses,
+            "learning_rates": window.learning_rates,
+        }
+        record |= {name: dict(values) for name, values in several.items() if values and has_several}
+        if window.terms:
+            record["terms"] = dict(window.terms)
         return record
 
 
@@ -113,14 +103,8 @@ def train_record(
     return TrainRecord(
         step=state.step,
         epoch=state.step / steps_per_epoch,
-        fps=None if pace is None else pace.samples_per_second,
-        losses=window.losses,
-        total_losses=window.total_losses,
-        terms=window.terms,
-        learning_rates=window.learning_rates,
-        gradient_norms=window.gradient_norms,
-        step_ms=None if pace is None else pace.step_ms,
-        data_ms=None if pace is None else pace.data_ms,
+        window=window,
+        pace=pace,
         loss_scale=None if scale is None else scale.scale.item(),
         skipped_steps=state.skipped_steps,
         elapsed_s=state.elapsed_s,

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from jumar.ground.errors import UserError
+from jumar.precision.recording.restoring import copy_into
 
 
 def ema_decay(decay: float, step: int, *, warm_up: bool) -> float:
@@ -85,10 +86,10 @@ class Ema:
             weights = [parameter.detach().clone() for parameter in self._parameters]
         self._swapped = True
         try:
-            self._copy_into_model(self._averages)
+            copy_into(self._parameters, self._averages)
             yield
         finally:
-            self._copy_into_model(weights)
+            copy_into(self._parameters, weights)
             self._swapped = False
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -126,8 +127,3 @@ class Ema:
                     todo="Resume with the recipe and settings that wrote the checkpoint.",
                 )
             average.copy_(saved)
-
-    @torch.no_grad()
-    def _copy_into_model(self, values: list[Tensor]) -> None:
-        for parameter, value in zip(self._parameters, values, strict=True):
-            parameter.copy_(value)

@@ -9,11 +9,12 @@ from jumar.data.samples import Batch
 from jumar.ground.errors import UserError
 from jumar.models.keyed_random import set_random_position
 from jumar.observer import COMMUNICATION, Observers
+from jumar.precision.recording.restoring import copy_into
 from jumar.training.lanes import Lane
 from jumar.training.parallel.gradient_sums import GradientSums
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.parallel.tree_sum import Span, TreeSum
-from jumar.training.passes import Part, Passes, batch_length, step_seed
+from jumar.training.passes import SEED_MASK, Part, Passes, batch_length, step_seed
 from jumar.training.settings import Plan
 from jumar.training.state import TrainState
 
@@ -59,7 +60,8 @@ class ExactPasses(Passes):
         other_sums, names = TreeSum(total), list[str]()
         with gradients.collecting():
             for number, part in enumerate(parts, start=first):
-                self._begin_part(before, changed=number > first)
+                if number > first:
+                    copy_into(self._buffers, before)
                 with gradients.part(number):
                     terms = self._part(lane, part, number, step, lane.call, self._observers)
                 names = list(terms)
@@ -81,7 +83,8 @@ class ExactPasses(Passes):
         before = [buffer.clone() for buffer in self._buffers]
         first = self._ranks.rank * len(parts)
         for number, part in enumerate(parts, start=first):
-            self._begin_part(before, changed=number > first)
+            if number > first:
+                copy_into(self._buffers, before)
             self._part(lane, part, number, step, lane.objective, Observers())
 
     def _parts(self, batch: Batch) -> list[Part]:
@@ -98,7 +101,7 @@ class ExactPasses(Passes):
         self, lane: Lane, part: Part, number: int, step: int, call: nn.Module, observers: Observers
     ) -> dict[str, Tensor]:
         seed = step_seed(self._plan.seed, step)
-        torch.manual_seed((seed + number) & (2**63 - 1))
+        torch.manual_seed((seed + number) & SEED_MASK)
         set_random_position(lane.objective, seed, part.first_row)
         samples = self._plan.batch_size * self._ranks.world
         return self._pass(lane, part, samples, call, observers)
@@ -117,12 +120,6 @@ class ExactPasses(Passes):
             sums.add(Span(number, 1), stacked)
         totals = self._ranks.tree_exchange().whole(sums)
         return dict(zip(names, torch.where(totals > 0, totals, 1.0).unbind(), strict=True))
-
-    @torch.no_grad()
-    def _begin_part(self, before: Sequence[Tensor], *, changed: bool) -> None:
-        if changed:
-            for buffer, value in zip(self._buffers, before, strict=True):
-                buffer.copy_(value)
 
     @torch.no_grad()
     def _changes(self, before: Sequence[Tensor]) -> list[Tensor]:

@@ -8,14 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-import torch
 from torch import Tensor
 
 from jumar.ground.text import time_text
 from jumar.precision.overflow.origin import origin_of
 from jumar.precision.overflow.wording import origin_lines
 from jumar.precision.recording.recorder import RecordSettings, StepRecorder
-from jumar.precision.recording.restoring import restored
+from jumar.precision.recording.restoring import copy_into, restored
 from jumar.training.guard import Guard
 from jumar.training.lanes import Lane
 from jumar.training.parallel.ranks import Ranks
@@ -48,7 +47,7 @@ class Explainer:
     ) -> None:
         self._state, self._guard, self._ranks = state, guard, ranks
         self._say, self._say_here = say, say_here
-        self._buffers: list[tuple[Tensor, Tensor]] = []
+        self._buffers: tuple[Sequence[Tensor], Sequence[Tensor]] = ((), ())
         self._scale: Tensor | None = None
         self._num_explained = 0
         self._is_stopped = False
@@ -59,7 +58,7 @@ class Explainer:
             return
         scale = self._state.policy.loss_scale
         self._scale = None if scale is None else scale.scale.clone()
-        self._buffers = [(buffer, buffer.detach().clone()) for buffer in buffers]
+        self._buffers = buffers, [buffer.detach().clone() for buffer in buffers]
 
     def explain(self, lane: Lane, blocked: Tensor, passes: Callable[[], object]) -> None:
         """Explain an update if it was skipped; waits for the device.
@@ -90,7 +89,7 @@ class Explainer:
         self._say(f"repeated with every op recorded in {time_text(time.monotonic() - began)}")
         if not stops and self._num_explained == MAX_EXPLAINED:
             self._say(f"{MAX_EXPLAINED} skipped updates were explained; further ones are not")
-        self._buffers.clear()
+        self._buffers = (), ()
 
     def _describe(self, lane: Lane, passes: Callable[[], object]) -> bool:
         """Repeat the passes and print where the overflow began; returns whether on this rank."""
@@ -102,11 +101,9 @@ class Explainer:
             modules={"": state.task.model, **named_layers(state.task.model, state.task.objectives)},
         )
         scale_now = None if scale is None else scale.scale.clone()
-        with restored([buffer for buffer, _ in self._buffers]):
+        with restored(self._buffers[0]):
             try:
-                with torch.no_grad():
-                    for buffer, before in self._buffers:
-                        buffer.copy_(before)
+                copy_into(*self._buffers)
                 if scale is not None and self._scale is not None:
                     scale.scale.copy_(self._scale)
                 recorder.begin(state.step)

@@ -14,7 +14,7 @@ from jumar.training.parallel.ranks import Ranks
 from jumar.training.settings import Plan
 from jumar.training.state import TrainState
 
-_SEED_MASK = 2**63 - 1
+SEED_MASK = 2**63 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ def step_seed(seed: int, step: int) -> int:
     mixed = (seed * 0x9E3779B97F4A7C15 + (step + 1) * 0xBF58476D1CE4E5B9) & mask
     mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & mask
     mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & mask
-    return (mixed ^ (mixed >> 31)) & _SEED_MASK
+    return (mixed ^ (mixed >> 31)) & SEED_MASK
 
 
 class Passes:
@@ -104,7 +104,7 @@ class Passes:
     ) -> torch.Tensor:
         """Run the passes of all parts; without observers nothing is logged."""
         seed = step_seed(self._plan.seed, step)
-        torch.manual_seed((seed + self._ranks.rank) & _SEED_MASK)
+        torch.manual_seed((seed + self._ranks.rank) & SEED_MASK)
         samples = batch_length(batch)
         parts = self._parts(batch)
         bad: torch.Tensor | None = None

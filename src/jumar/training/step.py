@@ -6,6 +6,7 @@ import torch
 
 from jumar.data.samples import Batch
 from jumar.observer import COMMUNICATION, OBJECTIVE, OPTIMIZER, Observers
+from jumar.precision.recording.restoring import copy_into
 from jumar.training.clipping import clip_gradients
 from jumar.training.exact_passes import ExactPasses
 from jumar.training.explaining import Explainer
@@ -97,9 +98,7 @@ class Stepper:
         buffers = self.buffers
         copies = [buffer.clone() for buffer in buffers]
         result = self.passes(batch)
-        with torch.no_grad():
-            for buffer, before in zip(buffers, copies, strict=True):
-                buffer.copy_(before)
+        copy_into(buffers, copies)
         return result
 
     @property

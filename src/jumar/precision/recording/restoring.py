@@ -20,9 +20,7 @@ def restored(buffers: Sequence[Tensor]) -> Generator[Callable[[], None]]:
     device_states = [(device, device.get_rng_state()) for device in _accelerators(buffers)]
 
     def restore() -> None:
-        with torch.no_grad():
-            for buffer, copy in zip(buffers, copies, strict=True):
-                buffer.copy_(copy)
+        copy_into(buffers, copies)
         random.setstate(python_state)
         numpy.random.set_state(numpy_state)
         torch.set_rng_state(torch_state)
@@ -33,6 +31,13 @@ def restored(buffers: Sequence[Tensor]) -> Generator[Callable[[], None]]:
         yield restore
     finally:
         restore()
+
+
+@torch.no_grad()
+def copy_into(targets: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
+    """Copy each source into the target at its position."""
+    for target, source in zip(targets, sources, strict=True):
+        target.copy_(source)
 
 
 def _accelerators(buffers: Sequence[Tensor]) -> list[Any]:

@@ -1,6 +1,6 @@
 """Parameters that keep their initial values, for the whole run or until a step."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -9,7 +9,7 @@ from torch import nn
 from jumar.ground.errors import UserError
 from jumar.ground.text import counted
 from jumar.training.durations import parse_duration
-from jumar.training.name_patterns import check_patterns, matches
+from jumar.training.name_patterns import check_patterns, matches_any
 from jumar.training.settings import TransferSettings
 
 _UNFREEZE_AT = "transfer.unfreeze_at"
@@ -76,12 +76,12 @@ def find_frozen(
         return None
     all_names = [name for name, _ in model.named_parameters()]
     check_patterns(settings.freeze, all_names, where="transfer.freeze")
-    names = frozenset(name for name in all_names if _is_frozen(name, settings.freeze))
+    names = frozenset(name for name in all_names if matches_any(name, settings.freeze))
     norms = {
         name: module
         for name, module in model.named_modules()
         if isinstance(getattr(module, "running_mean", None), torch.Tensor)
-        and all(_is_frozen(part, settings.freeze) for part in _parts_of(name, module))
+        and all(matches_any(part, settings.freeze) for part in _parts_of(name, module))
     }
     return Frozen(
         names=names,
@@ -120,10 +120,6 @@ def parameter_lines(
     if not settings.start_from:
         lines.append("warning: frozen parameters stay random, because transfer.start_from is empty")
     return lines
-
-
-def _is_frozen(name: str, patterns: Sequence[str]) -> bool:
-    return any(matches(name, pattern) for pattern in patterns)
 
 
 def _parts_of(name: str, module: nn.Module) -> list[str]:

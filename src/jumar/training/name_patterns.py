@@ -11,6 +11,11 @@ def matches(name: str, pattern: str) -> bool:
     return name == pattern or name.startswith(f"{pattern}.") or fnmatchcase(name, pattern)
 
 
+def matches_any(name: str, patterns: Iterable[str]) -> bool:
+    """Whether a name matches one of the patterns."""
+    return any(matches(name, pattern) for pattern in patterns)
+
+
 def check_patterns(patterns: Iterable[str], names: Sequence[str], *, where: str) -> None:
     """Check that every pattern matches a name.
 

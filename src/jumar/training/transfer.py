@@ -21,7 +21,7 @@ from jumar.training.checkpoint import (
 )
 from jumar.training.checkpoint_parts import files_of, is_stored
 from jumar.training.checkpoint_retention import find_checkpoint
-from jumar.training.name_patterns import matches
+from jumar.training.name_patterns import matches, matches_any
 from jumar.training.run_directory import RunDirectory, read_json
 from jumar.training.settings import TransferSettings
 from jumar.weights.checkpoint_paths import is_checkpoint
@@ -153,7 +153,7 @@ def load_matching(
     wrong_shape: list[str] = []
     unknown_names: list[str] = []
     for name, tensor in tensors.items():
-        if any(matches(name, pattern) for pattern in exclude):
+        if matches_any(name, exclude):
             left_out.append(name)
         elif name not in weights:
             unknown_names.append(name)

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 from torch import nn
 
 from jumar.ground.errors import UserError
-from jumar.training.name_patterns import check_patterns, matches
+from jumar.training.name_patterns import check_patterns, matches, matches_any
 from jumar.training.optimizers.optimizer import OptimizerSettings, rate_of
 
 _DECAY = "optimizer.layer_decay"
@@ -76,7 +76,7 @@ def _decayed(model: nn.Module, names: Sequence[str], decay: float) -> dict[str, 
         )
     # Layers without parameters (a pooling) do not count as steps of the decay.
     order = [layer for layer in order if any(matches(name, layer) for name in names)]
-    if names and all(any(matches(name, layer) for layer in order) for name in names):
+    if names and all(matches_any(name, order) for name in names):
         order = order[:-1]
     return {name: decay ** (len(order) - _depth(name, order)) for name in names}
 

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.experiments.run_reading import flattened, read_run
+from jumar.experiments.run_reading import read_run
+from jumar.ground.json_text import flattened
 from tests.experiments.run_files import metric_lines, precision, results, write_run
 
 

@@ -18,7 +18,6 @@ from jumar.experiments.run_reading import (
     Headline,
     Run,
     differing,
-    flattened,
     precision_note,
     read_run,
 )
@@ -28,6 +27,7 @@ from jumar.experiments.table_forms import distinct, markdown_text, memory_text, 
 from jumar.experiments.timing import MIN_TIMED_STEPS, is_hardly_timed
 from jumar.ground.errors import UserError
 from jumar.ground.files import write_text
+from jumar.ground.json_text import flattened
 from jumar.ground.paths import exists, is_file, is_folder, missing, resolved
 from jumar.ground.text import counted, no_formula
 from jumar.report.content import Page, PageTable

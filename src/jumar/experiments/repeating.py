@@ -8,8 +8,9 @@ from typing import Any
 
 from jumar.experiments.grid import train_options
 from jumar.experiments.json_reading import read_object, section, text_of
-from jumar.experiments.run_reading import Run, flattened
+from jumar.experiments.run_reading import Run
 from jumar.ground.errors import UserError
+from jumar.ground.json_text import flattened
 from jumar.training.run_directory import RunDirectory
 
 _ABSENT = object()

@@ -10,7 +10,7 @@ from jumar.experiments.profile_tables import profile_tables
 from jumar.experiments.repeating import repeating, setting_text
 from jumar.experiments.run_charts import ShownRun, charts_of
 from jumar.experiments.run_notices import finished_text, notice_faults, sentences
-from jumar.experiments.run_reading import Run, differing, flattened, precision_note, read_run
+from jumar.experiments.run_reading import Run, differing, precision_note, read_run
 from jumar.experiments.run_tables import device_finding, environment_table, run_tables
 from jumar.experiments.sweep_plan import FILE, SweepPlan, combinations_of, read_plan
 from jumar.experiments.table import Combination, Table, build_table, reason_of
@@ -25,6 +25,7 @@ from jumar.experiments.table_forms import (
 )
 from jumar.ground.errors import UserError
 from jumar.ground.files import write_text
+from jumar.ground.json_text import flattened
 from jumar.ground.paths import exists, is_file, is_folder, missing
 from jumar.report.content import Page, PageTable
 from jumar.report.page import save_page

@@ -226,17 +226,6 @@ def read_run(directory: Path) -> Run:
     )
 
 
-def flattened(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Flatten a tree of settings to values by `section.field`."""
-    flat: dict[str, Any] = {}
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            flat.update(flattened(cast("Mapping[str, Any]", value), f"{prefix}{name}."))
-        else:
-            flat[f"{prefix}{name}"] = value
-    return flat
-
-
 def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the fields whose values differ between flattened settings."""
     names = dict.fromkeys(name for flat in settings for name in flat)

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jumar.experiments.json_reading import finite_number, read_object, section, text_of
-from jumar.experiments.run_reading import Load, Run, flattened
+from jumar.experiments.run_reading import Load, Run
 from jumar.experiments.table_forms import memory_text
+from jumar.ground.json_text import flattened
 from jumar.ground.text import counted, time_text
 from jumar.report.content import PageTable
 from jumar.training.device_load import idle_finding

@@ -14,7 +14,7 @@ from typing import Any
 
 from jumar.experiments.placing.contract import OUTPUT, Ended, Job, Place, run_jobs
 from jumar.experiments.reporting import SWEEP_FILES, save_sweep_report
-from jumar.experiments.run_reading import Run, flattened, read_run
+from jumar.experiments.run_reading import Run, read_run
 from jumar.experiments.sweep_plan import (
     FILE,
     PlannedRun,
@@ -28,6 +28,7 @@ from jumar.experiments.sweep_plan import (
 from jumar.experiments.table import Table, reason_of
 from jumar.experiments.table_forms import to_text
 from jumar.ground.errors import UserError
+from jumar.ground.json_text import flattened
 from jumar.ground.paths import check_no_file, exists
 from jumar.ground.text import time_text
 from jumar.precision.modes import find_mode

@@ -10,6 +10,7 @@ from typing import Any, cast
 import torch
 
 from jumar.ground.files import write_text
+from jumar.ground.json_text import mapped
 from jumar.training.run_directory import read_json
 
 _NOT_FINITE = "float"
@@ -58,7 +59,7 @@ def read_values(path: Path) -> dict[str, Any]:
 def _encoded(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return {_NOT_FINITE: str(value)}
-    return _mapped(value, _encoded)
+    return mapped(value, _encoded)
 
 
 def _decoded(value: Any) -> Any:
@@ -66,12 +67,4 @@ def _decoded(value: Any) -> Any:
         text = cast("Mapping[str, Any]", value).get(_NOT_FINITE)
         if isinstance(text, str) and text in ("inf", "-inf", "nan"):
             return float(text)
-    return _mapped(value, _decoded)
-
-
-def _mapped(value: Any, change: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: change(item) for key, item in cast("Mapping[str, Any]", value).items()}
-    if isinstance(value, (list, tuple)):
-        return [change(item) for item in cast("list[Any]", value)]
-    return value
+    return mapped(value, _decoded)

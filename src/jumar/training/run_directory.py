@@ -16,7 +16,7 @@ from typing import Any, TextIO, cast
 
 from jumar.ground.errors import UserError
 from jumar.ground.files import is_at, write_text
-from jumar.ground.json_text import parse_json
+from jumar.ground.json_text import mapped, parse_json
 from jumar.ground.paths import exists, is_file, missing, read_text, resolved, unwritable
 from jumar.stores.mirror import url_of_local
 
@@ -292,13 +292,9 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
 
 def finite(value: Any) -> Any:
     """The same data with None for NaN and infinity, which JSON cannot represent."""
-    if isinstance(value, Mapping):
-        return {k: finite(v) for k, v in cast("Mapping[str, Any]", value).items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(item) for item in cast("list[Any]", value)]
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    return value
+    return mapped(value, finite)
 
 
 def next_run_path(root: Path, recipe: str) -> Path:

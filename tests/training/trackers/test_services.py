@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from jumar.ground.errors import UserError
+from jumar.ground.json_text import flattened
 from jumar.observer import Observer
 from jumar.training.progress import Console
 from jumar.training.run_directory import RunDirectory, write_json
 from jumar.training.trackers.chosen import SERVICES, create_services
-from jumar.training.trackers.services import Service, ServiceTracker, flat
+from jumar.training.trackers.services import Service, ServiceTracker
 from tests.training.trackers.test_trackers import RECORD, SCORES
 
 SETTINGS = {"seed": 1, "optimizer": {"kind": "adam", "learning_rate": 0.1}}
@@ -89,7 +90,7 @@ def test_resumed_run_continues_the_same_tracked_run_without_resending(run: RunDi
     track(run, Diary(), range(1, 4))
     again = Diary()
     track(run, again, range(2, 6))
-    assert again.begun[0] == ("new", "first", dict(flat(SETTINGS)), run.path)
+    assert again.begun[0] == ("new", "first", flattened(SETTINGS), run.path)
     assert [(step, next(iter(numbers)).split("/")[0]) for step, numbers in again.sent] == [
         (4, "train"),
         (5, "train"),

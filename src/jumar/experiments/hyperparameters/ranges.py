@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from jumar.experiments.grid import parse_vary
-from jumar.experiments.run_reading import flattened
 from jumar.ground.errors import UserError
+from jumar.ground.json_text import flattened
 
 OPTION = "--range"
 _LOG = "log"

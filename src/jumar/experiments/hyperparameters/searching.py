@@ -28,7 +28,7 @@ from jumar.experiments.hyperparameters.request import (
 from jumar.experiments.hyperparameters.study import Study
 from jumar.experiments.placing.contract import Ended, Job, Place
 from jumar.experiments.reporting import save_sweep_report
-from jumar.experiments.run_reading import Run, flattened, read_run
+from jumar.experiments.run_reading import Run, read_run
 from jumar.experiments.sweep import RunRequest, job_of
 from jumar.experiments.sweep_plan import (
     FILE,
@@ -40,6 +40,7 @@ from jumar.experiments.sweep_plan import (
 )
 from jumar.experiments.table_forms import to_text
 from jumar.ground.errors import UserError
+from jumar.ground.json_text import flattened
 from jumar.ground.paths import is_file
 from jumar.ground.text import counted
 from jumar.training.run_directory import RunDirectory

@@ -1,9 +1,10 @@
 """The records of a run: log lines of the training, and scores."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
+from jumar.ground.json_text import flattened
 from jumar.training.state import TrainState, Window
 from jumar.training.throughput import Pace
 
@@ -139,10 +140,7 @@ class EvaluationRecord:
         }
 
 
-def numbers_of(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
-    """The numbers in a record's JSON form, by name; those of nested objects as `object/name`."""
-    for name, value in data.items():
-        if isinstance(value, Mapping):
-            yield from numbers_of(cast("Mapping[str, Any]", value), f"{prefix}{name}/")
-        elif isinstance(value, (int, float)):
-            yield f"{prefix}{name}", value
+def numbers_of(data: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Return the numbers in a record, also the nested ones, by their path, such as `losses/g`."""
+    items = flattened(data, separator="/").items()
+    return [(name, value) for name, value in items if isinstance(value, (int, float))]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from jumar.ground.errors import UserError
+from jumar.ground.json_text import flattened
 from jumar.ground.paths import is_file
 from jumar.ground.text import first_line
 from jumar.observer import Observer, Record
@@ -88,7 +89,7 @@ class ServiceTracker(Observer):
         """
         del first_step
         noted = tracked(self._run).get(self._name, {})
-        settings = dict(flat(self._run.read_recipe().get("settings", {})))
+        settings = flattened(self._run.read_recipe().get("settings", {}))
         name = self._run.path.absolute().name
         try:
             run_id = self._service.begin(noted.get("id"), name, settings, self._run.path)
@@ -144,17 +145,6 @@ def tracked(run: RunDirectory) -> dict[str, Any]:
         UserError: The file is damaged.
     """
     return read_json(run.tracked) if is_file(run.tracked) else {}
-
-
-def flat(settings: Mapping[str, Any], prefix: str = "") -> list[tuple[str, object]]:
-    """The fields of a recipe with their paths, such as `optimizer.learning_rate`."""
-    fields: list[tuple[str, object]] = []
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            fields += flat(value, f"{prefix}{name}.")  # pyright: ignore[reportUnknownArgumentType]
-        else:
-            fields.append((f"{prefix}{name}", value))
-    return fields
 
 
 def _reason(error: BaseException) -> str:

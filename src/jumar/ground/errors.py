@@ -51,11 +51,16 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return matches[0] if matches else ""
 
 
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the question that suggests a known name, before further advice; empty if none fits."""
+    close = nearest(name, known)
+    return f"Did you mean '{close}'? " if close else ""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str], *, where: str = "") -> UserError:
     """Return the error for an unknown name, which suggests the nearest and lists all known ones."""
     candidates = sorted(set(known))
-    suggestion = nearest(name, candidates)
-    hint = f"Did you mean '{suggestion}'? " if suggestion else ""
+    hint = did_you_mean(name, candidates)
     return UserError(
         f"unknown {kind} '{name}'", where=where, todo=f"{hint}Known: {', '.join(candidates)}."
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from jumar.ground.errors import UserError, nearest
+from jumar.ground.errors import UserError, did_you_mean
 
 
 def matches(name: str, pattern: str) -> bool:
@@ -31,8 +31,7 @@ def check_patterns(patterns: Iterable[str], names: Sequence[str], *, where: str)
         if any(matches(name, pattern) for name in names):
             continue
         parts = list(dict.fromkeys(part for name in names for part in _prefixes(name)))
-        close = nearest(pattern.rstrip(".*"), parts)
-        hint = f"Did you mean '{close}'? " if close else ""
+        hint = did_you_mean(pattern.rstrip(".*"), parts)
         tops = list(dict.fromkeys(name.partition(".")[0] for name in names))
         raise UserError(
             f"the pattern '{pattern}' matches no parameter of the network",

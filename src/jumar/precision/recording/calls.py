@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import torch
 
-from jumar.ground.errors import UserError, nearest
+from jumar.ground.errors import UserError, did_you_mean
 from jumar.precision.dumps.dump import Call, Kind, Phase, Statistics
 from jumar.precision.recording.contents import RecordedValue
 
@@ -103,15 +103,13 @@ class Calls:
         ):
             for glob in globs:
                 if not any(fnmatchcase(name, glob) for name in names):
-                    close = nearest(glob, names)
-                    hint = f"Did you mean '{close}'? " if close else ""
                     known = sorted(filter(None, names))
                     more = f" and {len(known) - 20} more" if len(known) > 20 else ""
                     examples = f"{', '.join(known[:20])}{more}"
                     raise UserError(
                         f"'{glob}' matches nothing in the step",
                         where=option,
-                        todo=f"{hint}The step contains {examples}.",
+                        todo=f"{did_you_mean(glob, names)}The step contains {examples}.",
                     )
 
 

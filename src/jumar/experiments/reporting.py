@@ -230,12 +230,12 @@ def _results_table(run: Run) -> PageTable:
     if results.best_value is not None:
         step_text = f" at step {results.best_step}" if results.best_step is not None else ""
         rows.append((f"best{step_text}", number_text(results.best_value, 4)))
-    if results.train_loss is not None:
-        rows.append(("training loss", number_text(results.train_loss, 4)))
-    if results.samples_per_second is not None:
-        rows.append(("samples per second", number_text(results.samples_per_second, 4)))
-    if results.step_ms_median is not None:
-        rows.append(("batch time, median (ms)", number_text(results.step_ms_median, 4)))
+    numbers = (
+        ("training loss", results.train_loss),
+        ("samples per second", results.samples_per_second),
+        ("batch time, median (ms)", results.step_ms_median),
+    )
+    rows += [(name, number_text(value, 4)) for name, value in numbers if value is not None]
     if results.memory_peak_bytes is not None:
         rows.append(("peak memory", memory_text(round(results.memory_peak_bytes))))
     if results.skipped_steps is not None:

@@ -49,7 +49,7 @@ def compare_dumps(before: Dump, after: Dump, truth: Dump | None = None) -> Compa
         resolved=resolved_layers(pair.before for pair in pairing.pairs),
     )
     forward = {
-        (pair.before.op, pair.before.layer, pair.before.number): pair
+        pair.before.use: pair
         for pair in pairing.pairs
         if pair.before.phase == "forward" and pair.before.kind == "op"
     }
@@ -57,9 +57,7 @@ def compare_dumps(before: Dump, after: Dump, truth: Dump | None = None) -> Compa
     roundings = _roundings(after)
     for position, pair in enumerate(pairing.pairs):
         judge.note_rounding(roundings.get(id(pair.after), 0.0))
-        twin = None
-        if pair.before.phase == "backward" and not pair.before.op.startswith("aten."):
-            twin = forward.get((pair.before.op, pair.before.layer, pair.before.number))
+        twin = forward.get(pair.before.use) if pair.before.is_gradient else None
         replayed = replay(pair, base, after, twin, EXPLAINED)
         baseline = errors.get(id(pair.before), {})
         calls.append(judge.judge(position, pair, reader.rows(pair), replayed, baseline))
@@ -83,7 +81,7 @@ def _roundings(dump: Dump) -> Mapping[int, float]:
     coarsest_by_call: dict[int, float] = {}
     for call in dump.calls:
         if call.op.startswith("aten._to_copy"):
-            units = [roundoff(value.dtype) for value in call.values if value.role == "output"]
+            units = [roundoff(value.dtype) for value in call.of("output")]
             coarsest = max([coarsest, *units])
         coarsest_by_call[id(call)] = coarsest
     return coarsest_by_call

@@ -118,10 +118,7 @@ class Judge:
         if call.kind == "parameter":
             incoming = sorted(self._incoming[call.layer], key=_strength, reverse=True)
             return [*incoming[:1], *self._data[call.layer]] if incoming else []
-        if call.phase != "backward" or call.op.startswith("aten."):
-            return []
-        key = (call.op, call.layer, call.number)
-        return list(self._forward.get(key, ()))
+        return list(self._forward.get(call.use, ())) if call.is_gradient else []
 
     def _operands_of(self, row: Row, rows: Sequence[Row], context: Sequence[Row]) -> list[Row]:
         """Return the values on which an output depends."""
@@ -160,9 +157,7 @@ class Judge:
         if not operands:
             healthy = actual = [usual_error]
         as_operands = [*operands] or [row]
-        is_gradient = (call.phase == "backward" and not call.op.startswith("aten.")) or (
-            "_backward" in call.op
-        )
+        is_gradient = call.is_gradient or "_backward" in call.op
 
         truth = baseline.get((row.value.role, row.value.name), 0.0) * difference.rms
 
@@ -250,7 +245,7 @@ class Judge:
 
     def _remember(self, call: Call, rows: Sequence[Row]) -> None:
         if call.phase == "forward" and call.kind != "parameter":
-            self._forward[call.op, call.layer, call.number] = rows
+            self._forward[call.use] = rows
             self._data[call.layer] += [row for row in rows if row.value.role == "input"]
         if call.phase == "backward" and call.kind != "parameter":
             self._incoming[call.layer] += [row for row in rows if row.value.role == "input"]
@@ -312,16 +307,15 @@ def _is_finer(inner: Call, outer: Call) -> bool:
 
 def _is_inside(inner: Call, outer: Call) -> bool:
     phase = "backward" if outer.kind == "parameter" else outer.phase
-    if inner.phase != phase and inner.phase != outer.phase:
+    if inner.phase not in (phase, outer.phase):
         return False
     return not outer.layer or f"{inner.layer}.".startswith(f"{outer.layer}.")
 
 
 def _is_gradient_of(call: Call, forward: Call) -> bool:
     """Whether a call computes gradients with what a forward call saved."""
-    key = (call.kind, call.op, call.layer, call.number)
     is_later = (forward.phase, call.phase) == ("forward", "backward")
-    return is_later and key == (forward.kind, forward.op, forward.layer, forward.number)
+    return is_later and (call.kind, call.use) == (forward.kind, forward.use)
 
 
 def _strength(row: Row) -> float:

@@ -161,7 +161,7 @@ def _function(call: Call, forward: Pair | None) -> _Function | None:
     """Return the call as a function of its tensors that returns outputs by name."""
     if call.kind != "op" or call.number < 0:
         return None
-    if call.phase == "backward" and not call.op.startswith("aten."):
+    if call.is_gradient:
         return _gradient_of(call, forward.before) if forward is not None else None
     target = _target(call.op)
     if target is None:
@@ -177,8 +177,8 @@ def _function(call: Call, forward: Pair | None) -> _Function | None:
 def _gradient_of(call: Call, forward: Call) -> _Function | None:
     """Return a function that computes gradients by autograd, if the dump has them in order."""
     target = _target(forward.op)
-    operands = [value for value in forward.values if value.role == "input" and _is_float(value)]
-    results = [value for value in call.values if value.role == "output"]
+    operands = [value for value in forward.of("input") if _is_float(value)]
+    results = call.of("output")
     shapes = [value.shape for value in operands]
     if target is None or [value.shape for value in results] != shapes[: len(results)]:
         return None

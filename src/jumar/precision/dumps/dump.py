@@ -107,6 +107,23 @@ class Call:
     cann: str = ""
 
     @property
+    def is_gradient(self) -> bool:
+        """Whether it computes gradients of a forward call, as a layer's or an API's backward does.
+
+        An op of the backward pass has all its operands itself.
+        """
+        return self.phase == "backward" and not self.op.startswith("aten.")
+
+    @property
+    def use(self) -> tuple[str, str, int]:
+        """What a forward call and its backward call share: op, layer and number."""
+        return self.op, self.layer, self.number
+
+    def of(self, role: Role) -> list[Value]:
+        """Return the values with a role."""
+        return [value for value in self.values if value.role == role]
+
+    @property
     def key(self) -> tuple[Kind, str, str, Phase, int]:
         """The identity that partners in two dumps share."""
         return self.kind, self.op, self.layer, self.phase, self.number

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from jumar.ground.files import folder_beside
-from jumar.precision.dumps.dump import Call, Dump, Value
+from jumar.precision.dumps.dump import Call, Dump, Role, Value
 
 _Key = tuple[str, str, int]
 
@@ -90,7 +90,7 @@ def _entries(calls: Sequence[Call], names: Sequence[str]) -> dict[str, Any]:
     entries: dict[str, Any] = {}
     for call, name in zip(calls, names, strict=True):
         if call.kind == "parameter":
-            gradients = [_element(value) for value in call.values if value.role == "gradient"]
+            gradients = list(map(_element, call.of("gradient")))
             if gradients:
                 entries.setdefault(name, {})[call.op.rpartition(".")[2]] = gradients
         else:
@@ -99,14 +99,10 @@ def _entries(calls: Sequence[Call], names: Sequence[str]) -> dict[str, Any]:
 
 
 def _entry(call: Call) -> dict[str, Any]:
-    contents: dict[str, Any] = {
-        value.name: _element(value) for value in call.values if value.role == "input"
-    }
+    contents = _elements(call, "input")
     contents |= {name: _scalar(text) for name, text in call.arguments.items()}
     nested = _nested(contents)
-    outputs = _nested(
-        {value.name: _element(value) for value in call.values if value.role == "output"}
-    )
+    outputs = _nested(_elements(call, "output"))
     entry: dict[str, Any] = {
         "input_args" if call.phase == "forward" else "input": _positional(nested)
     }
@@ -114,7 +110,7 @@ def _entry(call: Call) -> dict[str, Any]:
     if keywords or call.phase == "forward":
         entry["input_kwargs"] = keywords
     entry["output"] = _positional(outputs)
-    parameters = {value.name: _element(value) for value in call.values if value.role == "parameter"}
+    parameters = _elements(call, "parameter")
     if parameters or (call.kind == "module" and call.phase == "forward"):
         entry["parameters"] = parameters
     return entry
@@ -142,6 +138,10 @@ def _is_list(content: Any) -> bool:
 def _positional(nested: Mapping[str, Any]) -> list[Any]:
     positions = [int(name) for name in nested if name.isdigit()]
     return [nested.get(str(position)) for position in range(max(positions, default=-1) + 1)]
+
+
+def _elements(call: Call, role: Role) -> dict[str, Any]:
+    return {value.name: _element(value) for value in call.of(role)}
 
 
 def _element(value: Value) -> dict[str, Any]:

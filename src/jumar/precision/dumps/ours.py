@@ -248,17 +248,20 @@ def _call_to_json(call: Call, rows: Mapping[int, int]) -> dict[str, Any]:
 
 def _value_to_json(value: Value, rows: Mapping[int, int]) -> list[Any]:
     row = None if value.statistics is None else rows[id(value.statistics)]
-    fields = [value.role, value.name, value.dtype, value.shape, row, value.tensor, value.digest]
-    while fields[-1] is None:
-        fields.pop()
-    return fields
+    return _trimmed(
+        [value.role, value.name, value.dtype, value.shape, row, value.tensor, value.digest]
+    )
 
 
 def _row_to_json(row: Statistics) -> list[Any]:
-    numbers: list[float | None] = [getattr(row, name) for name in _STATISTICS]
-    while numbers[-1] is None:
-        numbers.pop()
-    return [finite_or_text(number) for number in numbers]
+    return _trimmed([finite_or_text(getattr(row, name)) for name in _STATISTICS])
+
+
+def _trimmed(fields: list[Any]) -> list[Any]:
+    """Return the fields without missing ones at the end."""
+    while fields[-1] is None:
+        fields.pop()
+    return fields
 
 
 def _call_from_json(

@@ -120,8 +120,8 @@ def vanishing(dump: Dump) -> list[Vanishing]:
 def _floats(call: Call) -> Iterable[Value]:
     return (
         value
-        for value in call.values
-        if value.role == "output" and "float" in value.dtype and value.statistics is not None
+        for value in call.of("output")
+        if "float" in value.dtype and value.statistics is not None
     )
 
 

@@ -1,6 +1,6 @@
 """Find the op that produced the first non-finite value of a step."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jumar.precision.dumps.dump import Call, Dump, Value
@@ -38,7 +38,7 @@ class Origin:
     @property
     def inputs(self) -> Sequence[Value]:
         """The inputs of the op."""
-        return [value for value in self.op.values if value.role == "input"]
+        return self.op.of("input")
 
 
 def origin_of(dump: Dump) -> Origin | None:
@@ -54,8 +54,8 @@ def origin_of(dump: Dump) -> Origin | None:
     is_masked = False
     from_outside: Origin | None = None
     for position, call in enumerate(ops):
-        bad_inputs = [value for value in _of_role(call, "input") if is_bad(value)]
-        bad_outputs = [value for value in _of_role(call, "output") if is_bad(value)]
+        bad_inputs = list(filter(is_bad, call.of("input")))
+        bad_outputs = list(filter(is_bad, call.of("output")))
         if call.op.startswith(FILLS):
             is_masked |= bool(bad_outputs)
         elif any(map(_has_nan, bad_inputs)):
@@ -95,19 +95,15 @@ def _has_nan(value: Value) -> bool:
     return value.statistics is not None and bool(value.statistics.nan)
 
 
-def _of_role(call: Call, role: str) -> Iterator[Value]:
-    return (value for value in call.values if value.role == role)
-
-
 def _producer(before: Sequence[Call], cast: Call) -> Call | None:
     """Return the last op before a cast whose output is the cast's input."""
-    operand = next(_of_role(cast, "input"), None)
+    operand = next(iter(cast.of("input")), None)
     if operand is None or operand.statistics is None:
         return None
     for call in reversed(before):
         if call.op.startswith(CASTS):
             continue
-        for value in _of_role(call, "output"):
+        for value in call.of("output"):
             if value.statistics == operand.statistics and value.dtype == operand.dtype:
                 return call
     return None
@@ -115,9 +111,9 @@ def _producer(before: Sequence[Call], cast: Call) -> Call | None:
 
 def _parameter(dump: Dump, cast: Call) -> str:
     """Return the path of the parameter that is a cast's input; empty if none is."""
-    operand = next(_of_role(cast, "input"), None)
+    operand = next(iter(cast.of("input")), None)
     for call in dump.calls:
-        for value in _of_role(call, "parameter") if call.kind == "parameter" else ():
+        for value in call.of("parameter") if call.kind == "parameter" else ():
             if operand and (value.statistics, value.shape) == (operand.statistics, operand.shape):
                 return call.op
     return ""

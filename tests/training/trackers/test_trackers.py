@@ -308,8 +308,9 @@ def test_record_of_a_state_is_that_of_its_last_step(tmp_path: Path) -> None:
 
 
 def test_numbers_are_found_at_any_depth_and_texts_ignored() -> None:
-    data = {"a": 1, "b": {"c": 2.5, "d": {"e": -1, "f": "x"}, "g": None}, "h": [3]}
-    assert list(numbers_of(data)) == [("a", 1), ("b/c", 2.5), ("b/d/e", -1)]
+    numbers = {"a": 1, "b": {"c": 2.5, "d": {"e": -1, "f": "x"}, "g": None}, "h": [3]}
+    found = numbers_of({"kind": "train", "step": 7, **numbers})
+    assert list(found.items()) == [("train/a", 1), ("train/b/c", 2.5), ("train/b/d/e", -1)]
 
 
 def test_console_prints_a_header_once_and_omits_empty_columns() -> None:

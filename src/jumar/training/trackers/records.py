@@ -140,7 +140,10 @@ class EvaluationRecord:
         }
 
 
-def numbers_of(data: Mapping[str, Any]) -> list[tuple[str, float]]:
-    """Return the numbers in a record, also the nested ones, by their path, such as `losses/g`."""
-    items = flattened(data, separator="/").items()
-    return [(name, value) for name, value in items if isinstance(value, (int, float))]
+def numbers_of(data: Mapping[str, Any]) -> dict[str, float]:
+    """Return the numbers of a record in JSON form, by kind and path, such as `train/losses/g`."""
+    return {
+        f"{data['kind']}/{name}": value
+        for name, value in flattened(data, separator="/").items()
+        if name != "step" and isinstance(value, (int, float))
+    }

@@ -107,12 +107,11 @@ class ServiceTracker(Observer):
     def record(self, record: Record) -> None:
         """See `Observer.record`."""
         data = record.to_json()
-        kind = str(data.pop("kind"))
+        kind = str(data["kind"])
         if not self._sends or record.step <= self._noted.get(kind, -1):
             return
-        numbers = {f"{kind}/{name}": value for name, value in numbers_of(data) if name != "step"}
         try:
-            self._service.send(record.step, numbers)
+            self._service.send(record.step, numbers_of(data))
         except Exception as error:  # whatever a service raises
             self._sends = False
             self._console.line(

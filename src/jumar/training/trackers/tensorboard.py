@@ -66,12 +66,9 @@ class TensorBoardTracker(Tracker):
         """Write every number of the record as a scalar."""
         if self._records is None:
             return
-        data = record.to_json()
-        kind = data.pop("kind")
         values = [
-            self._summary.Summary.Value(tag=f"{kind}/{name}", simple_value=value)
-            for name, value in numbers_of(data)
-            if name != "step"
+            self._summary.Summary.Value(tag=name, simple_value=value)
+            for name, value in numbers_of(record.to_json()).items()
         ]
         self._append(summary=self._summary.Summary(value=values), step=record.step)
 

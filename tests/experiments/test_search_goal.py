@@ -10,9 +10,9 @@ from jumar.experiments.search_goal import (
     Goal,
     Limits,
     Scale,
+    direction_of,
     final_value,
     parse_goal,
-    scale_of,
     spread,
 )
 from jumar.ground.errors import UserError
@@ -74,11 +74,11 @@ def test_worse_is_lower_or_higher_or_any_change() -> None:
 def test_direction_follows_the_headline_metric_or_a_loss(tmp_path: Path) -> None:
     write_json(tmp_path / "results.json", results())
     run = read_run(tmp_path)
-    assert scale_of(parse_goal("top1=1"), run).better == 1
-    assert scale_of(parse_goal("loss=1"), run).better == -1
-    assert scale_of(parse_goal("top5=1"), run).better == 0
+    assert direction_of("top1", run, where="--tolerance") == 1
+    assert direction_of("loss", run, where="--tolerance") == -1
+    assert direction_of("top5", run, where="--tolerance") == 0
     with pytest.raises(UserError, match=r"top11.*") as error:
-        scale_of(parse_goal("top11=1"), run)
+        direction_of("top11", run, where="--tolerance")
     assert "top1" in error.value.todo
 
 

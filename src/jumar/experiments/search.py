@@ -14,8 +14,8 @@ from jumar.experiments.search_goal import (
     Goal,
     Limits,
     Scale,
+    direction_of,
     final_value,
-    scale_of,
     spread,
 )
 from jumar.experiments.search_trials import Trial, Trials
@@ -258,7 +258,7 @@ class Search:
             f"{self._request.length}, each with its output in {self._request.directory}"
         )
         runs = self._train([Trial(kept=None, seed=seed) for seed in self._seeds])
-        self._scale: Scale = scale_of(goal, runs[0])
+        self._scale: Scale = Scale(better=direction_of(goal.metric, runs[0], where="--tolerance"))
         values = [final_value(goal.metric, run) for run in runs]
         for run, value in zip(runs, values, strict=True):
             if value is None:

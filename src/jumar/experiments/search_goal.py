@@ -108,28 +108,23 @@ def parse_goal(text: str) -> Goal:
     return Goal(metric=match[1], amount=float(match[2]), is_percent=bool(match[3]))
 
 
-def scale_of(goal: Goal, run: Run) -> Scale:
-    """Return the direction of the goal's metric.
+def direction_of(name: str, run: Run, *, where: str) -> int:
+    """Return 1 if a higher score is better, -1 if a lower one; 0 if that is unknown.
+
+    Args:
+        name: The name of the score.
+        run: A run with scores.
+        where: The option with the name.
 
     Raises:
         UserError: The run has no such score.
     """
-    name, headline = goal.metric, run.results.headline
-    check_score(name, run, where="--tolerance")
-    if headline is not None and headline.name == name:
-        return Scale(better=1 if headline.higher_is_better else -1)
-    return Scale(better=-1 if name.endswith(LOSS) else 0)
-
-
-def check_score(name: str, run: Run, *, where: str) -> None:
-    """Check that a run has a score of this name.
-
-    Raises:
-        UserError: It has none.
-    """
-    scores = (LOSS, *run.results.metrics)
+    headline, scores = run.results.headline, (LOSS, *run.results.metrics)
     if name not in scores:
         raise unknown_name("score", name, scores, where=where)
+    if headline is not None and headline.name == name:
+        return 1 if headline.higher_is_better else -1
+    return -1 if name.endswith(LOSS) else 0
 
 
 def final_value(metric: str, run: Run) -> float | None:

@@ -18,7 +18,7 @@ from jumar.experiments.accuracy.target import Judged, Target, judge
 from jumar.experiments.accuracy.wording import sentence, table_markdown, table_text
 from jumar.experiments.placing.contract import ExperimentStopped
 from jumar.experiments.run_reading import Run
-from jumar.experiments.search_goal import LOSS, check_score, final_value
+from jumar.experiments.search_goal import LOSS, direction_of, final_value
 from jumar.experiments.sweep_plan import combinations_of, read_plan
 from jumar.experiments.table import ORIGIN_MODES, Combination, reason_of
 from jumar.ground.files import write_text
@@ -232,9 +232,8 @@ def _judged(values: Sequence[float], runs: Sequence[Run], target: Target) -> Jud
     if not runs:
         return Judged(verdict="not available")
     results, headline = runs[0].results, runs[0].results.headline
-    check_score(target.metric, runs[0], where="--target")
+    higher = direction_of(target.metric, runs[0], where="--target") >= 0
     is_headline = headline is not None and headline.name == target.metric
-    higher = headline.higher_is_better if headline is not None and is_headline else True
     is_share = headline is not None and is_headline and headline.unit == "%" and higher
     return judge(
         values,

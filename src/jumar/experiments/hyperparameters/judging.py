@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from jumar.experiments.run_reading import Evaluation, Run
-from jumar.experiments.search_goal import LOSS, check_score, final_value
+from jumar.experiments.search_goal import LOSS, direction_of, final_value
 from jumar.ground.errors import UserError
 
 _DIRECTIONS = {"max": -1, "min": 1}
@@ -61,19 +61,15 @@ def score_of(metric: str, run: Run) -> Score | None:
         return None
     name, _, direction = metric.partition(":")
     name = name or (headline.name if headline is not None else LOSS)
-    check_score(name, run, where="--metric")
-    if headline is not None and headline.name == name:
-        sign = -1 if headline.higher_is_better else 1
-        return Score(name=name, sign=_DIRECTIONS.get(direction, sign), unit=headline.unit)
-    if direction:
-        return Score(name=name, sign=_DIRECTIONS[direction])
-    if name.endswith(LOSS):
-        return Score(name=name, sign=1)
-    raise UserError(
-        f"it is unknown whether a higher '{name}' is better",
-        where="--metric",
-        todo=f"Name the direction: --metric {name}:max or --metric {name}:min.",
-    )
+    known = direction_of(name, run, where="--metric")
+    if not direction and not known:
+        raise UserError(
+            f"it is unknown whether a higher '{name}' is better",
+            where="--metric",
+            todo=f"Name the direction: --metric {name}:max or --metric {name}:min.",
+        )
+    unit = headline.unit if headline is not None and headline.name == name else ""
+    return Score(name=name, sign=_DIRECTIONS.get(direction, -known), unit=unit)
 
 
 def evaluations_of(score: Score, run: Run) -> list[tuple[Evaluation, float]]:

@@ -4,8 +4,6 @@ Unlike the table of a sweep it has no baseline and does not judge differences: t
 unrelated.
 """
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +21,20 @@ from jumar.experiments.run_reading import (
 )
 from jumar.experiments.run_tables import device_finding, mean_reading
 from jumar.experiments.sweep_plan import FILE, read_plan
-from jumar.experiments.table_forms import distinct, markdown_text, memory_text, number_text
+from jumar.experiments.table_forms import (
+    csv_text,
+    distinct,
+    markdown_lines,
+    markdown_text,
+    memory_text,
+    number_text,
+)
 from jumar.experiments.timing import MIN_TIMED_STEPS, is_hardly_timed
 from jumar.ground.errors import UserError
 from jumar.ground.files import write_text
 from jumar.ground.json_text import flattened
 from jumar.ground.paths import exists, is_file, is_folder, missing, resolved
-from jumar.ground.text import counted, no_formula
+from jumar.ground.text import counted
 from jumar.report.content import Page, PageTable
 from jumar.report.page import save_page
 
@@ -186,21 +191,13 @@ def differing_settings(runs: Sequence[Run]) -> list[str]:
 
 def to_markdown(table: RunsTable) -> str:
     """Return the table in GitHub's Markdown, followed by its notes."""
-    cells = [" | ".join(markdown_text(cell) for cell in row) for row in (table.header, *table.rows)]
-    rule = " | ".join(
-        "---:" if index in table.numeric else "---" for index in range(len(table.header))
-    )
-    lines = [f"| {line} |" for line in (cells[0], rule, *cells[1:])]
+    lines = markdown_lines((table.header, *table.rows), table.numeric)
     return "\n".join(lines) + "".join(f"\n\n{markdown_text(note)}" for note in table.notes) + "\n"
 
 
 def to_csv(table: RunsTable) -> str:
     """Return the table as CSV, without cells that spreadsheets would run as formulas."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    for row in (table.header, *table.rows):
-        writer.writerow([no_formula(cell) for cell in row])
-    return text.getvalue()
+    return csv_text((table.header, *table.rows))
 
 
 def _runs_in(path: Path) -> list[Path]:

@@ -5,7 +5,7 @@ import dataclasses
 import io
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,10 +92,8 @@ def to_markdown(table: Table) -> str:
     """Return a table in GitHub's Markdown, in the form of the original experiment table."""
     cells = cells_of(table, reasons_inline=True)
     rows = [_with_relations(row, cells.numeric[:2]) for row in (cells.header, *cells.rows)]
-    lines = ["| " + " | ".join(markdown_text(cell) for cell in row) + " |" for row in rows]
-    num_names = len(table.fields) or 1
-    rule = ["---"] * (num_names + 2) + ["---:"] * (len(rows[0]) - num_names - 2)
-    lines.insert(1, "| " + " | ".join(rule) + " |")
+    first_number = (len(table.fields) or 1) + 2
+    lines = markdown_lines(rows, range(first_number, len(rows[0])))
     for paragraph in (*cells.footnotes, *cells.explanations):
         lines += ["", markdown_text(paragraph)]
     return "\n".join(lines) + "\n"
@@ -106,13 +104,9 @@ def to_csv(table: Table) -> str:
 
     Relations are words, because spreadsheets treat a cell that starts with `=` as a formula.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*(table.fields or ("run",)), *_csv_names(table)])
-    for row in table.rows:
-        values = row.values or row.runs[:1]
-        writer.writerow([_cell(value) for value in (*values, *_csv_values(row))])
-    return text.getvalue()
+    header = [*(table.fields or ("run",)), *_csv_names(table)]
+    rows = [[*(row.values or row.runs[:1]), *_csv_values(row)] for row in table.rows]
+    return csv_text([header, *rows])
 
 
 def to_json(table: Table) -> str:
@@ -199,6 +193,25 @@ def markdown_text(text: str) -> str:
     for character in "|*`~":
         escaped = escaped.replace(character, f"\\{character}")
     return " ".join(escaped.split())
+
+
+def markdown_lines(rows: Sequence[Sequence[str]], numeric: Collection[int]) -> list[str]:
+    """Return the lines of a table in GitHub's Markdown.
+
+    Args:
+        rows: The rows, the header first.
+        numeric: Numbers of the columns that are aligned to the right.
+    """
+    cells = [[markdown_text(cell) for cell in row] for row in rows]
+    rule = ["---:" if column in numeric else "---" for column in range(len(rows[0]))]
+    return [f"| {' | '.join(row)} |" for row in (cells[0], rule, *cells[1:])]
+
+
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Return rows as CSV, without cells that spreadsheets would run as formulas."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([map(_cell, row) for row in rows])
+    return text.getvalue()
 
 
 def _csv_names(table: Table) -> list[str]:

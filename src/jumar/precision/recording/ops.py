@@ -6,6 +6,7 @@ too, and their tensors have no statistics until something is written to them. Op
 recorded as parameters, not as ops.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -53,14 +54,39 @@ class AboutOp:
 
 
 class OpMode(TorchDispatchMode):
-    """Base of the modes that see every op of a step."""
+    """Base of the modes that see every op of a step.
+
+    Attributes:
+        is_paused: Whether ops run without being seen.
+    """
 
     supports_higher_order_operators = True
+    is_paused = False
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         """Tell torch not to wrap calls for its compiler, which is off while the mode is entered."""
         return False
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Run an op, seen by `run` unless this mode is paused."""
+        del types
+        options = kwargs or {}
+        if self.is_paused or not isinstance(func, torch._ops.OpOverload):
+            return func(*args, **options)
+        return self.run(func, about_op(func), args, options)
+
+    @abstractmethod
+    def run(
+        self, func: Any, about: AboutOp, args: Sequence[Any], options: Mapping[str, Any]
+    ) -> Any:
+        """Run an op and return its result."""
 
 
 class OpRecorder(OpMode):
@@ -70,29 +96,16 @@ class OpRecorder(OpMode):
         calls: Receives the recorded calls.
         contents: Measures tensors.
         layers: Tracks the running layer.
-
-    Attributes:
-        is_paused: Whether recording is paused.
     """
 
     def __init__(self, calls: Calls, contents: Contents, layers: Layers) -> None:
         super().__init__()
         self._calls, self._contents, self._layers = calls, contents, layers
-        self.is_paused = False
 
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
+    def run(
+        self, func: Any, about: AboutOp, args: Sequence[Any], options: Mapping[str, Any]
     ) -> Any:
         """Run an op and record its inputs and outputs."""
-        del types
-        options = kwargs or {}
-        if self.is_paused or not isinstance(func, torch._ops.OpOverload):
-            return func(*args, **options)
-        about = about_op(func)
         phase, layer = self._layers.current()
         entry = (
             self._calls.entry("op", about.name, layer, phase, names=about.names)

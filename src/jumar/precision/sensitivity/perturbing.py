@@ -14,7 +14,7 @@ from jumar.precision.overflow.origin import CASTS, FILLS
 from jumar.precision.recording.contents import unrecorded
 from jumar.precision.recording.layers import Layers
 from jumar.precision.recording.modules import tensors_in
-from jumar.precision.recording.ops import OpMode, about_op
+from jumar.precision.recording.ops import AboutOp, OpMode
 from jumar.precision.sensitivity.rounding import add_noise
 
 _EXACT: Final = (
@@ -85,20 +85,12 @@ class NoisyOps(OpMode):
         self._following.__exit__(None, None, None)
         super().__exit__(*error)
 
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
+    def run(
+        self, func: Any, about: AboutOp, args: Sequence[Any], options: Mapping[str, Any]
     ) -> Any:
         """Run an op, and add noise to its output if it is chosen."""
-        del types
-        if not isinstance(func, torch._ops.OpOverload):
-            return func(*args, **(kwargs or {}))
-        about = about_op(func)
         phase, layer = self._layers.current()
-        result = func(*args, **(kwargs or {}))
+        result = func(*args, **options)
         if about.is_recorded and not about.name.startswith(_EXACT) and phase != "update":
             self._add_call(about.name, layer, phase, result)
         return result

@@ -3,8 +3,9 @@
 import statistics
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from typing import Literal
 
 WARM_UP_STEPS = 5
 """Number of steps after each start that are excluded from throughput, because they choose kernels
@@ -48,23 +49,21 @@ class StepClock:
         self._counted_waiting = 0.0
         self._windows_ms: list[float] = []
 
-    @contextmanager
-    def waiting_for_data(self) -> Generator[None]:
+    def waiting_for_data(self) -> AbstractContextManager[None]:
         """Count the time in this context as waiting for data."""
-        start = self._now()
-        try:
-            yield
-        finally:
-            self._waited += self._now() - start
+        return self._timing("waiting")
+
+    def paused(self) -> AbstractContextManager[None]:
+        """Exclude the time in this context: evaluation, checkpoints."""
+        return self._timing("paused")
 
     @contextmanager
-    def paused(self) -> Generator[None]:
-        """Exclude the time in this context: evaluation, checkpoints."""
+    def _timing(self, what: Literal["waiting", "paused"]) -> Generator[None]:
         start = self._now()
         try:
             yield
         finally:
-            self._paused += self._now() - start
+            self._seconds[what] += self._now() - start
 
     def step(self) -> None:
         """Count a step that has been issued to the device."""
@@ -73,14 +72,13 @@ class StepClock:
     def drop_window(self) -> None:
         """Start a new window without counting the current one (at the end of the warm-up)."""
         self._window_start = self._now()
-        self._paused = 0.0
-        self._waited = 0.0
+        self._seconds = {"waiting": 0.0, "paused": 0.0}
         self._steps = 0
 
     def close_window(self) -> Pace | None:
         """The pace since the last window; None if it has no steps."""
-        seconds = self._now() - self._window_start - self._paused
-        steps, waiting_s = self._steps, self._waited
+        seconds = self._now() - self._window_start - self._seconds["paused"]
+        steps, waiting_s = self._steps, self._seconds["waiting"]
         self.drop_window()
         if steps == 0 or seconds <= 0:
             return None

@@ -2,7 +2,6 @@ import pytest
 import torch
 
 from jumar.models.inception import (
-    FEATURES,
     ConvolutionUnit,
     FidInception,
     inception_features,
@@ -35,7 +34,7 @@ def test_images_of_any_size_give_features_without_gradients_in_float32(
 ) -> None:
     images = torch.rand(1, 3, 40, 64) * 2 - 1
     features = inception_features(network, images)
-    assert features.shape == (1, FEATURES)
+    assert features.shape == (1, 2048)
     assert features.dtype == torch.float32
     assert not features.requires_grad
     with torch.autocast("cpu", dtype=torch.bfloat16):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jumar.models.tiling import in_patches, in_tiles, patch_starts
-from jumar.models.videnn import RECEPTIVE_RADIUS, SpatialCNN, Temp3CNN
+from jumar.models.videnn import DEPTH, SpatialCNN, Temp3CNN
 
 
 @pytest.fixture(scope="module")
@@ -28,14 +28,14 @@ def test_tiles_equal_the_whole_image(height: int, width: int, tile: int, frames:
     network = Temp3CNN(width=2).eval().double()
     pictures = torch.rand(frames, 9, height, width).double()
     with torch.no_grad():
-        result = in_tiles(network, pictures, tile=tile, radius=RECEPTIVE_RADIUS)
+        result = in_tiles(network, pictures, tile=tile, radius=DEPTH)
         torch.testing.assert_close(result, network(pictures), rtol=1e-11, atol=1e-12)
 
 
 def test_radius_below_the_receptive_field_differs_from_the_whole(deep: SpatialCNN) -> None:
     pictures = torch.rand(1, 3, 70, 30).double()
     with torch.no_grad():
-        result = in_tiles(deep, pictures, tile=35, radius=RECEPTIVE_RADIUS - 1)
+        result = in_tiles(deep, pictures, tile=35, radius=DEPTH - 1)
         assert not torch.allclose(result, deep(pictures), rtol=1e-11, atol=1e-13)
 
 

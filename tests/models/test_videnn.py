@@ -10,7 +10,7 @@ from torch import nn
 
 from jumar.models.tf_layout import TfNames
 from jumar.models.videnn import (
-    RECEPTIVE_RADIUS,
+    DEPTH,
     SpatialCNN,
     Temp3CNN,
     ViDeNN,
@@ -144,13 +144,13 @@ def test_bgr_is_the_same_network_with_reversed_channels(network: Network) -> Non
 def test_receptive_field_is_twenty_pixels_to_each_side(network: Network) -> None:
     torch.manual_seed(1)
     model = network(width=2).eval().double()
-    size = 2 * RECEPTIVE_RADIUS + 5
+    size = 2 * DEPTH + 5
     frames = torch.rand(1, model.head.in_channels, size, size).double().requires_grad_()
     model(frames)[0, :, size // 2, size // 2].sum().backward()
     assert frames.grad is not None
     reached = frames.grad[0].abs().sum(0).nonzero() - size // 2
-    assert reached.min().item() >= -RECEPTIVE_RADIUS
-    assert reached.max().item() <= RECEPTIVE_RADIUS
+    assert reached.min().item() >= -DEPTH
+    assert reached.max().item() <= DEPTH
 
 
 @pytest.mark.parametrize("network", NETWORKS)

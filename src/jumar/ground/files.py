@@ -15,9 +15,7 @@ and a file name at most 255."""
 
 
 @contextmanager
-def written_beside(
-    path: Path, *, what: str = "cannot be written", more: str = ""
-) -> Generator[Path]:
+def written_beside(path: Path, *, what: str = "cannot be written") -> Generator[Path]:
     """Yield a temporary path, which is renamed to `path` when the block ends.
 
     Readers never see an incomplete file. After an error, the partial file and the folders created
@@ -26,12 +24,11 @@ def written_beside(
     Args:
         path: The file; its parent folders are created.
         what: What failed, for error messages.
-        more: More advice, as a sentence.
 
     Raises:
         UserError: The write fails: no permission, no space, or `path` is of another type.
     """
-    with _temporary(path, what, more) as temporary:
+    with _temporary(path, what) as temporary:
         yield temporary
         temporary.replace(path)
 
@@ -83,7 +80,7 @@ def remove_folder(folder: Path) -> None:
 
 
 @contextmanager
-def _temporary(path: Path, what: str, more: str) -> Generator[Path]:
+def _temporary(path: Path, what: str, more: str = "") -> Generator[Path]:
     temporary = path.with_name(f".{path.name[:_MAX_PREFIX]}.{os.getpid()}")
     missing_parents = [folder for folder in path.parents if not exists(folder)]
     try:

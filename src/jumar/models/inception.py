@@ -19,7 +19,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-FEATURES = 2048
 SIDE = 299
 
 _Pool = Literal["none", "mean", "max", "halve"]

@@ -28,8 +28,6 @@ from jumar.models.tf_layout import (
 
 DEPTH = 20
 WIDTH = 64
-RECEPTIVE_RADIUS = DEPTH
-"""How far the receptive field extends to each side, in pixels: one per 3x3 convolution."""
 BATCH_NORM_EPSILON = 1e-3
 BATCH_NORM_MOMENTUM = 0.01
 LEAKY_SLOPE = 0.2

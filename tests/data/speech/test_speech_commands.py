@@ -61,7 +61,6 @@ def test_folder_and_its_zip_give_the_same_parts(tmp_path: Path) -> None:
     for part in ("training", "validation", "testing"):
         one, other = opened(folder, part), opened(zipped, part)
         assert clips(one) == clips(other)
-        assert one.divided_by == other.divided_by == "speakers"
         assert one.source.read(0).encoded == other.source.read(0).encoded
         result += clips(one)
     assert len(result) == len(set(result)) == len(files)
@@ -75,7 +74,7 @@ def test_lists_of_a_set_take_precedence_over_speakers(tmp_path: Path) -> None:
     assert clips(opened(folder, "validation")) == [("low", "00000001_nohash_0.wav")]
     assert clips(opened(folder, "testing")) == [("high", "00000002_nohash_0.wav")]
     training = opened(folder, "training")
-    assert (len(training.word_of), training.divided_by) == (10, "lists")
+    assert len(training.word_of) == 10
     with (folder / "validation_list.txt").open("a") as file:
         file.write("low/lost_nohash_0.wav\n")
     messages: list[str] = []
@@ -103,7 +102,6 @@ def test_existing_parts_are_used_unchanged(kind: str, tmp_path: Path) -> None:
         f"{speaker:08x}" for speaker in range(6)
     }
     validation = opened(path, "validation")
-    assert validation.divided_by == "folders"
     assert {name[:6] for _, name in clips(validation)} == {"000000"}
     assert all(int(name[:8], 16) >= 100 for _, name in clips(validation))
     with pytest.raises(UserError, match="it has no testing part"):
@@ -210,7 +208,7 @@ def test_chosen_part_keeps_all_noises_after_its_clips(tmp_path: Path) -> None:
         "_background_noise_/notes.txt": b"c",
     }
     speech = opened(in_folder(tmp_path, files), "training", whole=True)
-    assert (speech.divided_by, speech.noises, len(speech.word_of)) == ("nothing", 2, 6)
+    assert (speech.noises, len(speech.word_of)) == (2, 6)
     assert list(speech.names) == [
         f"{word}/{speaker:08x}_nohash_0.wav" for word in ("high", "low") for speaker in range(3)
     ]
@@ -219,7 +217,7 @@ def test_chosen_part_keeps_all_noises_after_its_clips(tmp_path: Path) -> None:
     assert some.names == ["low/00000001_nohash_0.wav", "high/00000001_nohash_0.wav"]
     assert [some.read_noise(number).encoded for number in range(2)] == [b"a", b"b"]
     assert some.source.read(0).origin.endswith("low/00000001_nohash_0.wav")
-    assert (some.words, some.noises, some.divided_by) == (["high", "low"], 2, "nothing")
+    assert (some.words, some.noises) == (["high", "low"], 2)
 
 
 def test_noise_next_to_zipped_parts_follows_the_clips_and_enters_the_fingerprint(
@@ -280,7 +278,7 @@ def test_single_part_or_part_without_words_counts_as_words(tmp_path: Path) -> No
     assert opened(tmp_path / "b", "training", whole=True).words == ["test", "train"]
     in_zip(tmp_path / "c" / "test.zip", tone_files(("low",), 1))
     in_folder(tmp_path / "c", tone_files(("train/low",), 1))
-    assert opened(tmp_path / "c", "testing").divided_by == "folders"
+    assert clips(opened(tmp_path / "c", "testing")) == [("low", "00000000_nohash_0.wav")]
 
 
 def test_words_are_lower_case_folders_with_everything_below_them(tmp_path: Path) -> None:
@@ -312,7 +310,7 @@ def test_missing_listed_clips_are_counted_and_some_named(tmp_path: Path) -> None
     open_speech(str(folder), "testing", notice=messages.append)
     assert messages[1] == text.replace("3 clips", "4 clips") + ", ..."
     speech = open_speech(str(folder), "training", notice=messages.append)
-    assert (len(speech.word_of), speech.divided_by, len(messages)) == (1, "lists", 2)
+    assert (len(speech.word_of), len(messages)) == (1, 2)
     (folder / "testing_list.txt").write_bytes(b"\xff")
     with pytest.raises(
         UserError, match="the list of the clips for testing cannot be read: "

@@ -135,16 +135,6 @@ def test_dynamic_masks_depend_only_on_seed_epoch_and_item(folder: Path) -> None:
     assert (ids(*many[0]) != ids(*many[1])).any()
 
 
-def test_dynamic_masking_may_mask_more_than_was_written(folder: Path) -> None:
-    new_masks = NewMasks(masked_lm_prob=0.5, max_predictions_per_seq=20)
-    data = open_pretraining_set(str(folder), VOCABULARY, new_masks=new_masks)
-    batch = data.fetch(keys_of(30)).batch
-    assert batch["masked_lm_ids"].shape == (30, 20)
-    full = batch["input_mask"].sum(dim=1) == LENGTH
-    assert full.any()
-    assert (batch["masked_lm_weights"][full].sum(dim=1) == 20).all()
-
-
 USUAL: dict[str, Feature] = {
     "input_ids": IntegerFeature((2, 7, 3, 8, 3)),
     "input_mask": IntegerFeature((1,) * 5),
@@ -216,25 +206,22 @@ def test_missing_shards_and_paths_without_records_are_errors(folder: Path, tmp_p
     "new_masks",
     [
         NewMasks(),
-        NewMasks(masked_lm_prob=0.4, max_predictions_per_seq=9),
+        NewMasks(masked_lm_prob=0.4),
         NewMasks(whole_word_mask=True),
     ],
 )
 def test_vectorised_masks_equal_masking_one_by_one(
     folder: Path, new_masks: NewMasks, training: bool
 ) -> None:
-    assert NewMasks() == NewMasks(
-        masked_lm_prob=0.15, max_predictions_per_seq=0, whole_word_mask=False
-    )
+    assert NewMasks() == NewMasks(masked_lm_prob=0.15, whole_word_mask=False)
     data = open_pretraining_set(
         str(folder), VOCABULARY, seed=3, new_masks=new_masks, training=training
     )
     keys = [SampleKey(2, item) for item in (4, 0, 7)]
     batch = data.fetch(keys).batch
-    width = new_masks.max_predictions_per_seq or WIDTH
     options = PretrainingOptions(
         max_seq_length=LENGTH,
-        max_predictions_per_seq=width,
+        max_predictions_per_seq=WIDTH,
         masked_lm_prob=new_masks.masked_lm_prob,
         whole_word_mask=new_masks.whole_word_mask,
     )
@@ -251,9 +238,9 @@ def test_vectorised_masks_equal_masking_one_by_one(
             return [*numbers, *[0] * (length - len(numbers))]
 
         assert batch["input_ids"][row].tolist() == padded(expected.ids, LENGTH)
-        assert batch["masked_lm_positions"][row].tolist() == padded(expected.positions, width)
-        assert batch["masked_lm_ids"][row].tolist() == padded(expected.labels, width)
-        assert batch["masked_lm_weights"][row].tolist() == padded([1] * count, width)
+        assert batch["masked_lm_positions"][row].tolist() == padded(expected.positions, WIDTH)
+        assert batch["masked_lm_ids"][row].tolist() == padded(expected.labels, WIDTH)
+        assert batch["masked_lm_weights"][row].tolist() == padded([1] * count, WIDTH)
 
 
 def test_set_is_opened_for_training_with_seed_0_by_default(folder: Path) -> None:

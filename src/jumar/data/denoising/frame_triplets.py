@@ -117,7 +117,7 @@ def triplet_set(patches: TripletPatches, *, per_triplet: int) -> KeyedSet[Triple
     side = patches.patch_size + 2 * patches.margin
     return KeyedSet(
         kind=patches,
-        collate=denoising_collate("patches", 13 * channels * side**2),
+        collate=denoising_collate(13 * channels * side**2),
         training=True,
         per_item=per_triplet,
         what="triplets of frames",

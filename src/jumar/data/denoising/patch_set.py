@@ -93,7 +93,7 @@ def patch_set(patches: Patches, *, per_picture: int) -> KeyedSet[Patches]:
     channels = 3 if patches.pictures.channels == "colour" else 1
     return KeyedSet(
         kind=patches,
-        collate=denoising_collate("patches", 5 * channels * patches.patch_size**2),
+        collate=denoising_collate(5 * channels * patches.patch_size**2),
         training=True,
         per_item=per_picture,
         what="images",
@@ -101,10 +101,10 @@ def patch_set(patches: Patches, *, per_picture: int) -> KeyedSet[Patches]:
     )
 
 
-def denoising_collate(what: str, sample_bytes: int = 0) -> Stacked:
-    """Return a collate function for `clean` and `noisy`; see `Stacked`."""
+def denoising_collate(sample_bytes: int) -> Stacked:
+    """Return a collate function for patches, `clean` and `noisy`; see `Stacked`."""
     return Stacked(
-        what=what,
+        what="patches",
         fields="data.batch_size, data.patch_size",
         sample_bytes=sample_bytes,
         pictures=("clean", "noisy"),

@@ -20,12 +20,12 @@ _WHITE = 255
 _LABEL_MARGIN = 3
 
 
-def picture_grid(images: Tensor, columns: int = 0) -> Tensor:
+def picture_grid(images: Tensor, columns: int) -> Tensor:
     """Arrange images of the same size in rows, with white gaps of 2 px.
 
     Args:
         images: uint8 [N, 3 or 1, height, width], at least one.
-        columns: Images per row; 0 for a grid that is roughly square.
+        columns: Images per row; fewer if there are not so many.
 
     Returns:
         uint8 [height', width', 3] on the CPU.
@@ -37,8 +37,7 @@ def picture_grid(images: Tensor, columns: int = 0) -> Tensor:
         raise ValueError(f"a grid needs images [N, channels, H, W], not {list(images.shape)}")
     pictures = [_as_colour(image) for image in images]
     count, (height, width) = len(pictures), pictures[0].shape[:2]
-    columns = columns or math.ceil(math.sqrt(count * height / width))
-    columns = max(1, min(columns, count))
+    columns = min(columns, count)
     rows = math.ceil(count / columns)
     grid = _blank(rows * (height + _GAP) - _GAP, columns * (width + _GAP) - _GAP)
     for number, picture in enumerate(pictures):

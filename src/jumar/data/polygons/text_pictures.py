@@ -50,14 +50,12 @@ class TextPictures:
         paths: Their paths within the folder or zip.
         regions: The regions of each image.
         faults: Labels that could not be used, by file and line.
-        mended: Repaired outlines, by file and line.
     """
 
     pictures: ImageFolder | ImageZip
     paths: PackedNames
     regions: Sequence[Sequence[Region]]
     faults: Sequence[Fault] = ()
-    mended: Sequence[Fault] = ()
 
     def __len__(self) -> int:
         return len(self.pictures)
@@ -225,9 +223,7 @@ def _opened(
         raise UserError(
             f"no word in the labels of {counted(len(names), 'image')}{reason}", where=tree.name
         )
-    return TextPictures(
-        pictures=source, paths=paths, regions=regions, faults=faults, mended=changes
-    )
+    return TextPictures(pictures=source, paths=paths, regions=regions, faults=faults)
 
 
 def _size_of(source: ImageFolder | ImageZip, index: int) -> tuple[int, int] | None:

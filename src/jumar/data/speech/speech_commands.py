@@ -70,7 +70,6 @@ class Speech:
         words: Names of the word folders in lower case, sorted.
         word_of: The index in `words` of each clip's word, int32 [clips].
         noises: Number of files of background noise, which follow the clips.
-        divided_by: How parts were divided: by `folders`, `lists`, `speakers`, or `nothing`.
         names: Paths of the clips relative to the folder of the word folders.
     """
 
@@ -78,7 +77,6 @@ class Speech:
     words: Sequence[str]
     word_of: NDArray[np.int32]
     noises: int
-    divided_by: str
     names: Sequence[str] | PackedNames = ()
 
     def chosen(self, clips: NDArray[np.int64], fingerprint: str = "") -> "Speech":
@@ -173,9 +171,9 @@ def open_speech(path: str, part: Part, *, whole: bool = False, notice: Notice) -
                 where=path,
                 todo=f"It has: {', '.join(parts)}. Set data.eval_part or data.eval_path.",
             )
-        return _speech(parts[part], notice, lambda _: True, divided_by="folders", parent=top)
+        return _speech(parts[part], notice, lambda _: True, parent=top)
     if whole:
-        return _speech(top, notice, lambda _: True, divided_by="nothing")
+        return _speech(top, notice, lambda _: True)
     lists = _read_lists(top)
     if lists:
         missing_names = {name for name, clip_part in lists.items() if clip_part == part}
@@ -184,7 +182,7 @@ def open_speech(path: str, part: Part, *, whole: bool = False, notice: Notice) -
             missing_names.discard(name)
             return lists.get(name, "training") == part
 
-        speech = _speech(top, notice, listed, divided_by="lists")
+        speech = _speech(top, notice, listed)
         if missing_names:
             examples = ", ".join(sorted(missing_names)[:3]) + (
                 ", ..." if len(missing_names) > 3 else ""
@@ -194,7 +192,7 @@ def open_speech(path: str, part: Part, *, whole: bool = False, notice: Notice) -
                 f"{examples}"
             )
         return speech
-    return _speech(top, notice, lambda name: which_part(name) == part, divided_by="speakers")
+    return _speech(top, notice, lambda name: which_part(name) == part)
 
 
 def _top(path: str) -> _WordTree:
@@ -260,7 +258,6 @@ def _speech(
     notice: Notice,
     is_in_part: Callable[[str], bool],
     *,
-    divided_by: str,
     parent: _WordTree | None = None,
 ) -> Speech:
     """Open the clips of a word tree whose relative path is in the part."""
@@ -299,7 +296,6 @@ def _speech(
         words=words,
         word_of=np.array(word_of, dtype=np.int32),
         noises=len(noises),
-        divided_by=divided_by,
         names=PackedNames([path[len(join(root, "")) :] for path in paths]),
     )
 

@@ -41,14 +41,11 @@ class NewMasks:
 
     Attributes:
         masked_lm_prob: Fraction of the pieces that are masked.
-        max_predictions_per_seq: Maximum number of masked pieces per instance; 0 for the stored
-            maximum.
         whole_word_mask: Whether either all pieces of a word are masked or none. Words found by a
             segmenter are not stored, so they are ignored.
     """
 
     masked_lm_prob: float = 0.15
-    max_predictions_per_seq: int = 0
     whole_word_mask: bool = False
 
 
@@ -146,7 +143,7 @@ class PretrainingInstances:
             assert self.new_masks is not None
             options = PretrainingOptions(
                 max_seq_length=length,
-                max_predictions_per_seq=self.new_masks.max_predictions_per_seq or width,
+                max_predictions_per_seq=width,
                 masked_lm_prob=self.new_masks.masked_lm_prob,
                 whole_word_mask=self.new_masks.whole_word_mask,
             )

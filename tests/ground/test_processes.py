@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from jumar.ground.processes import in_order
 from tests.running import is_running
 
 STARTS_TWO = """
@@ -44,3 +45,15 @@ def test_workers_end_when_their_parent_is_killed(method: str, tmp_path: Path) ->
     for pid in left:
         os.kill(pid, signal.SIGKILL)
     assert not left
+
+
+def test_results_arrive_in_the_order_of_the_arguments_until_one_fails() -> None:
+    def halved(number: int) -> float:
+        time.sleep(0.002 * (number % 3 == 0))
+        return number / (number - 9)
+
+    results = in_order(halved, range(20), threads=3, ahead=5)
+    assert [next(results) for _ in range(9)] == [number / (number - 9) for number in range(9)]
+    with pytest.raises(ZeroDivisionError):
+        next(results)
+    assert list(in_order(halved, (), threads=1, ahead=1)) == []

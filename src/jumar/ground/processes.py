@@ -1,4 +1,4 @@
-"""Worker processes: how they are started, and when they end."""
+"""Worker processes, and threads that compute some results ahead: their start and their end."""
 
 import multiprocessing
 import os
@@ -6,9 +6,16 @@ import signal
 import sys
 import threading
 import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from multiprocessing.context import BaseContext
+from typing import TypeVar
 
 _POLL_INTERVAL_S = 1.0
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
 
 
 def process_context() -> BaseContext:
@@ -21,6 +28,29 @@ def begin_worker() -> None:
     """Initialise a worker process: ignore Ctrl-C, and exit when the parent process has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with, args=(os.getppid(),), daemon=True).start()
+
+
+def in_order(
+    task: Callable[[Argument], Result], arguments: Iterable[Argument], *, threads: int, ahead: int
+) -> Generator[Result]:
+    """Yield the results of a task in the order of its arguments, computed by several threads.
+
+    Args:
+        task: Called with one argument at a time.
+        arguments: The arguments.
+        threads: Number of threads.
+        ahead: Number of results that are computed ahead, which limits memory.
+    """
+    pool = ThreadPoolExecutor(max_workers=threads)
+    try:
+        submissions = (pool.submit(task, argument) for argument in arguments)
+        pending = deque(islice(submissions, ahead))
+        while pending:
+            yield pending.popleft().result()
+            pending.extend(islice(submissions, 1))
+    finally:
+        # After Ctrl-C, drop the arguments that no thread has started.
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _exit_with(parent: int) -> None:

@@ -15,9 +15,10 @@ import shutil
 import subprocess
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ from jumar.data.speech.wav import Samples, read_wav, resample, to_int16, write_w
 from jumar.ground.errors import UserError
 from jumar.ground.files import write_bytes
 from jumar.ground.paths import exists
+from jumar.ground.processes import in_order
 from jumar.ground.text import counted
 
 UNKNOWN_WORDS = (
@@ -141,16 +143,14 @@ def write_espeak_keywords(
     _claim(request)
     made_counts: Counter[str] = Counter()
     left_out_counts: Counter[str] = Counter()
-    pool = ThreadPoolExecutor(max(1, request.workers))
-    try:
-        spoken = _in_order(pool, program, request.folder, utterances)
-        for done, (utterance, outcome) in enumerate(zip(utterances, spoken, strict=True), start=1):
+    make = partial(_make, program, request.folder)
+    threads = max(1, request.workers)
+    with closing(in_order(make, utterances, threads=threads, ahead=_MAX_PENDING)) as outcomes:
+        for done, (utterance, outcome) in enumerate(zip(utterances, outcomes, strict=True), 1):
             made_counts[utterance.part] += outcome == "made"
             left_out_counts[utterance.part] += outcome == "left out"
             if progress is not None:
                 progress(done, len(utterances))
-    finally:
-        pool.shutdown(cancel_futures=True)
     totals = Counter(utterance.part for utterance in utterances)
     return [
         WrittenPart(
@@ -284,19 +284,6 @@ def _claim(request: KeywordsRequest) -> None:
             write_bytes(request_file, json.dumps(options, indent=1, ensure_ascii=False).encode())
     except (OSError, ValueError) as error:
         raise UserError(f"cannot be used: {error}", where=str(request.folder)) from error
-
-
-def _in_order(
-    pool: ThreadPoolExecutor, program: str, folder: Path, utterances: Sequence[Utterance]
-) -> Iterator[str]:
-    """Yield the outcome of each clip; a limited number is synthesized ahead."""
-    pending: list[Future[str]] = []
-    for utterance in utterances:
-        pending.append(pool.submit(_make, program, folder, utterance))
-        if len(pending) >= _MAX_PENDING:
-            yield pending.pop(0).result()
-    for future in pending:
-        yield future.result()
 
 
 def _make(program: str, folder: Path, utterance: Utterance) -> str:

@@ -2,7 +2,7 @@ import pickle
 
 import pytest
 
-from jumar.ground.errors import UserError, nearest, unknown_name
+from jumar.ground.errors import UserError, did_you_mean, nearest, unknown_name
 
 
 def test_error_says_where_what_and_what_to_do() -> None:
@@ -20,6 +20,11 @@ def test_error_survives_pickling_between_processes() -> None:
 )
 def test_nearest_name_is_suggested_only_when_it_is_near(name: str, found: str) -> None:
     assert nearest(name, ["alexnet", "resnext50"]) == found
+
+
+def test_suggestion_is_a_question_or_nothing() -> None:
+    assert did_you_mean("alexnt", ["alexnet", "resnext50"]) == "Did you mean 'alexnet'? "
+    assert did_you_mean("zzz", ["alexnet"]) == ""
 
 
 def test_known_name_is_listed_once() -> None:

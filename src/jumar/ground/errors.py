@@ -60,7 +60,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def unknown_name(kind: str, name: str, known: Iterable[str], *, where: str = "") -> UserError:
     """Return the error for an unknown name, which suggests the nearest and lists all known ones."""
     candidates = sorted(set(known))
-    hint = did_you_mean(name, candidates)
     return UserError(
-        f"unknown {kind} '{name}'", where=where, todo=f"{hint}Known: {', '.join(candidates)}."
+        f"unknown {kind} '{name}'",
+        where=where,
+        todo=f"{did_you_mean(name, candidates)}Known: {', '.join(candidates)}.",
     )

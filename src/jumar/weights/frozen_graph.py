@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from jumar.data.records.wire import DELIMITED, VARINT, fields, varint
-from jumar.ground.errors import UserError, nearest
+from jumar.ground.errors import UserError, did_you_mean
 from jumar.ground.paths import is_file, missing, unreadable
 from jumar.weights.tensor_types import (
     BFLOAT16,
@@ -132,11 +132,10 @@ class FrozenConstants(Mapping[str, Array]):
             UserError: There is no constant with that name.
         """
         if name not in self._constants:
-            close = nearest(name, self._constants)
             raise UserError(
                 f"there is no constant '{name}'",
                 where=self._where,
-                todo=f"Did you mean '{close}'?" if close else "",
+                todo=did_you_mean(name, self._constants).strip(),
             )
         return self._constants[name].entry
 

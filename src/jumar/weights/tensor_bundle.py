@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from jumar.data.records.tfrecord import masked, masked_crc
 from jumar.data.records.wire import varint
-from jumar.ground.errors import UserError, nearest
+from jumar.ground.errors import UserError, did_you_mean
 from jumar.ground.paths import unreadable
 from jumar.weights.bundle_entries import (
     HEADER_KEY,
@@ -125,11 +125,10 @@ class TensorBundle:
     def _variable(self, name: str) -> BundleEntry:
         variable = self._variables.get(name)
         if variable is None:
-            close = nearest(name, self._variables)
             raise UserError(
                 f"there is no variable '{name}'",
                 where=str(self._index),
-                todo=f"Did you mean '{close}'?" if close else "",
+                todo=did_you_mean(name, self._variables).strip(),
             )
         return variable
 

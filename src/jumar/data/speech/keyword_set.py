@@ -29,7 +29,7 @@ from jumar.data.speech.decoded_clips import Clip, DecodedClips
 from jumar.data.speech.keyword_data import KeywordData
 from jumar.data.speech.speech_commands import Part, Speech, open_speech, speaker_groups
 from jumar.data.speech.wav import read_wav, resample, to_int16
-from jumar.ground.errors import UserError, nearest
+from jumar.ground.errors import UserError, did_you_mean
 from jumar.ground.text import counted
 
 _UNKNOWN_CHOICE = 3
@@ -212,10 +212,9 @@ def _check_words(speech: Speech, data: KeywordData, where: str) -> None:
     available = {speech.words[int(index)] for index in np.unique(speech.word_of)}
     missing_words = [word for word in data.words if word not in available]
     if missing_words:
-        suggestion = nearest(missing_words[0], available)
-        hint = f"Did you mean '{suggestion}'? " if suggestion else ""
         raise UserError(
             f"there are no clips of {', '.join(missing_words)}",
             where=where,
-            todo=f"{hint}Its words: {', '.join(sorted(available))}. Choose some: data.words=...",
+            todo=f"{did_you_mean(missing_words[0], available)}Its words: "
+            f"{', '.join(sorted(available))}. Choose some: data.words=...",
         )

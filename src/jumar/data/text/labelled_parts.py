@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from jumar.data.loading.loader_settings import LoaderSettings
-from jumar.ground.errors import UserError, nearest
+from jumar.ground.errors import UserError, did_you_mean
 from jumar.ground.paths import expanded, is_file, is_folder, missing, resolved
 from jumar.settings import setting
 
@@ -113,10 +113,9 @@ def _in_folder(folder: Path, part: Part, suffixes: Sequence[str], field: str) ->
 
 def unknown_label(label: str, known: Sequence[str], where: str) -> UserError:
     """Return the error for a label that is not in the list."""
-    suggestion = nearest(label, known)
-    hint = f"Did you mean '{suggestion}'? " if suggestion else ""
     return UserError(
         f"the label '{label}' is not in the list",
         where=where,
-        todo=f"{hint}Known: {', '.join(known)}. To use another list: data.labels=...",
+        todo=f"{did_you_mean(label, known)}Known: {', '.join(known)}. "
+        "To use another list: data.labels=...",
     )

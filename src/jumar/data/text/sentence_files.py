@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from jumar.data.loading.division import DividedData, is_divided
 from jumar.data.text.labelled_parts import LabelledData
 from jumar.data.text.numbered_lines import Skipping, excerpt, line_of, numbered_lines
-from jumar.ground.errors import UserError, nearest
+from jumar.ground.errors import UserError, did_you_mean
 from jumar.ground.json_text import parse_json
 from jumar.settings import setting
 
@@ -191,11 +191,10 @@ def _column(
     names: Sequence[str], requested: str, usual_names: Sequence[str], field: str, where: str
 ) -> str:
     if requested and requested not in names:
-        suggestion = nearest(requested, names)
-        hint = f"Did you mean '{suggestion}'? " if suggestion else ""
         raise UserError(
             f"there is no column '{requested}' (data.{field})",
             where=where,
-            todo=f"{hint}Existing columns: {', '.join(map(excerpt, names))}.",
+            todo=f"{did_you_mean(requested, names)}Existing columns: "
+            f"{', '.join(map(excerpt, names))}.",
         )
     return requested or next((name for name in usual_names if name in names), "")

@@ -120,3 +120,11 @@ def test_folder_is_created_with_its_parents_and_kept(tmp_path: Path) -> None:
         paths.make_folder(tmp_path / "file" / "c")
     with pytest.raises(UserError, match=r"file is not a folder\."):
         paths.make_folder(tmp_path / "file")
+
+
+def test_bytes_are_read_up_to_a_limit(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"\xff\n12")
+    assert (paths.read_bytes(path), paths.read_bytes(path, 2)) == (b"\xff\n12", b"\xff\n")
+    with pytest.raises(UserError, match="there is no such file"):
+        paths.read_bytes(tmp_path / "none")

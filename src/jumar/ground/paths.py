@@ -86,19 +86,25 @@ def open_to_read(path: Path) -> BinaryIO:
         raise unreadable(path, error) from error
 
 
+def read_bytes(path: Path, max_bytes: int = -1) -> bytes:
+    """Return the content of a file, or its first `max_bytes`; raises like `open_to_read`."""
+    with open_to_read(path) as file:
+        try:
+            return file.read(max_bytes)
+        except OSError as error:
+            raise unreadable(path, error) from error
+
+
 def read_text(path: Path) -> str:
     """Return the content of a UTF-8 file.
 
     Raises:
         UserError: It cannot be read, or is not UTF-8.
     """
-    with open_to_read(path) as file:
-        try:
-            return file.read().decode("utf-8")
-        except OSError as error:
-            raise unreadable(path, error) from error
-        except UnicodeDecodeError as error:
-            raise UserError(f"is not UTF-8 text: {error}", where=str(path)) from error
+    try:
+        return read_bytes(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"is not UTF-8 text: {error}", where=str(path)) from error
 
 
 _STORE_URL = re.compile(r"^(s3|obs):/{1,2}(?=[^/])")

@@ -11,7 +11,7 @@ from jumar.data.polygons import label_json, label_mat
 from jumar.data.polygons.label_lines import BadLine, Outline, form_of, outlines_of
 from jumar.data.text.numbered_lines import line_of
 from jumar.ground.errors import UserError
-from jumar.ground.paths import open_to_read, unreadable
+from jumar.ground.paths import read_bytes
 
 _MAX_BYTES = 512 * 2**20
 _README = ("readme", "license", "licence", "copying", "requirements")
@@ -100,18 +100,9 @@ def _file(name: str, origin: str, unit: str, entries: Sequence[Outline | BadLine
 
 def _contents(tree: DiskTree | ZipTree, names: Sequence[str]) -> list[bytes]:
     if isinstance(tree, DiskTree):
-        return [_read(tree, name) for name in names]
+        return [read_bytes(tree.root / name, _MAX_BYTES) for name in names]
     with zipfile.ZipFile(tree.path) as archive:
         return [_member(archive, tree.members[name], join(tree.name, name)) for name in names]
-
-
-def _read(tree: DiskTree, name: str) -> bytes:
-    path = tree.root / name
-    with open_to_read(path) as file:
-        try:
-            return file.read(_MAX_BYTES)
-        except OSError as error:
-            raise unreadable(path, error) from error
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, origin: str) -> bytes:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from jumar.ground.errors import UserError
-from jumar.ground.paths import open_to_read, unreadable
+from jumar.ground.paths import read_bytes
 from jumar.ground.text import counted, plain_text
 
 
@@ -14,11 +14,7 @@ def decoded_file(path: Path) -> str:
     Raises:
         UserError: It cannot be read, is empty, or is not UTF-8; the message states the line.
     """
-    try:
-        with open_to_read(path) as file:
-            content = file.read()
-    except OSError as error:
-        raise unreadable(path, error) from error
+    content = read_bytes(path)
     if not content.strip():
         raise UserError("the file is empty", where=str(path))
     try:

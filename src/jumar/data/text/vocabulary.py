@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from jumar.ground.errors import UserError
-from jumar.ground.paths import open_to_read, unreadable
+from jumar.ground.paths import read_bytes
 from jumar.ground.text import plain_text
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -66,11 +66,7 @@ def read_vocabulary(path: Path) -> Vocabulary:
         UserError: The file cannot be read, is not UTF-8, lacks a special piece, or has a blank or
             repeated line; the message states file and line.
     """
-    try:
-        with open_to_read(path) as file:
-            lines = file.read().split(b"\n")
-    except OSError as error:
-        raise unreadable(path, error) from error
+    lines = read_bytes(path).split(b"\n")
     if not lines[-1]:
         lines.pop()
     return Vocabulary(tuple(_checked(path, lines)), str(path))

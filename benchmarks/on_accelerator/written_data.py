@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from jumar.data.records.tfrecord import frame
+from jumar.data.records.tfrecord import framed_payload
 from jumar.data.text.instance_batch import batch_of, payloads
 from jumar.data.text.original_order import Instance
 from jumar.data.text.pretraining_options import PretrainingOptions
@@ -75,8 +75,7 @@ def instances(context: Context, length: int) -> Path:
         ]
         with (folder / "all.tfrecord").open("wb") as file:
             for record in payloads(batch_of(made, options)):
-                header, footer = frame(record)
-                file.write(header + record + footer)
+                file.write(framed_payload(record))
         pieces = [*SPECIAL, *(f"w{number}" for number in range(PIECES - len(SPECIAL)))]
         (folder / "vocab.txt").write_text("\n".join(pieces))
 

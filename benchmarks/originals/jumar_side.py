@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from jumar.data.records.tfrecord import frame
+from jumar.data.records.tfrecord import framed_payload
 from jumar.data.samples import SampleKey
 from jumar.data.text.instance_batch import batch_of, payloads
 from jumar.data.text.original_order import Instance
@@ -76,8 +76,7 @@ def write_instances(folder: Path) -> None:
     ]
     with (folder / "all.tfrecord").open("wb") as file:
         for record in payloads(batch_of(instances, options)):
-            header, footer = frame(record)
-            file.write(header + record + footer)
+            file.write(framed_payload(record))
     pieces = [*SPECIAL, *(f"w{number}" for number in range(PIECES - len(SPECIAL)))]
     (folder / "vocab.txt").write_text("\n".join(pieces))
 

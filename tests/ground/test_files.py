@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from jumar.ground.errors import UserError
-from jumar.ground.files import folder_beside, is_at, write_bytes, write_text, written_beside
+from jumar.ground.files import (
+    folder_beside,
+    folder_locked,
+    is_at,
+    write_bytes,
+    write_text,
+    written_beside,
+)
 
 
 def test_text_replaces_the_previous_file_and_leaves_no_temporary_one(tmp_path: Path) -> None:
@@ -114,3 +121,13 @@ def test_an_open_file_is_at_its_path_until_another_one_is(tmp_path: Path) -> Non
         assert not is_at(file, path)
         path.write_text("")
         assert not is_at(file, path)
+
+
+def test_locked_folder_belongs_to_one_owner_at_a_time(tmp_path: Path) -> None:
+    for _ in range(2):
+        with (
+            folder_locked(tmp_path, "is taken", Path("to")),
+            pytest.raises(UserError, match=r"^to: is taken$"),
+            folder_locked(tmp_path, "is taken", Path("to")),
+        ):
+            pass

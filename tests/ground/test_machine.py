@@ -113,3 +113,15 @@ def test_memory_of_a_process_is_read_and_an_ended_one_has_none() -> None:
     block[::4096] = b"x" * len(block[::4096])
     assert machine.process_memory(os.getpid()) > len(block)
     assert machine.process_memory(2**22 + 1) == 0
+
+
+def test_lack_of_space_is_reported_for_the_nearest_existing_folder(tmp_path: Path) -> None:
+    machine.check_disk(1, tmp_path)
+    machine.check_disk(1, tmp_path / "not" / "yet")
+    with pytest.raises(UserError) as error:
+        machine.check_disk(2.0**70, tmp_path / "not" / "yet")
+    assert re.fullmatch(
+        r"about 1,099,511,627,776\.0 GiB is needed, but only \S+ \S+ is free", error.value.what
+    )
+    assert error.value.where == str(tmp_path / "not" / "yet")
+    assert error.value.todo == "Free some space, or choose a folder on another disk."

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, unwritable
 
 _MAX_PREFIX = 60
@@ -96,6 +97,31 @@ def _temporary(path: Path, what: str, more: str = "") -> Generator[Path]:
         if isinstance(error, OSError):
             raise unwritable(path, error, what=what, more=more) from error
         raise
+
+
+@contextmanager
+def folder_locked(folder: Path, what: str, where: Path) -> Generator[None]:
+    """Hold an existing folder's lock during the block; it also ends with the process.
+
+    Args:
+        folder: The folder.
+        what: What is wrong if another process holds the lock.
+        where: The folder that messages name.
+
+    Raises:
+        UserError: Another process holds the lock.
+    """
+    import fcntl  # not available on Windows
+
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError(what, where=str(where)) from error
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def write_text(path: Path, text: str, *, errors: str = "backslashreplace") -> None:

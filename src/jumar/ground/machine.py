@@ -7,11 +7,13 @@ import math
 import os
 import platform
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Literal
 
 from jumar.ground.errors import UserError
+from jumar.ground.paths import exists
 from jumar.ground.text import size_text
 
 SYSTEM = Path("/")
@@ -141,6 +143,23 @@ def check_fits(count: int, bytes_each: int, what: str, field: str) -> None:
             todo=f"At most {fitting_count} fit; half of that is safer."
             if fitting_count
             else "Not even one fits: make them smaller.",
+        )
+
+
+def check_disk(needed_bytes: float, destination: Path) -> None:
+    """Raise an error if files do not fit on the disk of a destination, which may not exist yet.
+
+    Raises:
+        UserError: They do not fit.
+    """
+    absolute = destination.absolute()
+    existing = next(path for path in (absolute, *absolute.parents) if exists(path))
+    free_bytes = shutil.disk_usage(existing).free
+    if needed_bytes > free_bytes:
+        raise UserError(
+            f"about {size_text(needed_bytes)} is needed, but only {size_text(free_bytes)} is free",
+            where=str(destination),
+            todo="Free some space, or choose a folder on another disk.",
         )
 
 

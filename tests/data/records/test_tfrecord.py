@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jumar.data.records.offset_files import OffsetFiles
 from jumar.data.records.tfrecord import (
     RecordFileError,
-    frame,
+    framed_payload,
     header_length,
     index_many,
     index_records,
@@ -27,11 +27,7 @@ PAYLOADS = st.lists(st.binary(max_size=300), max_size=8)
 
 
 def framed(payloads: list[bytes]) -> bytes:
-    parts: list[bytes] = []
-    for payload in payloads:
-        header, footer = frame(payload)
-        parts += [header, payload, footer]
-    return b"".join(parts)
+    return b"".join(map(framed_payload, payloads))
 
 
 def read_all(path: Path) -> list[bytes]:
@@ -157,7 +153,9 @@ def test_frame_is_length_and_masked_checksums() -> None:
     assert masked(0) == 0xA282EAD8
     rotated = (0xE3069283 >> 15 | 0xE3069283 << 17) % 2**32
     assert masked_crc(b"123456789") == masked(0xE3069283) == (rotated + 0xA282EAD8) % 2**32
-    header, footer = frame(b"123456789")
+    record = framed_payload(b"123456789")
+    header, footer = record[:12], record[21:]
+    assert record == header + b"123456789" + footer
     assert header[:8] == (9).to_bytes(8, "little")
     assert header[8:] == struct.pack("<I", masked_crc(header[:8]))
     assert footer == struct.pack("<I", masked_crc(b"123456789"))

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jumar.data.records import tfrecord_cache
-from jumar.data.records.tfrecord import frame
+from jumar.data.records.tfrecord import framed_payload
 from jumar.data.records.tfrecord_cache import is_record_file, plain_files
 from jumar.ground.cache import cache_folder
 from jumar.ground.errors import UserError
@@ -182,7 +182,7 @@ def test_cache_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_empty_payload_frames_to_sixteen_bytes() -> None:
-    assert sum(map(len, frame(b""))) == 16
+    assert len(framed_payload(b"")) == 16
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jumar.data.text.documents import Document, Span
-from jumar.data.text.estimate import Estimate, _check_space, _rounded, announced, sample_of
+from jumar.data.text.estimate import Estimate, _rounded, announced, sample_of
 from jumar.data.text.original_writer import write_original
 from jumar.data.text.pretraining_files import PretrainingRequest
 from jumar.data.text.pretraining_options import PretrainingOptions
@@ -116,17 +116,6 @@ def test_sample_is_the_start_of_sixteen_files_in_proportion(tmp_path: Path) -> N
     paths[2].write_text("")
     assert sample_of(paths[:3]) == [Span(paths[0], 0, 196_610), Span(paths[1], 0, 65_540)]
     assert sample_of([paths[2]]) == []
-
-
-def test_lack_of_space_is_reported_for_the_nearest_existing_folder(tmp_path: Path) -> None:
-    _check_space(1, tmp_path / "not" / "yet")
-    with pytest.raises(UserError) as error:
-        _check_space(2.0**70, tmp_path / "not" / "yet")
-    assert re.fullmatch(
-        r"about 1,099,511,627,776\.0 GiB is needed, but only \S+ \S+ is free", error.value.what
-    )
-    assert error.value.where == str(tmp_path / "not" / "yet")
-    assert error.value.todo == "Free some space, or choose a folder on another disk."
 
 
 def test_estimate_has_two_significant_digits() -> None:

@@ -12,7 +12,7 @@ from jumar.data.records.example import (
     decode_example,
     encode_example,
 )
-from jumar.data.records.tfrecord import frame
+from jumar.data.records.tfrecord import framed_payload
 from jumar.data.samples import Batch, SampleKey
 from jumar.data.text.original_order import Masking
 from jumar.data.text.pretraining_files import PretrainingRequest
@@ -149,9 +149,7 @@ USUAL: dict[str, Feature] = {
 def write_records(path: Path, *records: dict[str, Feature]) -> Path:
     with path.open("wb") as file:
         for features in records:
-            payload = encode_example(features)
-            header, footer = frame(payload)
-            file.write(header + payload + footer)
+            file.write(framed_payload(encode_example(features)))
     return path
 
 

@@ -3,9 +3,7 @@
 Images are copied byte for byte: neither their format nor their colour model changes.
 """
 
-import fcntl
 import gzip
-import os
 import random
 import shutil
 import time
@@ -27,11 +25,13 @@ from jumar.data.images.sources import (
     splits_of,
 )
 from jumar.data.records.imagenet_example import example_of_record
-from jumar.data.records.tfrecord import frame
+from jumar.data.records.tfrecord import framed_payload
 from jumar.data.samples import CorruptRecord, ImageSource
 from jumar.ground.errors import UserError
+from jumar.ground.files import folder_locked
+from jumar.ground.machine import check_disk
 from jumar.ground.paths import exists, expanded, is_file, is_folder, resolved, unwritable
-from jumar.ground.text import counted, size_text
+from jumar.ground.text import counted
 
 Prefix = Literal["train", "validation"]
 Compression = Literal["none", "gzip"]
@@ -257,11 +257,7 @@ class _Job:
             for index in self._order[start:end]:
                 if self._stop.is_set():
                     return
-                payload = self._payload(index)
-                header, footer = frame(payload)
-                stream.write(header)
-                stream.write(payload)
-                stream.write(footer)
+                stream.write(framed_payload(self._payload(index)))
                 self._done[number] += 1
 
     @contextmanager
@@ -335,13 +331,7 @@ def _check_disk(parts: Sequence[_Part], destination: Path) -> None:
             with suppress(CorruptRecord):
                 sizes.append(_RECORD_OVERHEAD + len(part.source.read(index).encoded))
         needed_bytes += sum(sizes) * len(part.source) // len(sizes)
-    free_bytes = shutil.disk_usage(destination).free
-    if needed_bytes > free_bytes:
-        raise UserError(
-            f"about {size_text(needed_bytes)} is needed, but only {size_text(free_bytes)} is free",
-            where=str(destination),
-            todo="Free some space, or choose a folder on another disk.",
-        )
+    check_disk(needed_bytes, destination)
 
 
 @contextmanager
@@ -354,14 +344,7 @@ def _temporary_folder(destination: Path) -> Generator[Path, None, None]:
     destination.mkdir(parents=True, exist_ok=True)
     folder = destination / ".writing"
     folder.mkdir(exist_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UserError(
-                "another process is writing shards there", where=str(destination)
-            ) from error
+    with folder_locked(folder, "another process is writing shards there", destination):
         for leftover in folder.iterdir():
             leftover.unlink()
         try:
@@ -371,8 +354,6 @@ def _temporary_folder(destination: Path) -> Generator[Path, None, None]:
             if is_new:
                 with suppress(OSError):
                     destination.rmdir()
-    finally:
-        os.close(descriptor)
 
 
 def _move(folder: Path, destination: Path) -> None:

@@ -70,9 +70,9 @@ def masked(crc: int) -> int:
     return ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
 
 
-def frame(payload: bytes) -> tuple[bytes, bytes]:
-    """Return the bytes before and after a payload in a TFRecord file."""
-    return _header(len(payload)), masked_crc(payload).to_bytes(4, "little")
+def framed_payload(payload: bytes) -> bytes:
+    """Return a payload as a record of a TFRecord file."""
+    return b"".join((_header(len(payload)), payload, masked_crc(payload).to_bytes(4, "little")))
 
 
 @lru_cache(maxsize=4096)

@@ -38,13 +38,19 @@ from jumar.data.images.class_folders import (
 from jumar.data.images.image_folder import ImageFolder
 from jumar.data.images.image_zip import ImageZip, ZipTree
 from jumar.data.images.listed import Chosen
-from jumar.data.samples import CorruptRecord, ImageSource, Record, fingerprint, fingerprint_of
+from jumar.data.samples import (
+    CorruptRecord,
+    ImageSource,
+    Notice,
+    Record,
+    fingerprint,
+    fingerprint_of,
+)
 from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, expanded, is_file, is_folder, missing
 from jumar.ground.text import counted
 
 Part = Literal["training", "validation", "testing"]
-Notice = Callable[[str], None]
 
 SILENCE, UNKNOWN = "_silence_", "_unknown_"
 BACKGROUND_FOLDER = "_background_noise_"

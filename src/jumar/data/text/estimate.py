@@ -1,6 +1,5 @@
 """Estimates the number of instances, space and time from a sample of the texts."""
 
-import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -10,8 +9,7 @@ from jumar.data.records.tfrecord import FOOTER_BYTES, HEADER_BYTES
 from jumar.data.text.documents import Chunk, Document, Span, chunk_documents
 from jumar.data.text.pretraining_files import PretrainingRequest
 from jumar.data.text.segmenting import open_segmenter
-from jumar.ground.errors import UserError
-from jumar.ground.paths import exists
+from jumar.ground.machine import check_disk
 from jumar.ground.text import size_text, time_text
 
 _SAMPLE_BYTES = 2**18
@@ -69,7 +67,7 @@ def announced(
         f"about {_rounded(estimate.instances)} instances, {size_text(output_bytes)} "
         f"({size_text(2 * output_bytes)} while writing), {time_text(seconds)}"
     )
-    _check_space(2 * output_bytes, request.destination)
+    check_disk(2 * output_bytes, request.destination)
     return estimate
 
 
@@ -85,17 +83,6 @@ def sample_of(files: Sequence[Path]) -> Chunk:
         if lines:
             spans.append(Span(path, 0, len(lines)))
     return spans
-
-
-def _check_space(needed_bytes: float, destination: Path) -> None:
-    parent = next(parent for parent in destination.absolute().parents if exists(parent))
-    free_bytes = shutil.disk_usage(parent).free
-    if needed_bytes > free_bytes:
-        raise UserError(
-            f"about {size_text(needed_bytes)} is needed, but only {size_text(free_bytes)} is free",
-            where=str(destination),
-            todo="Free some space, or choose a folder on another disk.",
-        )
 
 
 def _rounded(number: float) -> str:

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO
 
-from jumar.data.records.tfrecord import frame
+from jumar.data.records.tfrecord import framed_payload
 from jumar.data.text.documents import Document, read_documents
 from jumar.data.text.estimate import announced
 from jumar.data.text.instance_batch import batch_of, payloads
@@ -147,9 +147,7 @@ def _write_shard(
         for number in instances:
             begin = ends[number]
             payload = os.pread(descriptor, ends[number + 1] - begin, begin)
-            header, footer = frame(payload)
-            shard.write(header + payload + footer)
-            written_bytes += len(header) + len(payload) + len(footer)
+            written_bytes += shard.write(framed_payload(payload))
     return written_bytes
 
 

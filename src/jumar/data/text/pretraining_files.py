@@ -1,9 +1,7 @@
 """The request and the output folder of pre-training data, common to both orders."""
 
-import fcntl
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -11,11 +9,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jumar.data.samples import Notice
 from jumar.data.text.documents import CHUNK_BYTES
 from jumar.data.text.pretraining_options import PretrainingOptions
 from jumar.data.text.tokenizer import Tokenizer
 from jumar.ground.errors import UserError
-from jumar.ground.files import write_text
+from jumar.ground.files import folder_locked, write_text
 from jumar.ground.paths import (
     exists,
     expanded,
@@ -29,7 +28,6 @@ MANIFEST = "pretraining.json"
 MAX_SHARDS = 99999
 MAX_PIECES = 1 << 21
 Progress = Callable[[int, int], None]
-Notice = Callable[[str], None]
 
 
 def ignored(*_: object) -> None:
@@ -167,21 +165,13 @@ def locked_folder(destination: Path) -> Generator[Path]:
     """
     folder = working_folder_of(destination)
     make_folder(folder)
-    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UserError(
-                "another process is writing this folder", where=str(destination)
-            ) from error
-        yield folder
+        with folder_locked(folder, "another process is writing this folder", destination):
+            yield folder
     except BrokenPipeError:
         raise  # the reader of standard output has closed it
     except OSError as error:
         raise unwritable(destination, error) from error
-    finally:
-        os.close(descriptor)
 
 
 def working_folder_of(destination: Path) -> Path:

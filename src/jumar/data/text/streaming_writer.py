@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jumar.data.records.offset_files import OffsetFiles
-from jumar.data.records.tfrecord import frame
+from jumar.data.records.tfrecord import framed_payload
 from jumar.data.text.documents import Chunk, Document, chunk_documents, chunks_of
 from jumar.data.text.estimate import announced
 from jumar.data.text.instance_batch import payloads
@@ -272,9 +272,7 @@ def _make_chunk(work: _Work, number: int) -> int:
                 text, vocabulary, options, chunk=number, duplicate=duplicate
             ):
                 key_parts.append(batch_keys)
-                for payload in payloads(batch):
-                    header, footer = frame(payload)
-                    records.append(header + payload + footer)
+                records += map(framed_payload, payloads(batch))
             run_keys = np.concatenate(key_parts)
             order = np.argsort(run_keys, kind="stable")
             file.writelines(records[position] for position in order.tolist())

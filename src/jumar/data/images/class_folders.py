@@ -182,6 +182,30 @@ def join(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
+def place_of(tree: Tree, folder: str) -> str:
+    """Return the path of a folder of a tree, or of the tree itself, for messages."""
+    return join(tree.name, folder) if folder else tree.name
+
+
+def unlabelled(
+    paths: Sequence[str], ignored: Counter[str] | None = None, root: str = ""
+) -> ClassListing:
+    """Return a listing of files without classes, in the given order, all with label 0.
+
+    Args:
+        paths: Paths from the root of the tree.
+        ignored: See `ClassListing`.
+        root: See `ClassListing`.
+    """
+    return ClassListing(
+        classes=(),
+        paths=PackedNames(paths),
+        labels=np.zeros(len(paths), dtype=np.int32),
+        ignored=ignored or Counter(),
+        root=root,
+    )
+
+
 def list_classes(tree: Tree, root: str = "") -> ClassListing:
     """List every image in the class folders of a folder, including their subfolders.
 
@@ -189,7 +213,7 @@ def list_classes(tree: Tree, root: str = "") -> ClassListing:
         UserError: There are no class folders, or some contain no image.
     """
     folders, loose_files = tree.entries(root)
-    where = join(tree.name, root) if root else tree.name
+    where = place_of(tree, root)
     if not folders:
         raise _no_classes(loose_files, where)
     paths: list[str] = []

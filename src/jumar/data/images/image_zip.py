@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from jumar.data.images.class_folders import ClassListing, ListedImages, is_hidden
+from jumar.data.images.class_folders import ClassListing, DiskTree, ListedImages, is_hidden
+from jumar.data.images.image_folder import ImageFolder
 from jumar.data.records.offset_files import MAX_IMAGE_BYTES, OffsetFiles, too_large
 from jumar.data.samples import CorruptRecord, Record
 from jumar.ground.errors import UserError
@@ -139,6 +140,11 @@ class ImageZip(ListedImages):
         if len(data) != size:
             raise ValueError(f"does not have the {size} bytes that the zip's directory states")
         return data
+
+
+def images_of(tree: DiskTree | ZipTree, listing: ClassListing) -> ImageFolder | ImageZip:
+    """Return the source of the listed files of a tree; it also suits sounds."""
+    return ImageZip(tree, listing) if isinstance(tree, ZipTree) else ImageFolder(tree.root, listing)
 
 
 def _bounded(size: int) -> int:

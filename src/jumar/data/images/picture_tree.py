@@ -7,14 +7,11 @@ way: folders or zips named `train` and `val` (or `validation`, `eval`, `test`).
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-
-import numpy as np
 
 from jumar.data.images.class_folders import (
     IMAGE_SUFFIXES,
-    ClassListing,
     DiskTree,
     PackedNames,
     Tree,
@@ -23,10 +20,12 @@ from jumar.data.images.class_folders import (
     files_below,
     is_image,
     join,
+    place_of,
+    unlabelled,
 )
 from jumar.data.images.image_folder import ImageFolder
 from jumar.data.images.image_shards import ImageShards, is_shard_name
-from jumar.data.images.image_zip import ImageZip, ZipTree
+from jumar.data.images.image_zip import ZipTree, images_of
 from jumar.data.images.sources import (
     PART_NAMES,
     Split,
@@ -158,11 +157,9 @@ def open_all_pictures(path: Path, *, notice: Notice = lambda _: None) -> Picture
         UserError: The path does not exist, contains no images, or cannot be read.
     """
     if is_folder(path):
-        tree = DiskTree(path)
-        return _opened(tree, "", lambda names: ImageFolder(path, names), notice)
+        return _opened(DiskTree(path), "", notice)
     if is_file(path) and path.suffix.lower() == ".zip":
-        zip_tree = ZipTree(path)
-        return _opened(zip_tree, "", lambda names: ImageZip(zip_tree, names), notice)
+        return _opened(ZipTree(path), "", notice)
     if is_file(path) and is_image(path.name):
         return _one_picture(path)
     if not exists(path):
@@ -208,11 +205,9 @@ def _from_folder(folder: Path, split: Split, notice: Notice) -> Pictures:
         )
     if split in zipped:
         return _from_zip(folder / zipped[split], split, notice)
-    if part is not None:
-        return _opened(tree, part, lambda names: ImageFolder(folder, names), notice)
-    if zipped or _is_divided(tree, top):
+    if part is None and (zipped or _is_divided(tree, top)):
         raise _no_part(tree, split)
-    return _opened(tree, "", lambda names: ImageFolder(folder, names), notice)
+    return _opened(tree, part or "", notice)
 
 
 def _from_zip(path: Path, split: Split, notice: Notice) -> Pictures:
@@ -221,16 +216,14 @@ def _from_zip(path: Path, split: Split, notice: Notice) -> Pictures:
     part = _part(tree, top, split)
     if part is None and _is_divided(tree, top):
         raise _no_part(tree, split)
-    return _opened(tree, part or "", lambda names: ImageZip(tree, names), notice)
+    return _opened(tree, part or "", notice)
 
 
-def _opened(
-    tree: Tree, root: str, source: Callable[[ClassListing], ImageSource], notice: Notice
-) -> Pictures:
+def _opened(tree: DiskTree | ZipTree, root: str, notice: Notice) -> Pictures:
     files = list(files_below(tree, root))
     pictures = [path for path in files if is_image(path)]
     ignored = Counter(ending_of(path) for path in files if not is_image(path))
-    where = join(tree.name, root) if root else tree.name
+    where = place_of(tree, root)
     if not pictures:
         raise UserError(
             "there are no images in it"
@@ -242,19 +235,13 @@ def _opened(
     if ignored:
         count, kinds = ignored.total(), by_ending(ignored)
         notice(f"{where}: skipped {counted(count, 'non-image file')}: {kinds}")
-    listing = _listing(pictures, ignored, root)
-    return Pictures(source(listing), listing.paths)
+    listing = unlabelled(sorted(pictures, key=by_numbers), ignored, root)
+    return Pictures(images_of(tree, listing), listing.paths)
 
 
 def _one_picture(path: Path) -> Pictures:
-    listing = _listing([path.name], ignored=Counter())
+    listing = unlabelled([path.name])
     return Pictures(ImageFolder(path.parent, listing), listing.paths)
-
-
-def _listing(paths: Iterable[str], ignored: Counter[str], root: str = "") -> ClassListing:
-    names = PackedNames(sorted(paths, key=by_numbers))
-    labels = np.zeros(len(names), dtype=np.int32)
-    return ClassListing(classes=(), paths=names, labels=labels, ignored=ignored, root=root)
 
 
 def _top_folder(tree: Tree) -> str:

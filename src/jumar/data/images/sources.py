@@ -30,11 +30,11 @@ from jumar.data.images.class_folders import (
     is_image,
     join,
     list_classes,
+    place_of,
 )
 from jumar.data.images.digits import open_digits
-from jumar.data.images.image_folder import ImageFolder
 from jumar.data.images.image_shards import ImageShards, is_shard_name
-from jumar.data.images.image_zip import ImageZip, ZipTree
+from jumar.data.images.image_zip import ZipTree, images_of
 from jumar.data.images.stored_images import open_stored_images, stored_shards
 from jumar.data.records.record_shards import (
     SHARD_NAME,
@@ -241,8 +241,7 @@ def _find_by_glob(pattern: str, notice: Notice) -> _Contents:
 
 def _find_in_file(path: Path, notice: Notice) -> _Contents:
     if path.suffix.lower() == ".zip":
-        tree = ZipTree(path)
-        return _find_in_tree(tree, partial(_open_zip, tree, notice=notice))
+        return _find_in_zip(ZipTree(path), notice)
     if is_file(path) and not is_image(path.name) and is_record_file(path):
         return _Contents(whole=partial(_open_chosen_shards, [path], str(path), notice))
     raise UserError(
@@ -277,7 +276,7 @@ def _find_in_folder(path: Path, notice: Notice) -> _Contents:
             parts[split] = partial(_open_part, part_path, split, notice)
     if parts:
         return _Contents(parts=parts)
-    return _Contents(whole=partial(_open_folder, tree, top, notice=notice))
+    return _Contents(whole=partial(_open_tree, tree, top, place_of(tree, top), notice))
 
 
 def _open_part(path: Path, split: Split, notice: Notice) -> ImageSource:
@@ -293,14 +292,16 @@ def _open_part(path: Path, split: Split, notice: Notice) -> ImageSource:
     return opener()
 
 
-def _find_in_tree(tree: Tree, open_at: Callable[[str], ImageSource]) -> _Contents:
+def _find_in_zip(tree: ZipTree, notice: Notice) -> _Contents:
     top = _top_folder(tree)
     parts: dict[Split, Callable[[], ImageSource]] = {
-        split: partial(open_at, folder)
+        split: partial(_open_tree, tree, folder, tree.name, notice)
         for split, names in PART_NAMES.items()
         if (folder := _part_folder(tree, top, names))
     }
-    return _Contents(parts=parts) if parts else _Contents(whole=partial(open_at, top))
+    if parts:
+        return _Contents(parts=parts)
+    return _Contents(whole=partial(_open_tree, tree, top, tree.name, notice))
 
 
 def _top_folder(tree: Tree) -> str:
@@ -330,16 +331,10 @@ def _part_folder(tree: Tree, top: str, names: Sequence[str]) -> str:
     return ""
 
 
-def _open_folder(tree: DiskTree, root: str, *, notice: Notice) -> ImageSource:
+def _open_tree(tree: DiskTree | ZipTree, root: str, where: str, notice: Notice) -> ImageSource:
     listing = list_classes(tree, root)
-    _report_irregularities(listing, join(tree.name, root) if root else tree.name, notice)
-    return ImageFolder(tree.root, listing)
-
-
-def _open_zip(tree: ZipTree, root: str, *, notice: Notice) -> ImageSource:
-    listing = list_classes(tree, root)
-    _report_irregularities(listing, tree.name, notice)
-    return ImageZip(tree, listing)
+    _report_irregularities(listing, where, notice)
+    return images_of(tree, listing)
 
 
 def _report_irregularities(listing: ClassListing, where: str, notice: Notice) -> None:

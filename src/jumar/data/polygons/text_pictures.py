@@ -14,17 +14,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
 from jumar.data.images.class_folders import (
-    ClassListing,
     DiskTree,
     PackedNames,
     files_below,
     is_image,
+    unlabelled,
 )
 from jumar.data.images.image_folder import ImageFolder
-from jumar.data.images.image_zip import ImageZip, ZipTree
+from jumar.data.images.image_zip import ImageZip, ZipTree, images_of
 from jumar.data.images.picture_tree import by_numbers
 from jumar.data.images.sources import PART_NAMES, Notice, Split
 from jumar.data.pixels.decode import DecodeError, EncodedImage
@@ -199,13 +197,8 @@ def _opened(
     by_stem: Mapping[str, LabelFile],
     notice: Notice,
 ) -> TextPictures:
-    paths = PackedNames(names)
-    listing = ClassListing(
-        classes=(), paths=paths, labels=np.zeros(len(names), np.int32), ignored=Counter()
-    )
-    source = (
-        ImageFolder(tree.root, listing) if isinstance(tree, DiskTree) else ImageZip(tree, listing)
-    )
+    listing = unlabelled(names)
+    source = images_of(tree, listing)
     faults: list[Fault] = []
     changes: list[Fault] = []
     regions = [
@@ -223,7 +216,7 @@ def _opened(
         raise UserError(
             f"no word in the labels of {counted(len(names), 'image')}{reason}", where=tree.name
         )
-    return TextPictures(pictures=source, paths=paths, regions=regions, faults=faults)
+    return TextPictures(pictures=source, paths=listing.paths, regions=regions, faults=faults)
 
 
 def _size_of(source: ImageFolder | ImageZip, index: int) -> tuple[int, int] | None:

@@ -27,16 +27,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jumar.data.images.class_folders import (
-    ClassListing,
     DiskTree,
     PackedNames,
     by_ending,
     ending_of,
     files_below,
     join,
+    place_of,
+    unlabelled,
 )
-from jumar.data.images.image_folder import ImageFolder
-from jumar.data.images.image_zip import ImageZip, ZipTree
+from jumar.data.images.image_zip import ZipTree, images_of
 from jumar.data.images.listed import Chosen
 from jumar.data.samples import (
     CorruptRecord,
@@ -114,7 +114,7 @@ class _WordTree:
 
     @property
     def name(self) -> str:
-        return join(self.tree.name, self.root) if self.root else self.tree.name
+        return place_of(self.tree, self.root)
 
 
 def which_part(filename: str, *, validation: float = 10.0, testing: float = 10.0) -> Part:
@@ -293,10 +293,10 @@ def _speech(
         count, kinds = ignored.total(), by_ending(ignored)
         notice(f"{word_tree.name}: skipped {counted(count, 'file')} outside the words: {kinds}")
     noise_tree, noises = _noise_paths(word_tree, parent)
-    clips = _reader(tree, paths if noise_tree is not tree else [*paths, *noises])
-    source = (
-        clips if noise_tree is tree or not noises else _Joined(clips, _reader(noise_tree, noises))
-    )
+    clips = images_of(tree, unlabelled(paths if noise_tree is not tree else [*paths, *noises]))
+    source: ImageSource = clips
+    if noises and noise_tree is not tree:
+        source = _Joined(clips, images_of(noise_tree, unlabelled(noises)))
     return Speech(
         source=source,
         words=words,
@@ -318,19 +318,6 @@ def _noise_paths(
                 below = files_below(candidate.tree, join(candidate.root, folder))
                 return candidate.tree, [path for path in below if _is_clip(path)]
     return word_tree.tree, []
-
-
-def _reader(tree: DiskTree | ZipTree, paths: Sequence[str]) -> ImageSource:
-    """Return a source of the undecoded files of a tree; readers of images also suit sounds."""
-    listing = ClassListing(
-        classes=(),
-        paths=PackedNames(paths),
-        labels=np.zeros(len(paths), np.int32),
-        ignored=Counter(),
-    )
-    if isinstance(tree, ZipTree):
-        return ImageZip(tree, listing)
-    return ImageFolder(tree.root, listing)
 
 
 class _Joined:
@@ -361,7 +348,7 @@ def _read_lists(top: _WordTree) -> Mapping[str, Part]:
     """Read the part of each listed clip, by its path relative to the top; empty without lists."""
     files = top.tree.entries(top.root)[1]
     listed_parts: list[Part] = [part for part, name in LISTS.items() if name in files]
-    source = _reader(top.tree, [join(top.root, LISTS[part]) for part in listed_parts])
+    source = images_of(top.tree, unlabelled([join(top.root, LISTS[part]) for part in listed_parts]))
     parts: dict[str, Part] = {}
     for index, part in enumerate(listed_parts):
         try:

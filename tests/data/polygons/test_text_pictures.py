@@ -21,7 +21,7 @@ def test_real_sets_are_read_whole(shared: Path) -> None:
     assert len(icdar) == 11
     assert sum(map(len, icdar.regions)) > 60
     assert any(region.ignored for each in icdar.regions for region in each)
-    assert icdar.paths[0] == "img/img_1.jpg"
+    assert icdar.pictures.key(0) == "img/img_1.jpg"
     receipts = open_text_pictures(str(folder / "sroie-val.zip"), "eval", notice=messages.append)
     assert len(receipts) == 25
     assert sum(map(len, receipts.regions)) > 900
@@ -44,7 +44,7 @@ def test_official_layout_is_two_parts(packed: bool, tmp_path: Path) -> None:
     }
     place = write_zip(tmp_path / "a.zip", files) if packed else write_files(tmp_path, files)
     train = open_text_pictures(str(place), "train")
-    assert [path.rpartition("/")[2] for path in train.paths] == [
+    assert [path.rpartition("/")[2] for path in map(train.pictures.key, range(len(train)))] == [
         "img_1.jpg",
         "img_2.jpg",
         "img_10.jpg",
@@ -258,7 +258,9 @@ def test_folder_is_a_part_if_a_whole_word_of_its_name_matches(
     for split, parts in splits.items():
         if part or split == "eval":
             opened = open_text_pictures(str(tmp_path), split)  # pyright: ignore[reportArgumentType]
-            assert (f"{folder}/a.jpg" in opened.paths) is (part in parts)
+            assert (f"{folder}/a.jpg" in map(opened.pictures.key, range(len(opened)))) is (
+                part in parts
+            )
 
 
 def test_six_names_are_listed_as_five_and_one_more(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from typing import Literal
 
 from jumar.data.images.class_folders import (
     DiskTree,
-    PackedNames,
     files_below,
     is_image,
     unlabelled,
@@ -45,13 +44,11 @@ class TextPictures:
 
     Attributes:
         pictures: The source of the images, all with label 0.
-        paths: Their paths within the folder or zip.
         regions: The regions of each image.
         faults: Labels that could not be used, by file and line.
     """
 
     pictures: ImageFolder | ImageZip
-    paths: PackedNames
     regions: Sequence[Sequence[Region]]
     faults: Sequence[Fault] = ()
 
@@ -197,8 +194,7 @@ def _opened(
     by_stem: Mapping[str, LabelFile],
     notice: Notice,
 ) -> TextPictures:
-    listing = unlabelled(names)
-    source = images_of(tree, listing)
+    source = images_of(tree, unlabelled(names))
     faults: list[Fault] = []
     changes: list[Fault] = []
     regions = [
@@ -216,7 +212,7 @@ def _opened(
         raise UserError(
             f"no word in the labels of {counted(len(names), 'image')}{reason}", where=tree.name
         )
-    return TextPictures(pictures=source, paths=listing.paths, regions=regions, faults=faults)
+    return TextPictures(pictures=source, regions=regions, faults=faults)
 
 
 def _size_of(source: ImageFolder | ImageZip, index: int) -> tuple[int, int] | None:

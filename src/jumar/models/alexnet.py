@@ -12,12 +12,14 @@ from typing import Literal
 import torch
 from torch import nn
 
+from jumar.models.initializers import fill_layers_
 from jumar.models.keyed_dropout import KeyedDropout
 from jumar.models.tf_layout import (
     DenseKernelAfterFlatten,
     TfVariable,
     convolution_variables,
     dense_variables,
+    numbered,
 )
 
 Initialization = Literal["he_uniform", "xavier", "he_uniform_custom"]
@@ -94,11 +96,7 @@ class AlexNet(nn.Module):
 
     def reset_parameters(self, initialization: Initialization) -> None:
         """Draw the weights and set the biases to zero, as TensorFlow's layers do."""
-        for layer in self.modules():
-            if isinstance(layer, (nn.Conv2d, nn.Linear)):
-                _INITIALIZERS[initialization](layer.weight)
-                if layer.bias is not None:
-                    nn.init.zeros_(layer.bias)
+        fill_layers_(self, _INITIALIZERS[initialization])
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         if images.shape[-2:] != (self.image_size, self.image_size):
@@ -130,7 +128,7 @@ def tf_variables(model: AlexNet) -> list[TfVariable]:
     )
     variables: list[TfVariable] = []
     for number in range(5):
-        tf_name = f"conv2d_{number}" if number else "conv2d"
+        tf_name = numbered("conv2d", number)
         variables += convolution_variables(tf_name, f"conv{number + 1}", bias=True)
     return [
         *variables,

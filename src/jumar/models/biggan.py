@@ -12,6 +12,7 @@ unbiased variance.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 
 import torch
@@ -19,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from jumar.models.conditional_batch_norm import EPSILON, MOMENTUM, ConditionalBatchNorm2d
-from jumar.models.initializers import truncated_normal_
+from jumar.models.initializers import fill_layers_, truncated_normal_
 from jumar.models.spectral_norm import (
     SpectralConv2d,
     SpectralConvTranspose2d,
@@ -72,11 +73,7 @@ class BigGan(nn.Module):
 
     def reset_parameters(self, gain_starts_at: float = 0.0) -> None:
         """Draw the weights as the original does."""
-        for module in self.modules():
-            if isinstance(module, (nn.Conv2d, nn.ConvTranspose2d, nn.Linear)):
-                truncated_normal_(module.weight, INITIAL_STD)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
+        fill_layers_(self, partial(truncated_normal_, std=INITIAL_STD))
         # Afterwards, because the gains' dense layers are among the modules above.
         for module in self.modules():
             if isinstance(module, ConditionalBatchNorm2d):

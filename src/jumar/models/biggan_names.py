@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from jumar.models.biggan import BigGan
 from jumar.models.tf_layout import (
     Array,
-    ConvolutionKernel,
-    DenseKernel,
     Layout,
     TfCounting,
     TfNames,
     TfVariable,
     adam_state,
     batch_norm_variables,
+    convolution_kernel,
     dense_variables,
     unchanged,
 )
@@ -109,16 +108,15 @@ def _conditional(scope: str, name: str) -> list[TfVariable]:
 
 
 def _kernel(scope: str, name: str) -> list[TfVariable]:
-    """A convolution's kernel and `u`; transposed kernels change their axes in the same way."""
+    """The kernel and the `u` of a convolution, transposed or not."""
     return [
-        TfVariable(tf_name=f"{scope}/kernel", name=f"{name}.weight", layout=ConvolutionKernel()),
+        convolution_kernel(f"{scope}/kernel", f"{name}.weight"),
         TfVariable(tf_name=f"{scope}/u", name=f"{name}.u", layout=Row()),
     ]
 
 
 def _dense(scope: str, name: str) -> list[TfVariable]:
     return [
-        TfVariable(tf_name=f"{scope}/kernel", name=f"{name}.weight", layout=DenseKernel()),
-        unchanged(f"{scope}/bias", f"{name}.bias"),
+        *dense_variables(scope, name),
         TfVariable(tf_name=f"{scope}/u", name=f"{name}.u", layout=Row()),
     ]

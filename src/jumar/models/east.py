@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from jumar.models.legacy_bilinear import enlarge
 from jumar.models.resnet_v1 import ResNetV1
 from jumar.models.slim_convolution import SlimConv2d, detector_names
-from jumar.models.tf_layout import TfNames, TfVariable
+from jumar.models.tf_layout import TfNames, TfVariable, numbered
 
 _WIDTHS = (128, 64, 32)
 
@@ -113,8 +113,7 @@ def tf_variables(model: East) -> list[TfVariable]:
     parts += [("distances", model.distances), ("angle", model.angle)]
     variables = model.backbone.tf_variables("backbone")
     for number, (name, convolution) in enumerate(parts):
-        scope = f"feature_fusion/Conv_{number}" if number else "feature_fusion/Conv"
-        variables += convolution.tf_variables(scope, name)
+        variables += convolution.tf_variables(numbered("feature_fusion/Conv", number), name)
     return variables
 
 

@@ -1,12 +1,27 @@
 """Initialisers of TensorFlow 1.15 that torch lacks."""
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import nn
 
 _STD_OF_TRUNCATED_NORMAL = 0.87962566103423978
 """Standard deviation of a unit normal truncated at two standard deviations."""
+
+
+def fill_layers_(network: nn.Module, draw: Callable[[torch.Tensor], object]) -> None:
+    """Draw the weights of convolutions, transposed or not, and dense layers, with zero biases.
+
+    Args:
+        network: The network, changed in place.
+        draw: Fills a weight in place.
+    """
+    for layer in network.modules():
+        if isinstance(layer, (nn.Conv2d, nn.ConvTranspose2d, nn.Linear)):
+            draw(layer.weight)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
 
 
 def glorot_uniform_(network: nn.Module) -> None:
@@ -17,11 +32,7 @@ def glorot_uniform_(network: nn.Module) -> None:
     Args:
         network: The network, changed in place.
     """
-    for layer in network.modules():
-        if isinstance(layer, (nn.Conv2d, nn.Linear)):
-            nn.init.xavier_uniform_(layer.weight)
-            if layer.bias is not None:
-                nn.init.zeros_(layer.bias)
+    fill_layers_(network, nn.init.xavier_uniform_)
 
 
 def truncated_normal_(weight: torch.Tensor, std: float) -> None:

@@ -23,6 +23,7 @@ from jumar.models.tf_layout import (
     adam_state,
     batch_norm_variables,
     convolution_variables,
+    numbered,
 )
 
 STEPS = 12
@@ -90,15 +91,15 @@ class NonLocal(nn.Module):
         g = self.g(x).flatten(2).transpose(1, 2)
         if in_export_mode():
             mean = _means(theta, phi, g)
-            return x + mean.transpose(1, 2).unflatten(2, x.shape[2:])
-        positions = theta.shape[1]
-        limit = self.similarities or (
-            SIMILARITIES_IN_CACHE if x.device.type == "cpu" else SIMILARITIES_IN_MEMORY
-        )
-        images = max(limit // positions**2, 1)
-        rows = min(max(limit // (images * positions), 1), positions)
-        groups = zip(theta.split(images), phi.split(images), g.split(images), strict=True)
-        mean = torch.cat([_means(*group, rows) for group in groups])
+        else:
+            positions = theta.shape[1]
+            limit = self.similarities or (
+                SIMILARITIES_IN_CACHE if x.device.type == "cpu" else SIMILARITIES_IN_MEMORY
+            )
+            images = max(limit // positions**2, 1)
+            rows = min(max(limit // (images * positions), 1), positions)
+            groups = zip(theta.split(images), phi.split(images), g.split(images), strict=True)
+            mean = torch.cat([_means(*group, rows) for group in groups])
         return x + mean.transpose(1, 2).unflatten(2, x.shape[2:])
 
 
@@ -231,7 +232,7 @@ def tf_variables(model: NLRN) -> list[TfVariable]:
     for step in range(len(model.norms)):
         for index in range(NORMS_PER_STEP):
             number = step * NORMS_PER_STEP + index
-            scope = f"rnn/batch_normalization{f'_{number}' if number else ''}"
+            scope = numbered("rnn/batch_normalization", number)
             variables += batch_norm_variables(scope, f"norms.{step}.{index}")
             for tf_part, module in shared[index] if step == 0 else ():
                 variables += convolution_variables(

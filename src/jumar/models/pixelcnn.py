@@ -21,7 +21,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from jumar.models.tf_layout import ConvolutionKernel, TfNames, TfVariable, unchanged
+from jumar.models.tf_layout import (
+    TfNames,
+    TfVariable,
+    convolution_kernel,
+    convolution_variables,
+    unchanged,
+)
 
 TF_SCOPE = "pixelcnn"
 
@@ -249,9 +255,7 @@ def _gated(scope: str, name: str, classes: int) -> list[TfVariable]:
     bias = "V" if classes else "b"
     parts = (("v", "value"), ("h", "gate"))
     kernels = [
-        TfVariable(
-            tf_name=f"{scope}/{tf_part}_W", name=f"{name}.{part}.weight", layout=ConvolutionKernel()
-        )
+        convolution_kernel(f"{scope}/{tf_part}_W", f"{name}.{part}.weight")
         for tf_part, part in parts
     ]
     biases = [
@@ -261,7 +265,4 @@ def _gated(scope: str, name: str, classes: int) -> list[TfVariable]:
 
 
 def _plain(scope: str, name: str) -> list[TfVariable]:
-    return [
-        TfVariable(tf_name=f"{scope}/W", name=f"{name}.weight", layout=ConvolutionKernel()),
-        unchanged(f"{scope}/b", f"{name}.bias"),
-    ]
+    return convolution_variables(scope, name, bias=True, parts=("W", "b"))

@@ -17,11 +17,12 @@ from jumar.models.initializers import variance_scaling_
 from jumar.models.pointwise import PointwiseConv2d
 from jumar.models.same_padding import SameConv2d, SameMaxPool2d
 from jumar.models.tf_layout import (
-    ConvolutionKernel,
     TfVariable,
     batch_norm_variables,
+    convolution_kernel,
     convolution_variables,
     dense_variables,
+    numbered,
 )
 
 BLOCKS_PER_STAGE = (3, 4, 6, 3)
@@ -192,33 +193,25 @@ def tf_variables(model: ResNeXt50) -> list[TfVariable]:
     The original numbers convolutions and batch norms throughout the graph and creates the
     shortcut of a block first.
     """
+    convolution_name, norm_name = f"{TF_SCOPE}/conv2d", f"{TF_SCOPE}/BatchNorm"
     convolutions, norms = 0, 0
-
-    def numbered(kind: str, number: int) -> str:
-        return f"{TF_SCOPE}/{kind}" if number == 0 else f"{TF_SCOPE}/{kind}_{number}"
-
     variables = [
-        *convolution_variables(numbered("conv2d", 0), "stem.conv", bias=False),
-        *batch_norm_variables(numbered("BatchNorm", 0), "stem.norm"),
+        *convolution_variables(convolution_name, "stem.conv", bias=False),
+        *batch_norm_variables(norm_name, "stem.norm"),
     ]
     for path, block in _blocks(model):
         for part, _ in block.convolutions():
             name = f"{path}.{part}"
             if part == "grouped":
                 _, stage, index = path.split(".")
-                variables.append(
-                    TfVariable(
-                        tf_name=f"{TF_SCOPE}/bottleneck_{stage}_{index}",
-                        name=f"{name}.conv.weight",
-                        layout=ConvolutionKernel(),
-                    )
-                )
+                tf_name = f"{TF_SCOPE}/bottleneck_{stage}_{index}"
+                variables.append(convolution_kernel(tf_name, f"{name}.conv.weight"))
             else:
                 convolutions += 1
-                tf_name = numbered("conv2d", convolutions)
+                tf_name = numbered(convolution_name, convolutions)
                 variables += convolution_variables(tf_name, f"{name}.conv", bias=False)
             norms += 1
-            variables += batch_norm_variables(numbered("BatchNorm", norms), f"{name}.norm")
+            variables += batch_norm_variables(numbered(norm_name, norms), f"{name}.norm")
     return variables + dense_variables(f"{TF_SCOPE}/dense", "classifier")
 
 

@@ -11,12 +11,11 @@ from torch import nn
 
 from jumar.models.pointwise import PointwiseConv2d
 from jumar.models.tf_layout import (
-    ConvolutionKernel,
     TfNames,
     TfVariable,
     adam_state,
     batch_norm_variables,
-    unchanged,
+    convolution_variables,
 )
 
 _EPSILON = 1e-5
@@ -82,13 +81,12 @@ class SlimConv2d(nn.Module):
 
     def tf_variables(self, tf_name: str, name: str) -> list[TfVariable]:
         """The variables, given this convolution's scope in the original and its path here."""
-        kernel = TfVariable(
-            tf_name=f"{tf_name}/weights", name=f"{name}.conv.weight", layout=ConvolutionKernel()
+        variables = convolution_variables(
+            tf_name, f"{name}.conv", bias=self.norm is None, parts=("weights", "biases")
         )
         if self.norm is not None:
-            return [kernel, *batch_norm_variables(f"{tf_name}/BatchNorm", f"{name}.norm")]
-        bias = unchanged(f"{tf_name}/biases", f"{name}.conv.bias")
-        return [kernel, bias]
+            variables += batch_norm_variables(f"{tf_name}/BatchNorm", f"{name}.norm")
+        return variables
 
 
 def decays(name: str, parameter: nn.Parameter) -> bool:

@@ -220,13 +220,30 @@ def unchanged(tf_name: str, name: str) -> TfVariable:
     return TfVariable(tf_name=tf_name, name=name, layout=Unchanged())
 
 
-def convolution_variables(tf_name: str, name: str, *, bias: bool) -> list[TfVariable]:
-    """The variables of a convolution created by `tf.layers.conv2d`."""
-    variables = [
-        TfVariable(tf_name=f"{tf_name}/kernel", name=f"{name}.weight", layout=ConvolutionKernel())
-    ]
+def numbered(tf_name: str, number: int) -> str:
+    """The name of the layer with this number, from 0, among those that TensorFlow names alike."""
+    return f"{tf_name}_{number}" if number else tf_name
+
+
+def convolution_kernel(tf_name: str, name: str) -> TfVariable:
+    """A convolution's kernel; that of a transposed one changes its axes in the same way."""
+    return TfVariable(tf_name=tf_name, name=name, layout=ConvolutionKernel())
+
+
+def convolution_variables(
+    tf_name: str, name: str, *, bias: bool, parts: tuple[str, str] = ("kernel", "bias")
+) -> list[TfVariable]:
+    """The variables of a convolution.
+
+    Args:
+        tf_name: The original's scope.
+        name: The layer's path here.
+        bias: Whether there is a bias.
+        parts: The original's names of kernel and bias; by default those of `tf.layers.conv2d`.
+    """
+    variables = [convolution_kernel(f"{tf_name}/{parts[0]}", f"{name}.weight")]
     if bias:
-        variables.append(unchanged(f"{tf_name}/bias", f"{name}.bias"))
+        variables.append(unchanged(f"{tf_name}/{parts[1]}", f"{name}.bias"))
     return variables
 
 

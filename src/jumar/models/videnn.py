@@ -23,7 +23,6 @@ from jumar.models.tf_layout import (
     adam_state,
     batch_norm_variables,
     convolution_variables,
-    unchanged,
 )
 
 DEPTH = 20
@@ -232,10 +231,10 @@ def tf_variables(model: SpatialCNN | Temp3CNN, *, prefix: str = "") -> list[TfVa
             variables += batch_norm_variables(
                 f"{scope}{number}/batch_normalization", f"{prefix}norms.{index}"
             )
-    variables += convolution_variables(f"{scope}{last}/conv2d", f"{prefix}tail", bias=False)
-    if model.tail.bias is not None:
-        variables.append(unchanged(f"{scope}{last}/conv2d/bias", f"{prefix}tail.bias"))
-    return variables
+    has_bias = model.tail.bias is not None
+    return variables + convolution_variables(
+        f"{scope}{last}/conv2d", f"{prefix}tail", bias=has_bias
+    )
 
 
 def _reversed_channels(x: torch.Tensor) -> torch.Tensor:

@@ -11,7 +11,7 @@ a norm, whose gradient is NaN if a feature equals a code exactly.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from jumar.models.export_mode import in_export_mode, without_autocast
 from jumar.models.initializers import truncated_normal_
 from jumar.models.same_padding import SameConv2d
-from jumar.models.tf_layout import ConvolutionKernel, TfNames, TfVariable, unchanged
+from jumar.models.tf_layout import TfNames, TfVariable, convolution_variables, unchanged
 
 VARIANTS = ("mnist", "cifar10", "imagenet")
 TF_SCOPE = "train"
@@ -234,13 +234,7 @@ def _nearest_rows(rows: Tensor, candidates: Tensor) -> Tensor:
 
 def _encoder_layers(variant: str, width: int) -> Iterator[tuple[str, nn.Module]]:
     """Layers with the original's names; each convolution halves the image."""
-    half, quarter = width // 2, width // 4
-    widths = {
-        "mnist": (1, quarter, half, width),
-        "cifar10": (3, width, width),
-        "imagenet": (3, half, width),
-    }[variant]
-    for number, (before, after) in enumerate(pairwise(widths), start=1):
+    for number, (before, after) in enumerate(pairwise(_widths(variant, width)), start=1):
         yield f"conv2d_{number}", SameConv2d(before, after, 4, stride=2)
         yield f"relu_{number}", nn.ReLU()
     yield from _residual_layers(variant, width)
@@ -248,18 +242,22 @@ def _encoder_layers(variant: str, width: int) -> Iterator[tuple[str, nn.Module]]
 
 def _decoder_layers(variant: str, width: int) -> Iterator[tuple[str, nn.Module]]:
     """Like `_encoder_layers`; each transposed convolution doubles the image."""
-    half, quarter = width // 2, width // 4
-    widths = {
-        "mnist": (width, half, quarter, 1),
-        "cifar10": (width, width, 3),
-        "imagenet": (width, half, 3),
-    }[variant]
     yield from _residual_layers(variant, width)
+    widths = reversed(_widths(variant, width))
     for number, (before, after) in enumerate(pairwise(widths), start=1):
         if number > 1 or variant == "imagenet":
             yield f"relu_{number}", nn.ReLU()
         # From N to 2N pixels, TensorFlow's SAME cuts one off each side.
         yield f"tconv2d_{number}", nn.ConvTranspose2d(before, after, 4, stride=2, padding=1)
+
+
+def _widths(variant: str, width: int) -> Sequence[int]:
+    """Channels from the image to the codes."""
+    return {
+        "mnist": (1, width // 4, width // 2, width),
+        "cifar10": (3, width, width),
+        "imagenet": (3, width // 2, width),
+    }[variant]
 
 
 def _residual_layers(variant: str, width: int) -> Iterator[tuple[str, nn.Module]]:
@@ -268,8 +266,5 @@ def _residual_layers(variant: str, width: int) -> Iterator[tuple[str, nn.Module]
 
 
 def _convolution(tf_name: str, name: str) -> list[TfVariable]:
-    """The variables of a convolution, transposed or not: both use the same change of axes."""
-    return [
-        TfVariable(tf_name=f"{tf_name}/w", name=f"{name}.weight", layout=ConvolutionKernel()),
-        unchanged(f"{tf_name}/b", f"{name}.bias"),
-    ]
+    """The variables of a convolution, transposed or not."""
+    return convolution_variables(tf_name, name, bias=True, parts=("w", "b"))

@@ -30,7 +30,7 @@ MIN_BYTES_EACH = 64 << 20
 
 def processor_name() -> str:
     """Return the model of the CPU, or its architecture if the system does not report the model."""
-    model = re.search(r"^model name\s*:\s*(.+)$", _system_text("proc/cpuinfo"), re.MULTILINE)
+    model = re.search(r"^model name\s*:\s*(.+)$", text_of(SYSTEM / "proc/cpuinfo"), re.MULTILINE)
     return model[1].strip() if model else platform.processor() or platform.machine()
 
 
@@ -40,7 +40,7 @@ def process_peak_bytes() -> int:
 
     # Preferred, since ru_maxrss of a child starts at its parent's memory: the runs of a sweep
     # would report that of the sweep.
-    peak = re.search(r"VmHWM:\s+(\d+) kB", _system_text("proc/self/status"))
+    peak = re.search(r"VmHWM:\s+(\d+) kB", text_of(SYSTEM / "proc/self/status"))
     if peak:
         return int(peak[1]) * 1024
     # Kibibytes on Linux, bytes on macOS.
@@ -50,7 +50,7 @@ def process_peak_bytes() -> int:
 
 def process_memory(pid: int) -> int:
     """Return the memory in use by a process, in bytes; 0 if it has ended or this is unknown."""
-    match = re.search(r"VmRSS:\s+(\d+) kB", _system_text(f"proc/{pid}/status"))
+    match = re.search(r"VmRSS:\s+(\d+) kB", text_of(SYSTEM / f"proc/{pid}/status"))
     return int(match[1]) * 1024 if match else 0
 
 
@@ -59,7 +59,7 @@ def memory_bytes() -> tuple[int, int]:
     page = os.sysconf("SC_PAGE_SIZE")
     total = page * os.sysconf("SC_PHYS_PAGES")
     free_bytes = page * os.sysconf("SC_AVPHYS_PAGES")
-    match = re.search(r"MemAvailable:\s+(\d+) kB", _system_text("proc/meminfo"))
+    match = re.search(r"MemAvailable:\s+(\d+) kB", text_of(SYSTEM / "proc/meminfo"))
     free_bytes = int(match[1]) * 1024 if match else free_bytes
     # Without a limit, the value is `max`, or in version 1 larger than the memory of any machine.
     limits = cgroup_values("memory.max", "memory.limit_in_bytes")
@@ -169,7 +169,7 @@ def cgroup_values(*names: str) -> list[str]:
     A container's limits are in its own group or in one above it, so all of them are read.
     """
     values: list[str] = []
-    for line in _system_text("proc/self/cgroup").splitlines():
+    for line in text_of(SYSTEM / "proc/self/cgroup").splitlines():
         _, controllers, group = line.split(":", 2)
         root = SYSTEM.joinpath("sys/fs/cgroup", *([controllers] if controllers else []))
         lowest_folder = root / group.lstrip("/")
@@ -184,9 +184,9 @@ def cgroup_values(*names: str) -> list[str]:
     return values
 
 
-def _system_text(path: str) -> str:
-    """Return the content of a file below `SYSTEM`, or an empty string if it does not exist."""
+def text_of(path: Path) -> str:
+    """Return the content of a system's file, or an empty string if it does not exist."""
     try:
-        return (SYSTEM / path).read_text()
+        return path.read_text()
     except OSError:
         return ""

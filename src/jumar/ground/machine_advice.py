@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from jumar.ground.machine import cgroup_values, memory_bytes, usable_cores
+from jumar.ground.machine import cgroup_values, memory_bytes, text_of, usable_cores
 from jumar.ground.text import counted, size_text
 
 _MIN_SHARED_MEMORY = 512 << 20
@@ -144,7 +144,9 @@ def _quota() -> Iterator[Advice]:
 
 def _governor(root: Path) -> Iterator[Advice]:
     folder = root / "sys" / "devices" / "system" / "cpu" / "cpu0" / "cpufreq"
-    governor, driver = _text(folder / "scaling_governor"), _text(folder / "scaling_driver")
+    governor, driver = (
+        text_of(folder / f"scaling_{name}").strip() for name in ("governor", "driver")
+    )
     # With the drivers of newer processors, `powersave` lets the processor choose its frequency.
     if governor == "powersave" and driver and "pstate" not in driver:
         yield Advice(
@@ -168,7 +170,7 @@ def _threads(variables: Mapping[str, str]) -> Iterator[Advice]:
 
 
 def _load(root: Path) -> Iterator[Advice]:
-    cores, text = usable_cores(), _text(root / "proc" / "loadavg")
+    cores, text = usable_cores(), text_of(root / "proc" / "loadavg")
     match = re.match(r"\d+\.\d+ (\d+\.\d+) ", text)
     # The load is measured for the whole machine, so it is compared only if all cores may be used.
     if match and cores == os.cpu_count() and float(match[1]) > 1.5 * cores:
@@ -194,10 +196,3 @@ def _open_files() -> Iterator[Advice]:
             todo="ulimit -n 4096",
             source="RLIMIT_NOFILE",
         )
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""

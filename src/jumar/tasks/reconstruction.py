@@ -10,6 +10,7 @@ from jumar.data.pixels.picture_grid import picture_grid
 from jumar.data.pixels.preprocessing import ImagePreprocessing
 from jumar.data.samples import Batch, SampleKey, SampleSet
 from jumar.models.vqvae import VQVAE, unused_pull, vq_losses
+from jumar.tasks.denoising import picture_levels
 from jumar.tasks.task import Headline, Illustration, Objective, Task
 
 _HIGHEST_PSNR = 100.0
@@ -156,6 +157,6 @@ def fixed_pictures(data: SampleSet, count: int, device: torch.device) -> Batch:
 
 def visible(pictures: Tensor) -> Tensor:
     """Convert images from 0 to 1 to uint8 [N, channels, height', width'], enlarging small ones."""
-    levels = (pictures.float().clamp(0, 1) * 255).round().to(torch.uint8)
+    levels = picture_levels(pictures)
     factor = max(1, round(_SHOWN_SIDE / levels.shape[-1]))
     return levels.repeat_interleave(factor, dim=-2).repeat_interleave(factor, dim=-1).cpu()

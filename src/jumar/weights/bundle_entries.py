@@ -133,6 +133,11 @@ def encode_entry(entry: BundleEntry) -> bytes:
     )
 
 
+def encode_length(length: int) -> bytes:
+    """Return the length of a string as its checksum covers it: four bytes, eight if necessary."""
+    return length.to_bytes(4 if length < 2**32 else 8, "little")
+
+
 def slice_key(name: bytes, part: Slice) -> bytes:
     """Return the index key of one part of a partitioned variable."""
     key = b"\0" + _ordered_text(name) + _ordered_count(len(part))

@@ -18,7 +18,13 @@ import numpy as np
 from jumar.data.records.tfrecord import masked
 from jumar.data.records.wire import encode_varint
 from jumar.ground.paths import exists, unwritable
-from jumar.weights.bundle_entries import HEADER_KEY, BundleEntry, encode_entry, encode_header
+from jumar.weights.bundle_entries import (
+    HEADER_KEY,
+    BundleEntry,
+    encode_entry,
+    encode_header,
+    encode_length,
+)
 from jumar.weights.checkpoint_paths import STATE, state_text, written_names
 from jumar.weights.index_table import build_table
 from jumar.weights.tensor_types import BOOL, ELEMENT_TYPES, STRING, Array, ElementType
@@ -118,8 +124,7 @@ def _append_strings(file: BinaryIO, array: Array) -> BundleEntry:
     texts = [text.encode() if isinstance(text, str) else bytes(text) for text in array.flat]
     crc: int = 0
     for text in texts:
-        width = 4 if len(text) < 2**32 else 8
-        crc = google_crc32c.extend(crc, len(text).to_bytes(width, "little"))
+        crc = google_crc32c.extend(crc, encode_length(len(text)))
     checksum = masked(crc).to_bytes(4, "little")
     content = b"".join(texts)
     data = b"".join(encode_varint(len(text)) for text in texts) + checksum + content

@@ -97,15 +97,15 @@ def state_text(name: str) -> bytes:
 def _find(path: Path) -> Path:
     if is_folder(path):
         return _in_folder(path)
-    if is_file(_index(path)):
+    if is_file(index_file(path)):
         return path
     match = _PART.fullmatch(path.name)
     if match is not None:
         prefix = path.with_name(match[1])
-        if is_file(_index(prefix)):
+        if is_file(index_file(prefix)):
             return prefix
         raise UserError(
-            f"there is no '{_index(prefix)}'",
+            f"there is no '{index_file(prefix)}'",
             todo="A checkpoint consists of NAME.index and NAME.data-00000-of-00001 ...",
         )
     if is_file(path):
@@ -115,7 +115,8 @@ def _find(path: Path) -> Path:
     raise missing(path, "checkpoint", more=_ACCEPTED_PATHS)
 
 
-def _index(prefix: Path) -> Path:
+def index_file(prefix: Path) -> Path:
+    """Return the path of a checkpoint's index."""
     return prefix.with_name(prefix.name + INDEX)
 
 
@@ -124,7 +125,7 @@ def _in_folder(folder: Path) -> Path:
     if is_file(state):
         return _newest(state)
     saved_model = folder / "variables" / "variables"
-    if is_file(_index(saved_model)):
+    if is_file(index_file(saved_model)):
         return saved_model
     indexes = sorted(folder.glob(f"*{INDEX}"))
     if len(indexes) == 1:
@@ -155,7 +156,7 @@ def _newest(state: Path) -> Path:
     name = _ESCAPE.sub(_unescaped, match[1]).decode("utf-8", "replace").replace("\0", "")
     recorded = Path(name)
     for prefix in (state.parent / recorded, state.parent / recorded.name):
-        if prefix.name and is_file(_index(prefix)):
+        if prefix.name and is_file(index_file(prefix)):
             return prefix
         if prefix.name and is_file(prefix):
             raise _other_file(prefix)

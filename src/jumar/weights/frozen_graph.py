@@ -202,19 +202,14 @@ def find_constant(data: bytes, begin: int, end: int) -> tuple[str, int, int] | N
     if op != b"Const":
         return None
     for attribute in attributes:
-        tensor = _tensor_of(data, *attribute)
+        tensor = find_tensor(data, *attribute)
         if tensor is not None:
             return name, *tensor
     raise ValueError(f"the constant '{name}' has no value")
 
 
-def is_value(data: bytes, begin: int, end: int) -> bool:
-    """Whether an entry of a node's attributes is `value` and contains a tensor."""
-    return _tensor_of(data, begin, end) is not None
-
-
-def _tensor_of(data: bytes, begin: int, end: int) -> tuple[int, int] | None:
-    """Return the position of the tensor in a node's attribute, if the attribute is `value`."""
+def find_tensor(data: bytes, begin: int, end: int) -> tuple[int, int] | None:
+    """Return the position of the tensor in a node's attribute; None if it is not `value`."""
     key = b""
     value = (0, 0)
     for field, wire, start, stop in fields(data, begin, end):

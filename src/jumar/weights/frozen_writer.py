@@ -15,7 +15,7 @@ from jumar.data.records.wire import DELIMITED, delimited, encode_varint, fields
 from jumar.ground.errors import UserError
 from jumar.ground.files import written_beside
 from jumar.ground.paths import exists
-from jumar.weights.frozen_graph import LARGEST_MESSAGE, FrozenConstants, find_constant, is_value
+from jumar.weights.frozen_graph import LARGEST_MESSAGE, FrozenConstants, find_constant, find_tensor
 from jumar.weights.tensor_types import Array, shape_text
 
 _FLOAT32 = 1
@@ -82,7 +82,8 @@ def _node(data: bytes, begin: int, end: int, tensor: bytes) -> bytes:
     pieces: list[bytes] = []
     previous_stop = begin
     for field, wire, start, stop in fields(data, begin, end):
-        if field == 5 and wire == DELIMITED and is_value(data, start, stop):
+        is_attribute = field == 5 and wire == DELIMITED
+        if is_attribute and find_tensor(data, start, stop) is not None:
             attribute = delimited(1, b"value") + delimited(2, delimited(8, tensor))
             pieces.append(delimited(5, attribute))
         else:

@@ -22,10 +22,11 @@ from jumar.weights.bundle_entries import (
     BundleEntry,
     decode_entry,
     decode_header,
+    encode_length,
     region,
     slice_key,
 )
-from jumar.weights.checkpoint_paths import INDEX, find_prefix
+from jumar.weights.checkpoint_paths import find_prefix, index_file
 from jumar.weights.index_table import read_table
 from jumar.weights.tensor_types import Array, TensorEntry, printable, shape_text
 
@@ -47,7 +48,7 @@ class TensorBundle:
 
     def __init__(self, prefix: Path, index: bytes) -> None:
         self.prefix = prefix
-        self._index = prefix.with_name(prefix.name + INDEX)
+        self._index = index_file(prefix)
         self._shards: dict[int, NDArray[np.uint8]] = {}
         try:
             self._shard_count, entries = _decode_index(index)
@@ -222,7 +223,7 @@ def open_checkpoint(path: Path) -> TensorBundle:
         UserError: There is no such checkpoint, or its index is damaged.
     """
     prefix = find_prefix(path)
-    index = prefix.with_name(prefix.name + INDEX)
+    index = index_file(prefix)
     try:
         if index.stat().st_size > _LARGEST_INDEX:
             raise UserError("is too large for the index of a checkpoint", where=str(index))
@@ -288,7 +289,7 @@ def _decode_strings(data: bytes, entry: BundleEntry) -> Array:
         if length > len(data):
             raise ValueError(f"it has a string of {length} bytes, but only {len(data)} bytes")
         lengths.append(length)
-        crc = google_crc32c.extend(crc, length.to_bytes(4 if length < 2**32 else 8, "little"))
+        crc = google_crc32c.extend(crc, encode_length(length))
     stored_crc = data[position : position + 4]
     position += 4
     if masked(crc) != int.from_bytes(stored_crc, "little"):

@@ -12,7 +12,7 @@ from jumar.data.text.entity_files import SUFFIXES, TaggedSentence, read_tagged
 from jumar.data.text.labelled_parts import LabelledData, part_file, unknown_label
 from jumar.data.text.numbered_lines import Skipping, line_of
 from jumar.data.text.sentence_set import text_collate
-from jumar.data.text.sequences import Frame, PieceRows, frame_of
+from jumar.data.text.sequences import Frame, InMemory, PieceRows, frame_of
 from jumar.data.text.tokenizer import Tokenizer
 from jumar.ground.errors import UserError
 from jumar.ground.text import counted
@@ -45,7 +45,7 @@ class EntityData(LabelledData):
     )
 
 
-class TaggedSentences:
+class TaggedSentences(InMemory):
     """Tagged sentences, cut to the length of a sample.
 
     Args:
@@ -89,14 +89,8 @@ class TaggedSentences:
         """Fingerprint of pieces and tags; see `Fingerprinted`."""
         return fingerprint(self.pieces.content(), self.labels.content())
 
-    def open(self, item: int, key: SampleKey) -> int:
-        """Return the item, since nothing needs to be read; see `SampleKind.open`."""
-        del key
-        return item
-
-    def map(self, opened: int, item: int, key: SampleKey) -> Arrays:
+    def map(self, opened: int, _item: int, _key: SampleKey) -> Arrays:
         """Return `input_ids`, `segment_ids`, `input_mask` and `label`; see `SampleKind.map`."""
-        del item, key
         labels = self.labels[opened]
         label = np.full(self.frame.length, UNSCORED, dtype=np.int64)
         label[1 : len(labels) + 1] = labels

@@ -19,7 +19,7 @@ from jumar.data.text.labelled_parts import TextData, part_file
 from jumar.data.text.numbered_lines import Skipping
 from jumar.data.text.reading_files import SUFFIXES, Answer, Reading, read_questions
 from jumar.data.text.sentence_set import text_collate
-from jumar.data.text.sequences import Frame, PieceRows, frame_of
+from jumar.data.text.sequences import Frame, InMemory, PieceRows, frame_of
 from jumar.data.text.tokenizer import Tokenizer
 from jumar.ground.errors import UserError
 from jumar.ground.text import counted
@@ -99,7 +99,7 @@ class Window(NamedTuple):
     length: int
 
 
-class ReadingWindows:
+class ReadingWindows(InMemory):
     """Windows of passages with a question each.
 
     Args:
@@ -140,14 +140,8 @@ class ReadingWindows:
         """Return the position of the passage's first piece in a sample."""
         return len(self.questions[window.question]) + 2
 
-    def open(self, item: int, key: SampleKey) -> int:
-        """Return the item, since nothing needs to be read; see `SampleKind.open`."""
-        del key
-        return item
-
-    def map(self, opened: int, item: int, key: SampleKey) -> Arrays:
+    def map(self, opened: int, _item: int, _key: SampleKey) -> Arrays:
         """See `reading_set` and `SampleKind.map`."""
-        del item, key
         window = self.windows[opened]
         question = self.reading.questions[window.question]
         end = window.begin + window.length

@@ -14,13 +14,13 @@ from jumar.data.samples import Arrays, SampleKey, fingerprint
 from jumar.data.text.labelled_parts import part_file, unknown_label
 from jumar.data.text.numbered_lines import Skipping
 from jumar.data.text.sentence_files import SUFFIXES, Sentence, SentenceData, read_sentences
-from jumar.data.text.sequences import Frame, PieceRows, cut_pair, frame_of
+from jumar.data.text.sequences import Frame, InMemory, PieceRows, cut_pair, frame_of
 from jumar.data.text.tokenizer import Tokenizer
 from jumar.ground.errors import UserError
 from jumar.ground.text import counted
 
 
-class Sentences:
+class Sentences(InMemory):
     """Sentences or pairs, cut to the length of a sample.
 
     Args:
@@ -62,14 +62,8 @@ class Sentences:
         second = self.second.content() if self.second is not None else b""
         return fingerprint(self.first.content(), second, self.labels.tobytes())
 
-    def open(self, item: int, key: SampleKey) -> int:
-        """Return the item, since nothing needs to be read; see `SampleKind.open`."""
-        del key
-        return item
-
-    def map(self, opened: int, item: int, key: SampleKey) -> Arrays:
+    def map(self, opened: int, _item: int, _key: SampleKey) -> Arrays:
         """Return `input_ids`, `segment_ids`, `input_mask` and `label`; see `SampleKind.map`."""
-        del item, key
         second = None if self.second is None else self.second[opened]
         label = np.asarray(self.labels[opened])
         return {**self.frame.arrays(self.first[opened], second), "label": label}

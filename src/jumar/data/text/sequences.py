@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jumar.data.samples import Arrays
+from jumar.data.samples import Arrays, SampleKey
 from jumar.data.text.vocabulary import Vocabulary
 
 Ids = Sequence[int] | NDArray[np.int32]
@@ -69,6 +69,14 @@ def cut_pair(first: int, second: int, max_pieces: int) -> tuple[int, int]:
         return (first, max_pieces - first) if first == shorter else (max_pieces - second, second)
     # If the lengths are equal, the second text loses a piece.
     return max_pieces - max_pieces // 2, max_pieces // 2
+
+
+class InMemory:
+    """The first half of a `SampleKind` whose data is in memory."""
+
+    def open(self, item: int, _key: SampleKey) -> int:
+        """Return the item, since nothing needs to be read; see `SampleKind.open`."""
+        return item
 
 
 class PieceRows:

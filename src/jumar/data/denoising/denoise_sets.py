@@ -11,7 +11,7 @@ from jumar.data.denoising.patch_set import Patches, patch_set
 from jumar.data.images.picture_tree import Pictures, open_pictures
 from jumar.data.images.sources import check_pair
 from jumar.data.loading.keyed_set import KeyedSet
-from jumar.data.loading.loader_settings import LoaderSettings
+from jumar.data.loading.loader_settings import LoaderSettings, eval_path_setting
 from jumar.ground.errors import UserError
 from jumar.settings import setting
 
@@ -25,11 +25,7 @@ class DenoisingData(LoaderSettings):
         "Clean images: a folder or zip with images at any depth, TFRecord shards, or a "
         "registered source.",
     )
-    eval_path: str = setting(
-        "",
-        "The same for evaluation; empty for the evaluation part of path, none to skip evaluation.",
-        changeable=True,
-    )
+    eval_path: str = eval_path_setting()
     channels: str = setting(
         "colour", "Use images in colour or in grey.", choices=("colour", "grey")
     )

@@ -15,7 +15,7 @@ from jumar.data.loading.balanced import BalancedKeys
 from jumar.data.loading.collate import Stacked
 from jumar.data.loading.division import DividedData, divided, is_divided, report_division
 from jumar.data.loading.keyed_set import KeyedSet
-from jumar.data.loading.loader_settings import LoaderSettings
+from jumar.data.loading.loader_settings import LoaderSettings, batch_size_setting, eval_path_setting
 from jumar.data.loading.sampler import EpochKeys, sample_random
 from jumar.data.pixels.decode import DecodeError
 from jumar.data.pixels.erasing import ErasingSettings, NoErasing
@@ -43,15 +43,9 @@ class PlainImageData(LoaderSettings):
     path: str = setting(
         "digits", "A registered source, a folder or zip of class folders, or TFRecord shards."
     )
-    eval_path: str = setting(
-        "",
-        "The same for evaluation; empty for the evaluation part of path, none to skip evaluation.",
-        changeable=True,
-    )
+    eval_path: str = eval_path_setting()
     image_size: int = setting(224, "Side of the network's input.", unit="px", minimum=1)
-    batch_size: int = setting(
-        128, "Training batch size per rank.", unit="samples per rank", minimum=1
-    )
+    batch_size: int = batch_size_setting(128)
     label_offset: int = setting(
         0,
         "Added to the labels of TFRecord shards whose label 0 is the background (ImageNet's); -1 "

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from jumar.data.loading.loader_settings import LoaderSettings
+from jumar.data.loading.loader_settings import LoaderSettings, eval_path_setting
 from jumar.data.polygons.augmentation import TextAugmentation
 from jumar.ground.errors import UserError
 from jumar.settings import setting
@@ -24,12 +24,7 @@ class DetectionData(LoaderSettings):
     labels: str = setting(
         "", "Folder or zip of the label files if they are not in path.", unit="path"
     )
-    eval_path: str = setting(
-        "",
-        "The same for evaluation; empty for the evaluation part of path, none to skip evaluation.",
-        unit="path",
-        changeable=True,
-    )
+    eval_path: str = eval_path_setting(unit="path")
     eval_labels: str = setting("", "Label files of eval_path.", unit="path", changeable=True)
     image_size: int = setting(512, "Side of training images.", unit="px", minimum=32)
     eval_longest: int = setting(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from jumar.data.loading.division import DividedData, is_divided
-from jumar.data.loading.loader_settings import LoaderSettings
+from jumar.data.loading.loader_settings import LoaderSettings, batch_size_setting
 from jumar.data.speech.speech_commands import SILENCE, UNKNOWN
 from jumar.ground.errors import UserError
 from jumar.settings import setting
@@ -74,9 +74,7 @@ class KeywordData(DividedData, LoaderSettings):
         minimum=0,
         maximum=1,
     )
-    batch_size: int = setting(
-        100, "Training batch size per rank.", unit="samples per rank", minimum=1
-    )
+    batch_size: int = batch_size_setting(100)
     cache_mb: int = setting(
         2_000,
         "Cache of decoded training clips, and another for evaluation, shared by all workers.",

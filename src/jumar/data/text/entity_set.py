@@ -9,7 +9,12 @@ import numpy as np
 from jumar.data.loading.keyed_set import KeyedSet
 from jumar.data.samples import Arrays, SampleKey, fingerprint
 from jumar.data.text.entity_files import SUFFIXES, TaggedSentence, read_tagged
-from jumar.data.text.labelled_parts import LabelledData, part_file, unknown_label
+from jumar.data.text.labelled_parts import (
+    LabelledData,
+    max_seq_length_setting,
+    part_file,
+    unknown_label,
+)
 from jumar.data.text.numbered_lines import Skipping, line_of
 from jumar.data.text.sentence_set import text_collate
 from jumar.data.text.sequences import Frame, InMemory, PieceRows, frame_of
@@ -31,12 +36,7 @@ _MIN_CHARACTER_FRACTION = 0.9
 class EntityData(LabelledData):
     """Settings for data with tagged sentences."""
 
-    max_seq_length: int = setting(
-        256,
-        "Tokens of a sample with [CLS] and [SEP]; longer ones are truncated.",
-        minimum=4,
-        maximum=2048,
-    )
+    max_seq_length: int = max_seq_length_setting(256)
     new_texts: str = setting(
         "auto",
         "How `jumar predict` splits a text before tagging it: into characters or words; auto: like "

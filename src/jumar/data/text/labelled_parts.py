@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from jumar.data.loading.loader_settings import LoaderSettings
+from jumar.data.loading.loader_settings import LoaderSettings, batch_size_setting
 from jumar.ground.errors import UserError, did_you_mean
 from jumar.ground.paths import expanded, is_file, is_folder, missing, resolved
 from jumar.settings import setting
@@ -14,6 +14,16 @@ Part = Literal["train", "eval"]
 
 _PREFIXES = {"train": ("train",), "eval": ("dev", "val")}
 NO_EVALUATION = "none"
+
+
+def max_seq_length_setting(default: int) -> int:
+    """The length of a sample, for texts with their own default."""
+    return setting(
+        default,
+        "Tokens of a sample with [CLS] and [SEP]; longer ones are truncated.",
+        minimum=4,
+        maximum=2048,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,15 +38,8 @@ class TextData(LoaderSettings):
         changeable=True,
     )
     do_lower_case: bool = setting(True, "Convert texts to lower case and remove accents.")
-    max_seq_length: int = setting(
-        128,
-        "Tokens of a sample with [CLS] and [SEP]; longer ones are truncated.",
-        minimum=4,
-        maximum=2048,
-    )
-    batch_size: int = setting(
-        32, "Training batch size per rank.", unit="samples per rank", minimum=1
-    )
+    max_seq_length: int = max_seq_length_setting(128)
+    batch_size: int = batch_size_setting(32)
 
 
 @dataclass(frozen=True, kw_only=True)

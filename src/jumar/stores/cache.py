@@ -28,8 +28,10 @@ _DEFAULT_LIMIT = 50 * 2**30
 _KEPT_FREE = 256 * 2**20
 """Bytes that the cache leaves free on its disk."""
 _SIZE, _USED, _FILLED = (f"{OWN_PREFIX}{name}" for name in ("reserved", "used", "filling"))
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-_BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+_UNITS = {
+    **{"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12},
+    **{"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40},
+}
 
 
 def limit_bytes() -> int:
@@ -42,7 +44,7 @@ def limit_bytes() -> int:
     if not text:
         return _DEFAULT_LIMIT
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?", text.lower())
-    unit = (_UNITS | _BINARY).get(match[2]) if match else None
+    unit = _UNITS.get(match[2]) if match else None
     if match is None or unit is None:
         raise UserError(
             f"'{text}' is not a size", where=LIMIT_VARIABLE, todo="For instance 20GB or 500MiB."

@@ -232,7 +232,8 @@ class Client:
                 todo="Fetch what is needed before forking, or read ranges (jumar.stores.ranged).",
             )
 
-        patience, wait, start_s = _patience_s(), _FIRST_WAIT_S, time.monotonic()
+        patience = seconds_of(PATIENCE_VARIABLE, _PATIENCE_S)
+        wait, start_s = _FIRST_WAIT_S, time.monotonic()
         final_errors: Mapping[type[BaseException], type[StoreError]] = {
             FileNotFoundError: NoSuchObject,
             obstore.exceptions.AlreadyExistsError: ConditionFailed,
@@ -308,7 +309,7 @@ def _open(bucket: Location) -> Any:
         },
         retry_config={
             "max_retries": 4,
-            "retry_timeout": timedelta(seconds=_patience_s()),
+            "retry_timeout": timedelta(seconds=seconds_of(PATIENCE_VARIABLE, _PATIENCE_S)),
             "backoff": {
                 "init_backoff": timedelta(milliseconds=100),
                 "max_backoff": timedelta(seconds=2),
@@ -350,12 +351,17 @@ def _stored(bucket: Location, meta: Any) -> StoredObject:
     return StoredObject(location=location, size=int(meta["size"]), e_tag=meta["e_tag"] or "")
 
 
-def _patience_s() -> float:
-    text = os.environ.get(PATIENCE_VARIABLE, "")
+def seconds_of(variable: str, default: float) -> float:
+    """Return the seconds in an environment variable, or a default.
+
+    Raises:
+        UserError: The variable's value is not a number.
+    """
+    text = os.environ.get(variable, "")
     try:
-        return float(text) if text else _PATIENCE_S
+        return float(text) if text else default
     except ValueError:
-        raise UserError(f"'{text}' is not a number of seconds", where=PATIENCE_VARIABLE) from None
+        raise UserError(f"'{text}' is not a number of seconds", where=variable) from None
 
 
 def _final_kind(error: BaseException) -> type[StoreError] | None:

@@ -8,7 +8,7 @@ the next manifest lists instead.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from jumar.ground.errors import UserError
 from jumar.ground.json_text import parse_json
@@ -78,11 +78,8 @@ def read_manifest(client: Client, run: Location) -> Manifest:
     """
     location = run.below(MANIFEST)
     content, e_tag = client.read_small(location)
-    try:
-        parsed: Any = parse_json(content)
-    except ValueError:
-        parsed = None
-    if not isinstance(parsed, dict) or cast("dict[str, Any]", parsed).get("kind") != _KIND:
+    parsed = json_object(content)
+    if parsed.get("kind") != _KIND:
         raise NotAManifest("is not a manifest of a run", where=str(location))
     try:
         if parsed["format"] > _FORMAT:
@@ -103,6 +100,15 @@ def read_manifest(client: Client, run: Location) -> Manifest:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"is not a manifest of a run: {error}", where=str(location)) from None
     return Manifest(files=files, e_tag=e_tag)
+
+
+def json_object(content: bytes) -> dict[str, Any]:
+    """Parse the JSON object in a stored file; empty if it contains anything else."""
+    try:
+        parsed = parse_json(content)
+    except ValueError:
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
 
 
 def is_safe(name: str) -> bool:

@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -23,7 +24,7 @@ from jumar.ground.paths import make_folder
 from jumar.ground.text import counted, size_text
 from jumar.stores.cache import cache_root
 from jumar.stores.client import Client, ConditionFailed, NoSuchObject, StoreError, client_of
-from jumar.stores.download import DownloadItem, download, sha256_of
+from jumar.stores.download import DownloadItem, download, sha256_of, total_size
 from jumar.stores.location import Location
 from jumar.stores.manifest import MANIFEST, Manifest, StoredFile, read_manifest
 from jumar.stores.ownership import OWNER, Ownership, RunTakenOver
@@ -109,7 +110,7 @@ def _pull(run: Location, local: Path, report: Callable[[str], None]) -> None:
     remove_folder(unfinished)
     make_folder(unfinished)
     objects = manifest.objects(run)
-    size = size_text(sum(file.size for file in manifest.files.values()))
+    size = size_text(total_size(objects))
     report(f"fetching {run}: {counted(len(objects), 'file')}, {size}, into {local}")
     wanted = [
         DownloadItem(
@@ -117,8 +118,7 @@ def _pull(run: Location, local: Path, report: Callable[[str], None]) -> None:
         )
         for name, stored_object in objects.items()
     ]
-    if wanted:
-        download(client, wanted, scratch=unfinished)
+    download(client, wanted, scratch=unfinished)
     _record_synced_manifest(unfinished, run, manifest.e_tag)
     remove_folder(local)
     unfinished.rename(local)
@@ -293,12 +293,10 @@ class Mirror:
 
     def _replace_manifest(self, files: Mapping[str, StoredFile]) -> None:
         self._ownership.check()
-        new_manifest = Manifest(files=dict(files), e_tag=self._manifest.e_tag)
+        content = Manifest(files=files).to_json(self._ownership.writer)
         try:
             e_tag = self._client.write_if(
-                self._run.below(MANIFEST),
-                new_manifest.to_json(self._ownership.writer),
-                e_tag=self._manifest.e_tag,
+                self._run.below(MANIFEST), content, e_tag=self._manifest.e_tag
             )
         except ConditionFailed:
             raise RunTakenOver(
@@ -343,7 +341,5 @@ def _record_synced_manifest(local: Path, run: Location, e_tag: str | None) -> No
 
 
 def _free_name(local: Path) -> Path:
-    number = 1
-    while (free_path := local.with_name(f"{local.name}.aside-{number}")).exists():
-        number += 1
-    return free_path
+    names = (f"{local.name}.aside-{number}" for number in count(1))
+    return next(path for path in map(local.with_name, names) if not path.exists())

@@ -17,9 +17,9 @@ from threading import Event, Thread
 from typing import Any
 
 from jumar.ground.errors import UserError
-from jumar.ground.json_text import parse_json
-from jumar.stores.client import Client, ConditionFailed, NoSuchObject, StoreError
+from jumar.stores.client import Client, ConditionFailed, NoSuchObject, StoreError, seconds_of
 from jumar.stores.location import Location
+from jumar.stores.manifest import json_object
 
 OWNER = "owner.json"
 LEASE_VARIABLE = "JUMAR_STORE_LEASE"
@@ -44,7 +44,7 @@ class Ownership:
     def __init__(self, client: Client, run: Location, report: Callable[[str], None]) -> None:
         self._client, self._run, self._report = client, run, report
         self._location = run.below(OWNER)
-        self._lease_s = _lease_s()
+        self._lease_s = max(seconds_of(LEASE_VARIABLE, _LEASE_S), 0.1)
         self._id = uuid.uuid4().hex
         self._count = 0
         self._e_tag: str | None = None
@@ -110,11 +110,7 @@ class Ownership:
             content, e_tag = self._client.read_small(self._location)
         except NoSuchObject:
             return None
-        try:
-            parsed = parse_json(content)
-        except ValueError:
-            parsed = None
-        return (parsed if isinstance(parsed, dict) else {}), e_tag
+        return json_object(content), e_tag
 
     def _await_expiry(self, owner: dict[str, Any], e_tag: str) -> None:
         """Wait until the owner's lease has expired; raise a UserError if the owner is alive."""
@@ -159,14 +155,6 @@ class Ownership:
                 return
             except StoreError:
                 continue  # the mirror reports that the store does not respond
-
-
-def _lease_s() -> float:
-    text = os.environ.get(LEASE_VARIABLE, "")
-    try:
-        return max(float(text), 0.1) if text else _LEASE_S
-    except ValueError:
-        raise UserError(f"'{text}' is not a number of seconds", where=LEASE_VARIABLE) from None
 
 
 def _process() -> dict[str, Any]:

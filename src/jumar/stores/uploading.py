@@ -3,7 +3,6 @@
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
 
 from jumar.ground.errors import UserError
 from jumar.ground.files import remove_folder
@@ -32,12 +31,7 @@ class Outgoing:
     def __enter__(self) -> "Outgoing":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if not self._is_kept:
             remove_folder(self._folder)
 
@@ -55,8 +49,7 @@ class Outgoing:
                 where=str(target),
                 todo="Choose another location, or delete them.",
             )
-        folder = Path(tempfile.mkdtemp(dir=self._folder))
-        return folder / target.name
+        return Path(tempfile.mkdtemp(dir=self._folder)) / target.name
 
     def upload(self, target: Location, local: Path) -> str:
         """Upload a folder, or a file and its companions, and return a message.

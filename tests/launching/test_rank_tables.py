@@ -247,7 +247,7 @@ def test_variables_of_a_job_are_checked_against_the_table(tmp_path):
         "RANK_TABLE_FILE": str(path),
         "HCCL_SOCKET_FAMILY": "AF_INET",
     }
-    assert against_variables(table, path, fitting) == []
+    assert not list(against_variables(table, path, fitting))
     link = tmp_path / "link.json"
     link.symlink_to(path)
     for name, value, says in (
@@ -259,7 +259,7 @@ def test_variables_of_a_job_are_checked_against_the_table(tmp_path):
         ("RANK_TABLE_FILE", str(link), "a link"),
         ("HCCL_SOCKET_FAMILY", "AF_INET6", "there are IPv4 addresses"),
     ):
-        wrong = against_variables(table, path, {**fitting, name: value})
+        wrong = list(against_variables(table, path, {**fitting, name: value}))
         assert len(wrong) == 1, wrong
         assert says in wrong[0]
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import chain
 from typing import Final
 
 from jumar.failures.reading.sightings import ErrorLine, Job, Sighting
@@ -106,23 +107,17 @@ def _specific(unexplained: list[Sighting]) -> list[Sighting]:
 
 
 def _candidate(fault: Fault, by_fault: dict[str, list[Sighting]], job: Job) -> Candidate:
-    sightings = tuple(by_fault[fault.id])
     culprit: Culprit | None = None
     if fault.role == "wait":
-        waiting = [
-            sighting
-            for group in by_fault.values()
-            for sighting in group
-            if sighting.fault.role == "wait"
-        ]
+        sightings = list(chain.from_iterable(by_fault.values()))
+        waiting = [sighting for sighting in sightings if sighting.fault.role == "wait"]
         blamed_ranks = tuple(
             sorted({sighting.blamed for sighting in waiting if sighting.blamed is not None})
         )
         # The rank may appear only in the line of an effect that reports the same failure.
         effects = [
             sighting
-            for group in by_fault.values()
-            for sighting in group
+            for sighting in sightings
             if sighting.fault.role == "effect" and fault.id in sighting.fault.follows
         ]
         reporters = {item.rank for item in (*waiting, *effects) if item.rank is not None}
@@ -130,7 +125,7 @@ def _candidate(fault: Fault, by_fault: dict[str, list[Sighting]], job: Job) -> C
         # A rank named by a message is stronger evidence than a silent one.
         if blamed_ranks and (culprit is None or culprit.why is SILENT):
             culprit = Culprit(ranks=blamed_ranks, why=fault.what)
-    return Candidate(fault=fault, sightings=sightings, culprit=culprit)
+    return Candidate(fault=fault, sightings=tuple(by_fault[fault.id]), culprit=culprit)
 
 
 def _when(sighting: Sighting) -> tuple[bool, float, int]:

@@ -93,11 +93,7 @@ class Waits:
             self._add_line_of(rank, text)
 
     def _add_line_of(self, rank: int, text: str) -> None:
-        if (
-            len(self.failing) > MAX_ENTRIES
-            or len(self.index) > MAX_ENTRIES
-            or len(self.enqueued) > MAX_ENTRIES
-        ):
+        if max(map(len, (self.failing, self.index, self.enqueued))) > MAX_ENTRIES:
             return
         if (match := _WORK.search(text)) and "time" in text:
             self.failing.setdefault(rank, (int(match[1]), match[2]))
@@ -106,12 +102,11 @@ class Waits:
             self.enqueued.setdefault(group[1] if group else "", {}).setdefault(rank, int(match[1]))
         if match := _INDEX.search(text):
             self.index.setdefault(match[1], {}).setdefault(rank, int(match[2]))
-        if (match := _PHYSICAL.search(text)) and len(self.remote_devices) < MAX_ENTRIES:
-            self.remote_devices.add((rank, int(match[1])))
         if (match := _OTHER_END.search(text)) and len(self.remote_ends) < MAX_ENTRIES:
             self.remote_ends.add((rank, match[1], int(match[2])))
-        if (match := _NOTIFIER.search(text)) and len(self.notifiers) < MAX_ENTRIES:
-            self.notifiers.add((rank, int(match[1])))
+        for pattern, others in ((_PHYSICAL, self.remote_devices), (_NOTIFIER, self.notifiers)):
+            if (match := pattern.search(text)) and len(others) < MAX_ENTRIES:
+                others.add((rank, int(match[1])))
 
     def culprit(self, reporters: set[int], ranks: set[int], world: int) -> Culprit | None:
         """Return the ranks to blame, or None if the logs do not show them.
@@ -132,13 +127,12 @@ class Waits:
     def _behind(self) -> Culprit | None:
         """Find ranks that never started the operation in which the others waited."""
         for progress in (*self.enqueued.values(), *self.index.values()):
-            failing_steps = [step for rank, step in progress.items() if rank in self.failing]
             furthest = max(
                 (self.failing[rank][0] for rank in progress if rank in self.failing), default=None
             )
             if furthest is None and progress in self.index.values():
-                furthest, failing_steps = max(progress.values()), list(progress.values())
-            if furthest is None or not failing_steps:
+                furthest = max(progress.values())
+            if furthest is None:
                 continue
             behind = tuple(sorted(rank for rank, step in progress.items() if step < furthest))
             if behind and len(behind) < len(progress):

@@ -115,10 +115,7 @@ def _script(about: str, body: str, *, with_environment: bool = True) -> str:
 
 
 def _environment(tuned: Tuned) -> str:
-    lines = "\n".join(
-        f"{comment(fact['reason'])}\n{comment('Source: ' + fact['source'])}\n{fact['line']}"
-        for fact in facts("aoe")["environment"]
-    )
+    lines = "\n".join(f"{_commented(fact)}{fact['line']}" for fact in facts("aoe")["environment"])
     return _script(
         f"The environment of every step; {UNTESTED}.",
         f"{environment_text(tuned.cann)}{lines}\n",
@@ -159,7 +156,7 @@ def _profiled(tuned: Tuned, name: str) -> str:
 def _graphs(tuned: Tuned) -> str:
     python, *arguments = tuned.command
     return _script(
-        f"The graphs that AOE tunes: {_reason('graphs')}. Source: {_source('graphs')}.",
+        f"The graphs that AOE tunes: {_reason_and_source('graphs')}",
         f'cd {shlex.quote(tuned.folder)}\nmkdir -p "$here/graphs"\n'
         f'{shlex.quote(python)} "$here/record_graphs.py" "$here/graphs" '
         f'{shlex.join(arguments)} "$@"\n',
@@ -167,24 +164,22 @@ def _graphs(tuned: Tuned) -> str:
 
 
 def _job(tuned: Tuned, name: str, job_type: int) -> str:
-    about = f"{_reason(name)}. Source: {_source(name)}."
     if tuned.framework == "tensorflow":
-        return _script(
-            about,
-            f"{comment(_reason('tensorflow'))}\n{comment('Source: ' + _source('tensorflow'))}\n"
-            f"export AOE_MODE={job_type}\n"
-            'bash "$here/train.sh" "$@"\n',
-        )
-    return _script(
-        about,
-        f"{comment(_reason('offline'))}\n{comment('Source: ' + _source('offline'))}\n"
-        f'aoe --job_type={job_type} --model_path="$here/graphs" "$@"\n',
-    )
+        fact = "tensorflow"
+        command = f'export AOE_MODE={job_type}\nbash "$here/train.sh" "$@"\n'
+    else:
+        fact = "offline"
+        command = f'aoe --job_type={job_type} --model_path="$here/graphs" "$@"\n'
+    return _script(_reason_and_source(name), f"{_commented(facts('aoe')[fact])}{command}")
+
+
+def _commented(fact: Mapping[str, str]) -> str:
+    return f"{comment(fact['reason'])}\n{comment('Source: ' + fact['source'])}\n"
 
 
 def _reason(name: str) -> str:
     return facts("aoe")[name]["reason"]
 
 
-def _source(name: str) -> str:
-    return facts("aoe")[name]["source"]
+def _reason_and_source(name: str) -> str:
+    return f"{_reason(name)}. Source: {facts('aoe')[name]['source']}."

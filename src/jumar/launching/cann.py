@@ -65,14 +65,18 @@ def environment_text(release: str = "") -> str:
     Args:
         release: The release; empty to search CANN's install folders for a `set_env.sh`.
     """
-    common = "\n".join(f"{comment(line.reason)}\n{line.line}" for line in every_line())
+    common = _commented(every_line())
     if not release:
         return f"{script_text('cann.sh')}\n{common}\n"
-    setup = "\n".join(f"{comment(line.reason)}\n{line.line}" for line in release_lines(release))
+    setup = _commented(release_lines(release))
     return (
         f"# CANN {release}. Its scripts read variables that may be unset.\n"
         f"set +eu\n# shellcheck disable=SC1090,SC1091\n{{\n{setup}\n}}\nset -eu\n{common}\n"
     )
+
+
+def _commented(lines: list[Line]) -> str:
+    return "\n".join(f"{comment(line.reason)}\n{line.line}" for line in lines)
 
 
 def fitting(release: str = "") -> Release:

@@ -8,18 +8,13 @@ from jumar import __version__
 from jumar.ground.errors import UserError, unknown_name
 from jumar.launching.cann import chips, fitting, other_versions
 from jumar.launching.job import Accelerator, Job, Launch
-from jumar.launching.node import NODE_SCRIPT, node_script
+from jumar.launching.node import LOCAL_RENDEZVOUS, NODE_SCRIPT, node_script
 from jumar.launching.templates import filled
 
 RUN_SCRIPT = "run.sh"
 DOCKERFILE = "Dockerfile"
 IGNORED = ".dockerignore"
 WORK_FOLDER, LAUNCH_FOLDER = "/work", "/launch"
-_RENDEZVOUS = """\
-NODE_RANK=${NODE_RANK:-0}
-MASTER_ADDR=${MASTER_ADDR:-127.0.0.1}
-MASTER_PORT=${MASTER_PORT:-29500}
-"""
 _MOUNTED_FILES = (
     "/usr/local/dcmi",
     "/usr/local/bin/npu-smi",
@@ -59,7 +54,10 @@ def launch_in_docker(job: Job, options: DockerOptions, *, folder: Path, to: Path
     _mountable(to)
     image = options.image or own_image(job.accelerator)
     node = node_script(
-        job, rendezvous=_RENDEZVOUS, about="Started in a container by run.sh.", folder=WORK_FOLDER
+        job,
+        rendezvous=LOCAL_RENDEZVOUS,
+        about="Started in a container by run.sh.",
+        folder=WORK_FOLDER,
     )
     run = filled(
         "run_docker.sh",

@@ -8,6 +8,12 @@ from jumar.launching.templates import assigned, filled
 
 NODE_SCRIPT = "node.sh"
 RANK_TABLE = "rank_table.json"
+LOCAL_RENDEZVOUS = """\
+NODE_RANK=${NODE_RANK:-0}
+MASTER_ADDR=${MASTER_ADDR:-127.0.0.1}
+MASTER_PORT=${MASTER_PORT:-29500}
+"""
+"""Variables of the caller, or else those of a single node."""
 _HERE = 'here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)\n'
 
 

@@ -4,15 +4,10 @@ import shlex
 from pathlib import Path
 
 from jumar.launching.job import Job, Launch
-from jumar.launching.node import NODE_SCRIPT, node_script
+from jumar.launching.node import LOCAL_RENDEZVOUS, NODE_SCRIPT, node_script
 from jumar.launching.templates import filled
 
 START_SCRIPT = "start.sh"
-_RENDEZVOUS = """\
-NODE_RANK=${NODE_RANK:-0}
-MASTER_ADDR=${MASTER_ADDR:-127.0.0.1}
-MASTER_PORT=${MASTER_PORT:-29500}
-"""
 _VISIBILITY_VARIABLES = {
     "cpu": "",
     "cuda": "CUDA_VISIBLE_DEVICES",
@@ -24,7 +19,7 @@ def launch_here(job: Job, *, folder: Path) -> Launch:
     """Return the files that start training on this machine, in a working folder."""
     node = node_script(
         job,
-        rendezvous=_RENDEZVOUS,
+        rendezvous=LOCAL_RENDEZVOUS,
         about="NODE_RANK=0 MASTER_ADDR=ADDRESS MASTER_PORT=29500 bash node.sh",
         folder=shlex.quote(str(folder)),
     )

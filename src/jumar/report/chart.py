@@ -4,7 +4,7 @@ Coordinates are in a view box as wide as a phone at normal text size, so that te
 when a browser shrinks the drawing, and is not huge when it enlarges it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from jumar.report.content import Chart, Curve, Point
@@ -129,12 +129,8 @@ def draw(chart: Chart, *, points_per_curve: int, marks_per_curve: int) -> Drawin
         x_label=chart.x_label,
         description=_description(chart, lines),
         logarithmic=y_axis.logarithmic,
-        x_ticks=[
-            Tick(position=_across(x_axis, value), text=text) for value, text in _labelled(x_axis)
-        ],
-        y_ticks=[
-            Tick(position=_down(y_axis, value), text=text) for value, text in _labelled(y_axis)
-        ],
+        x_ticks=_ticks(x_axis, _across),
+        y_ticks=_ticks(y_axis, _down),
         lines=_with_letters_apart(lines),
         has_crosses=any(line.crosses for line in lines),
     )
@@ -214,8 +210,9 @@ class _Plot:
         return crosses
 
 
-def _labelled(axis: Axis) -> list[tuple[float, str]]:
-    return list(zip(axis.ticks, tick_texts(axis.ticks), strict=True))
+def _ticks(axis: Axis, position: Callable[[Axis, float], float]) -> list[Tick]:
+    labelled = zip(axis.ticks, tick_texts(axis.ticks), strict=True)
+    return [Tick(position=position(axis, value), text=text) for value, text in labelled]
 
 
 def _across(axis: Axis, value: float) -> float:

@@ -72,7 +72,7 @@ _HOST: Final = re.compile(
 _WORLD: Final = re.compile(
     r"(?:rankNum\[|\branks\[|rankSize\[|totalRanks\[|nranks |world_?size[=: ]{1,3})(\d{1,7})"
 )
-_TABLE_RANK: Final = re.compile(r"\s+rank\s+: (\d{1,6}) \(local_rank: \d+\)")
+_TABLE_RANK: Final = re.compile(r"^\s+rank\s+: (\d{1,6}) \(local_rank: \d+\)")
 _NAMED: Final = re.compile(
     r"(?:^|[^a-z])rank[-_.]?(\d{1,6})(?!\d)|^worker_(\d{1,6})\.log", re.IGNORECASE
 )
@@ -165,8 +165,7 @@ def world_in(line: str) -> int:
 
 def rank_of_summary(line: str) -> int | None:
     """Return the rank in a block of torchrun's failure summary."""
-    match = _TABLE_RANK.match(line)
-    return int(match.group(1)) if match else None
+    return _number(_TABLE_RANK, line)
 
 
 def rank_in_name(name: str) -> int | None:

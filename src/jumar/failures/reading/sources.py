@@ -108,18 +108,13 @@ def _of_file(path: Path, display_name: str) -> Iterator[Source]:
     ):
         yield from _of_tar(path, display_name, max_bytes)
     elif start.startswith(b"\x1f\x8b"):
-        yield Source(name=display_name, open=_unpacked(path), max_bytes=max_bytes)
+        yield Source(
+            name=display_name,
+            open=lambda: cast("AbstractContextManager[IO[bytes]]", gzip.open(path)),  # noqa: SIM115
+            max_bytes=max_bytes,
+        )
     else:
         yield Source(name=display_name, open=lambda: open_to_read(path))
-
-
-def _unpacked(path: Path) -> Open:
-    @contextmanager
-    def opened() -> Generator[IO[bytes]]:
-        with gzip.open(path, "rb") as file:
-            yield cast("IO[bytes]", file)
-
-    return opened
 
 
 def _of_zip(path: Path, display_name: str, max_bytes: int) -> Iterator[Source]:
@@ -161,9 +156,8 @@ def _of_tar(path: Path, display_name: str, max_bytes: int) -> Iterator[Source]:
                         open=lambda s=stream: nullcontext(s),
                         max_bytes=bytes_left,
                     )
-                bytes_left -= (
-                    member.size
-                )  # going to the next member unpacks this one, even if unread
+                # Going to the next member unpacks this one, even if unread.
+                bytes_left -= member.size
                 if bytes_left <= 0 or count >= MAX_FILES:
                     return
     except DAMAGED as error:

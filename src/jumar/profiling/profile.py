@@ -14,6 +14,12 @@ DeviceKind = Literal["npu", "cuda", "cpu"]
 COMMUNICATION = "COMMUNICATION"
 """The core of collectives; HCCL in older files."""
 
+ACCELERATOR_CORES = ("AI_CORE", "AI_VECTOR_CORE", "AI_CPU", "MIX_AIC", "MIX_AIV", "DSA_SQE")
+"""The cores of an NPU, as msprof names them."""
+
+TYPE_IN_NAME = r"^(?:.*/)?([A-Za-z][A-Za-z0-9_]*?)(?:-op\d+|_?\d+)?$"
+"""The type of an op within its name in msprof, between scopes and number."""
+
 OPS_SCHEMA: Mapping[str, pl.DataType] = {
     "rank": pl.Int32(),
     "step": pl.Int64(),

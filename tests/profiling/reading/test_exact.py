@@ -84,12 +84,6 @@ def test_microseconds_are_the_default_unit() -> None:
     assert frame.select(decimal_text(pl.col("t"))).to_series().to_list() == texts
 
 
-@pytest.mark.parametrize(("unit", "text"), [("ms", "-1.234567"), ("s", "-0.001234567")])
-def test_times_are_written_in_the_requested_unit(unit: str, text: str) -> None:
-    frame = pl.DataFrame({"t": [-1_234_567]})
-    assert frame.select(decimal_text(pl.col("t"), unit)).to_series().to_list() == [text]
-
-
 @pytest.mark.parametrize(
     ("text", "unit", "expected"),
     [

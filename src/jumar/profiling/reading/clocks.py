@@ -1,6 +1,6 @@
 """Detects step marks on a different clock from the ops, and replaces or shifts them if possible."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
@@ -28,32 +28,14 @@ def on_one_clock(
     """
     if "start_ns" not in ops.columns or not _on_different_clocks(ops, steps):
         return steps, []
-    on_same_clock = [
-        content
-        for content in contents
-        if content.steps is not None and _overlap(ops, content.steps)
-    ]
     unbounded = steps.drop(_BOUNDS)
     what = "steps: their marks are on a different clock from the ops"
-    for content in on_same_clock:
-        assert content.steps is not None
-        marks = content.steps.select("step", *_BOUNDS).unique("step", keep="first")
-        joined = unbounded.join(marks, on="step", how="left", maintain_order="left")
-        if joined["start_ns"].null_count() < joined.height:
-            return joined, [
-                Missing(file=content.file, what=f"{what}; the marks of this file are used")
-            ]
-    for content in contents:
-        offset = _clock_offset(ops, content)
-        if offset is None or content.steps is None:
-            continue
-        marks = content.steps.select("step", *(pl.col(name) - offset for name in _BOUNDS))
+    for file, marks, how in _other_marks(ops, contents):
         joined = unbounded.join(
             marks.unique("step", keep="first"), on="step", how="left", maintain_order="left"
         )
         if joined["start_ns"].null_count() < joined.height:
-            shifted = f"{what}; shifted by {offset / 1e9:.6f} s, the offset between the same ops"
-            return joined, [Missing(file=content.file, what=shifted)]
+            return joined, [Missing(file=file, what=f"{what}; {how}")]
     unknown_bounds = unbounded.with_columns(pl.lit(None, pl.Int64).alias(name) for name in _BOUNDS)
     file = next(
         (
@@ -65,6 +47,22 @@ def on_one_clock(
     )
     what = f"{what}; all ops are treated as one step"
     return unknown_bounds, [Missing(file=file, what=what, needed_for=("step split", "gate"))]
+
+
+def _other_marks(
+    ops: pl.DataFrame, contents: Sequence[FileContent]
+) -> Iterator[tuple[str, pl.DataFrame, str]]:
+    """Files with marks on the clock of the ops, or moved there; the marks, and where from."""
+    for content in contents:
+        if content.steps is not None and _overlap(ops, content.steps):
+            marks = content.steps.select("step", *_BOUNDS)
+            yield content.file, marks, "the marks of this file are used"
+    for content in contents:
+        offset = _clock_offset(ops, content)
+        if offset is not None and content.steps is not None:
+            marks = content.steps.select("step", *(pl.col(name) - offset for name in _BOUNDS))
+            how = f"shifted by {offset / 1e9:.6f} s, the offset between the same ops"
+            yield content.file, marks, how
 
 
 def clock_lag(before: pl.DataFrame, after: pl.DataFrame) -> int:

@@ -10,6 +10,7 @@ import polars as pl
 from jumar.ground.text import counted
 from jumar.profiling.profile import COLLECTIVES_SCHEMA, LINKS_SCHEMA, Missing
 from jumar.profiling.reading.events import load_object
+from jumar.profiling.reading.exact import whole_number
 from jumar.profiling.reading.file_content import FileContent
 from jumar.profiling.reading.unreadable import Unreadable
 
@@ -17,7 +18,13 @@ _MAX_LEVELS: Final = 6
 _TIME_INFO: Final = "Communication Time Info"
 _BANDWIDTH_INFO: Final = "Communication Bandwidth Info"
 _LINK: Final = re.compile(r"^([0-9]{1,8})-([0-9]{1,8})$")
-_DEVICE_COLUMNS: Final[tuple[str, ...]] = ("device", "ai_core_num", "aiv_num", "aic_mhz")
+_MAX_RANK_DIGITS: Final = 8
+_DEVICE_FIELDS: Final = {
+    "device": "id",
+    "ai_core_num": "ai_core_num",
+    "aiv_num": "aiv_num",
+    "aic_mhz": "aic_frequency",
+}
 _TOTAL: Final = "Total Op Info"
 
 Keys = tuple[str, ...]
@@ -97,9 +104,7 @@ def read_matrix(path: Path, display_name: str, kind: str) -> FileContent:
         if link:
             links.append(
                 {
-                    "rank": identity["rank"],
-                    "step": identity["step"],
-                    "name": identity["name"],
+                    **{name: identity[name] for name in ("rank", "step", "name")},
                     "transport": str(entry.get("Transport Type")),
                     "source": int(link.group(1)),
                     "destination": int(link.group(2)),
@@ -123,7 +128,7 @@ def read_profiler_info(path: Path, display_name: str, kind: str) -> FileContent:
         file=display_name,
         kind=kind,
         producer=f"torch_npu level {number}" if number else "torch_npu",
-        rank=_rank(str(rank)) if str(rank).isdigit() else None,
+        rank=whole_number(str(rank), _MAX_RANK_DIGITS),
     )
 
 
@@ -132,16 +137,13 @@ def read_msprof_info(path: Path, display_name: str, kind: str) -> FileContent:
     devices = load_object(path).get("DeviceInfo")
     rows = [
         {
-            "device": _integer(device.get("id")),
-            "ai_core_num": _integer(device.get("ai_core_num")),
-            "aiv_num": _integer(device.get("aiv_num")),
-            "aic_mhz": _integer(device.get("aic_frequency")),
+            column: whole_number(str(device.get(field)), 9)
+            for column, field in _DEVICE_FIELDS.items()
         }
         for device in (devices if isinstance(devices, list) else [])
         if isinstance(device, dict)
     ]
-    schema: dict[str, pl.DataType] = {name: pl.Int64() for name in _DEVICE_COLUMNS}
-    table = pl.DataFrame(rows, schema=schema)
+    table = pl.DataFrame(rows, schema=dict.fromkeys(_DEVICE_FIELDS, pl.Int64()))
     return FileContent(
         file=display_name,
         kind=kind,
@@ -172,21 +174,15 @@ def _identity(keys: Keys) -> dict[str, Any]:
 
     `step50 > collective > op@group`, or `(0, 1) > step50 > op@group > 1` for a cluster.
     """
-    step = next((_step(key) for key in keys if _step(key) is not None), None)
+    step = next((number for key in keys if (number := _step(key)) is not None), None)
     op_key = next((key for key in reversed(keys) if "@" in key), keys[-1] if keys else "")
-    rank = keys[-1] if keys and keys[-1].isascii() and keys[-1].isdigit() else ""
+    rank = whole_number(keys[-1], _MAX_RANK_DIGITS) if keys else None
     name, _, group = op_key.partition("@")
-    return {"rank": _rank(rank) if rank else None, "step": step, "name": name, "group": group}
+    return {"rank": rank, "step": step, "name": name, "group": group}
 
 
 def _step(key: str) -> int | None:
-    digits = key.removeprefix("step")
-    is_step = key.startswith("step") and digits.isascii() and digits.isdigit() and len(digits) < 19
-    return int(digits) if is_step else None
-
-
-def _rank(text: str) -> int | None:
-    return int(text) if text.isascii() and len(text) < 9 else None
+    return whole_number(key.removeprefix("step"), 18) if key.startswith("step") else None
 
 
 def _time(
@@ -213,11 +209,6 @@ def _float(value: Any) -> float | None:
         return float(value) if isinstance(value, (str, int, float)) else None
     except (ValueError, OverflowError):
         return None
-
-
-def _integer(value: Any) -> int | None:
-    text = str(value)
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def _nested(tree: Any, *keys: str) -> Any:

@@ -78,9 +78,15 @@ def _scientific_of(text: str, digits: int) -> int | None:
     return round(number) if abs(number) < _MAX_INT64 else None
 
 
-def decimal_text(column: pl.Expr, unit: str = "us") -> pl.Expr:
-    """Integer nanoseconds as decimal text in `unit`, the inverse of `nanoseconds`."""
-    digits = DIGITS[unit]
+def whole_number(text: str, max_digits: int) -> int | None:
+    """The number that a text of ASCII digits writes; None for other or longer texts."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= max_digits
+    return int(text) if is_number else None
+
+
+def decimal_text(column: pl.Expr) -> pl.Expr:
+    """Integer nanoseconds as decimal text in microseconds, the inverse of `nanoseconds`."""
+    digits = DIGITS["us"]
     magnitude = column.abs()
     integer = (magnitude // 10**digits).cast(pl.String)
     fraction = (magnitude % 10**digits).cast(pl.String).str.zfill(digits)

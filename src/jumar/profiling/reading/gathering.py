@@ -367,10 +367,7 @@ def _in_schema(tables: Sequence[pl.DataFrame], schema: Mapping[str, pl.DataType]
 
 def _device_kind(contents: Sequence[FileContent]) -> DeviceKind:
     """The kind of device the ops ran on."""
-    for content in contents:
-        if content.device is not None:
-            return content.device
-    return "npu"
+    return next((content.device for content in contents if content.device is not None), "npu")
 
 
 def _producer(contents: Sequence[FileContent]) -> str:

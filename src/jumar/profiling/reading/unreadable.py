@@ -1,6 +1,6 @@
 """Counts unreadable parts of a file, and lists the first few with location and text."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from jumar.ground.text import counted
@@ -57,14 +57,13 @@ class Unreadable:
     def missing(self) -> tuple[Missing, ...]:
         """The counts and reasons as entries of `Profile.missing`."""
         descriptions: list[str] = []
-        if self._count_lines:
-            listed = _listed(self._lines, self._count_lines)
-            descriptions.append(f"{counted(self._count_lines, 'line')} dropped: {listed}")
-        if self._count_numbers:
-            listed = _listed(self._numbers, self._count_numbers)
-            descriptions.append(
-                f"{counted(self._count_numbers, 'number')} cannot be read: {listed}"
-            )
+        for count, noun, what, listed in (
+            (self._count_lines, "line", "dropped", self._lines),
+            (self._count_numbers, "number", "cannot be read", self._numbers),
+        ):
+            if count:
+                more = f"; and {count - len(listed)} more" if count > len(listed) else ""
+                descriptions.append(f"{counted(count, noun)} {what}: {'; '.join(listed)}{more}")
         if self._end:
             descriptions.append(f"the end: {self._end}")
         return tuple(Missing(file=self._display_name, what=what) for what in descriptions)
@@ -80,17 +79,11 @@ def span_of(
         unreadable: Counts the slices that are dropped.
         default_duration: The duration of a slice that has none; None to drop such slices.
     """
-    start, duration = (
-        nanoseconds_of(event.get("ts")),
-        nanoseconds_of(event.get("dur", default_duration)),
-    )
+    start = nanoseconds_of(event.get("ts"))
+    duration = nanoseconds_of(event.get("dur", default_duration))
     if start is not None and duration is not None and duration >= 0:
         return start, duration
     field = "ts" if start is None else "dur"
     name = str(event.get("name", ""))[:_MAX_CHARACTERS]
     unreadable.count_number(lambda: f"event '{name}', {field}", event.get(field))
     return None
-
-
-def _listed(listed: Sequence[str], count: int) -> str:
-    return "; ".join(listed) + (f"; and {count - len(listed)} more" if count > len(listed) else "")

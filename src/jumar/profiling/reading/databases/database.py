@@ -10,11 +10,16 @@ from urllib.parse import quote
 import polars as pl
 
 from jumar.profiling.profile import COMMUNICATION, Missing
-from jumar.profiling.reading.databases.database_tables import Columns, displayed_tables, int_columns
+from jumar.profiling.reading.databases.database_tables import (
+    Columns,
+    displayed_tables,
+    int_columns,
+    text_of,
+)
 from jumar.profiling.reading.databases.journals import with_journal_applied
 from jumar.profiling.reading.databases.module_calls import layers_of
 from jumar.profiling.reading.events import BrokenJson
-from jumar.profiling.reading.exact import NO_VALUE
+from jumar.profiling.reading.exact import NO_VALUE, whole_number
 from jumar.profiling.reading.file_content import FileContent
 from jumar.profiling.reading.traces.nesting import step_at, with_waits
 from jumar.profiling.reading.unreadable import Unreadable
@@ -29,19 +34,20 @@ _TASK_COLUMNS: Final = (
     "streamId",
     "taskId",
 )
-_COMPUTE_TASK_COLUMNS: Final = (
-    "globalTaskId",
-    "name",
-    "blockDim",
-    "taskType",
-    "opType",
-    "inputFormats",
-    "inputDataTypes",
-    "inputShapes",
-    "outputFormats",
-    "outputDataTypes",
-    "outputShapes",
-)
+_TEXT_COLUMNS: Final = {
+    "name": "name",
+    "opType": "type",
+    "taskType": "core",
+    "inputShapes": "input_shapes",
+    "outputShapes": "output_shapes",
+}
+_PREFIXED_COLUMNS: Final = {
+    "inputDataTypes": "input_types",
+    "outputDataTypes": "output_types",
+    "inputFormats": "input_formats",
+    "outputFormats": "output_formats",
+}
+"""Columns of compute tasks with texts, some with `DT_` and `FORMAT_`, by column of the op table."""
 
 
 def read_database(path: Path, display_name: str, kind: str) -> FileContent:
@@ -78,8 +84,8 @@ class _Database:
             self._texts = dict(texts.drop_nulls().iter_rows())
         steps = self._or_missing(self._steps, "steps")
         ops = self._or_missing(lambda: self._ops(steps), "ops")
+        step_times = self._or_missing(self._step_times, "step times")
         statistics = {
-            "step_trace_time": self._or_missing(self._step_times, "step times"),
             "frequency": self._or_missing(self._clocks, "clocks"),
             **{
                 name: self._or_missing(make, name)
@@ -88,7 +94,6 @@ class _Database:
         }
         chips = self.table("NPU_INFO", {"id": pl.Int64, "name": pl.String})["name"].drop_nulls()
         ranks = self.table("RANK_DEVICE_MAP", {"rankId": pl.Int64})["rankId"].drop_nulls()
-        step_times = statistics.pop("step_trace_time")
         if step_times.height and steps.height:
             step_times = step_times.join(steps, on="step", how="left", maintain_order="left")
         return FileContent(
@@ -167,11 +172,8 @@ class _Database:
             self._missing.append(Missing(file=self._display_name, what=f"{what}: {error}"[:200]))
             return pl.DataFrame()
 
-    def _texts_of(self, *columns: str) -> list[pl.Expr]:
-        return [
-            pl.col(column).replace_strict(self._texts, default=None, return_dtype=pl.String)
-            for column in columns
-        ]
+    def _text_of(self, column: str) -> pl.Expr:
+        return text_of(column, self._texts)
 
     def _steps(self) -> pl.DataFrame:
         steps = self.table("STEP_TIME", int_columns("id", "startNs", "endNs"))
@@ -183,7 +185,10 @@ class _Database:
 
     def _ops(self, steps: pl.DataFrame) -> pl.DataFrame:
         tasks = self.table("TASK", int_columns(*_TASK_COLUMNS))
-        compute_tasks = self.table("COMPUTE_TASK_INFO", int_columns(*_COMPUTE_TASK_COLUMNS))
+        compute_tasks = self.table(
+            "COMPUTE_TASK_INFO",
+            int_columns("globalTaskId", "blockDim", *_TEXT_COLUMNS, *_PREFIXED_COLUMNS),
+        )
         if not compute_tasks.height and "COMMUNICATION_OP" not in self._tables:
             return pl.DataFrame()
         ops = compute_tasks.join(tasks, on="globalTaskId", how="inner", maintain_order="left")
@@ -192,24 +197,15 @@ class _Database:
             pl.col("streamId").cast(pl.String).alias("stream"),
             pl.col("taskId").alias("task"),
             *(
-                value.str.strip_chars('"').alias(target)
-                for value, target in zip(
-                    self._texts_of("name", "opType", "taskType", "inputShapes", "outputShapes"),
-                    ("name", "type", "core", "input_shapes", "output_shapes"),
-                    strict=True,
-                )
+                self._text_of(source).str.strip_chars('"').alias(target)
+                for source, target in _TEXT_COLUMNS.items()
             ),
             *(
-                value.str.replace_all("DT_", "", literal=True)
+                self._text_of(source)
+                .str.replace_all("DT_", "", literal=True)
                 .str.replace_all("FORMAT_", "", literal=True)
                 .alias(target)
-                for value, target in zip(
-                    self._texts_of(
-                        "inputDataTypes", "outputDataTypes", "inputFormats", "outputFormats"
-                    ),
-                    ("input_types", "output_types", "input_formats", "output_formats"),
-                    strict=True,
-                )
+                for source, target in _PREFIXED_COLUMNS.items()
             ),
             pl.col("startNs").alias("start_ns"),
             (pl.col("endNs") - pl.col("startNs")).alias("duration_ns"),
@@ -235,10 +231,9 @@ class _Database:
             "COMMUNICATION_OP",
             int_columns("opName", "startNs", "endNs", "connectionId", "opType"),
         )
-        name, kind = self._texts_of("opName", "opType")
         return ops.select(
-            name.alias("name"),
-            kind.alias("type"),
+            self._text_of("opName").alias("name"),
+            self._text_of("opType").alias("type"),
             pl.lit(COMMUNICATION).alias("core"),
             pl.lit(None, pl.Int64).alias("device"),
             pl.lit(None, pl.String).alias("stream"),
@@ -251,9 +246,7 @@ class _Database:
         rows = self.table(
             "TASK_PMU_INFO", {"globalTaskId": pl.Int64, "name": pl.Int64, "value": pl.Float64}
         )
-        counters = rows.with_columns(self._texts_of("name")[0].alias("counter")).drop_nulls(
-            "counter"
-        )
+        counters = rows.with_columns(self._text_of("name").alias("counter")).drop_nulls("counter")
         if not counters.height or counters["counter"].n_unique() > 200:
             return pl.DataFrame(schema={"globalTaskId": pl.Int64})
         return counters.pivot(
@@ -297,7 +290,7 @@ class _Database:
                 rows.select(
                     (pl.col("globalTid") % (1 << 32)).cast(pl.String).alias("thread"),
                     level.replace_strict(layers, default=default_layer).alias("layer"),
-                    self._texts_of("name")[0].alias("name"),
+                    self._text_of("name"),
                     pl.col("startNs").alias("start_ns"),
                     (pl.col("endNs") - pl.col("startNs")).alias("duration_ns"),
                     # In PyTorch calls this column holds ids of lists of connections instead.
@@ -395,5 +388,4 @@ def _integer(value: object) -> int | None:
         return value
     if isinstance(value, float):
         return round(value) if abs(value) < 1 << 63 else None
-    text = str(value).strip() if isinstance(value, str) else ""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
+    return whole_number(value.strip(), 19) if isinstance(value, str) else None

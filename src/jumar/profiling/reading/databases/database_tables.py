@@ -68,7 +68,7 @@ def _allocations(read: ReadColumns, texts: Texts) -> pl.DataFrame:
     if not rows.height:
         return paired_allocations(read, texts)
     return rows.select(
-        _text_of("name", texts),
+        text_of("name", texts),
         *(pl.col(column).alias(name) for column, name in _ALLOCATION_COLUMNS.items()),
         pl.col("streamPtr").cast(pl.String).alias("stream_ptr"),
         _device(),
@@ -106,7 +106,7 @@ def paired_allocations(read: ReadColumns, texts: Texts) -> pl.DataFrame:
     return allocations.join(
         releases, on=[*address, "occurrence"], how="left", maintain_order="left"
     ).select(
-        _text_of("operatorName", texts).alias("name"),
+        text_of("operatorName", texts).alias("name"),
         pl.col("size").alias("size_bytes"),
         pl.col("timestampNs").alias("allocation_time_ns"),
         "release_time_ns",
@@ -125,7 +125,7 @@ def _record(read: ReadColumns, texts: Texts) -> pl.DataFrame:
         "MEMORY_RECORD", int_columns("component", "deviceId", "streamPtr", *_RECORD_COLUMNS)
     )
     torch_rows = rows.select(
-        _text_of("component", texts),
+        text_of("component", texts),
         *(pl.col(column).alias(name) for column, name in _RECORD_COLUMNS.items()),
         pl.col("streamPtr").cast(pl.String).alias("stream_ptr"),
         _device(),
@@ -133,7 +133,7 @@ def _record(read: ReadColumns, texts: Texts) -> pl.DataFrame:
     driver_record = read("NPU_MEM", int_columns("type", "ddr", "hbm", "timestampNs", "deviceId"))
     driver_rows = driver_record.select(
         # The CSV files call the process APP and omit other processes.
-        _text_of("type", texts).str.to_uppercase().alias("component"),
+        text_of("type", texts).str.to_uppercase().alias("component"),
         pl.col("timestampNs").alias("timestamp_ns"),
         pl.lit(None, pl.Int64).alias("total_allocated_bytes"),
         (pl.col("hbm") + pl.col("ddr").fill_null(0)).alias("total_reserved_bytes"),
@@ -149,7 +149,7 @@ def _modules(read: ReadColumns) -> pl.DataFrame:
         "NPU_MODULE_MEM", int_columns("moduleId", "timestampNs", "totalReserved", "deviceId")
     )
     return rows.select(
-        _text_of("moduleId", dict(names.iter_rows())).alias("component"),
+        text_of("moduleId", dict(names.iter_rows())).alias("component"),
         pl.col("timestampNs").alias("timestamp_ns"),
         pl.col("totalReserved").alias("total_reserved_bytes"),
         _device("device"),
@@ -163,8 +163,8 @@ def _api_statistic(read: ReadColumns, texts: Texts) -> pl.DataFrame:
     duration = pl.col("duration")
     return (
         calls.select(
-            _text_of("type", dict(levels.iter_rows())).alias("level"),
-            _text_of("name", texts).alias("api_name"),
+            text_of("type", dict(levels.iter_rows())).alias("level"),
+            text_of("name", texts).alias("api_name"),
             (pl.col("endNs") - pl.col("startNs")).alias("duration"),
         )
         .drop_nulls(["api_name", "duration"])
@@ -182,7 +182,8 @@ def _api_statistic(read: ReadColumns, texts: Texts) -> pl.DataFrame:
     )
 
 
-def _text_of(column: str, texts: Texts) -> pl.Expr:
+def text_of(column: str, texts: Texts) -> pl.Expr:
+    """The strings whose ids a column contains."""
     return pl.col(column).replace_strict(texts, default=None, return_dtype=pl.String).alias(column)
 
 

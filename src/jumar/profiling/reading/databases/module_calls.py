@@ -4,7 +4,7 @@ from typing import Final
 
 import polars as pl
 
-from jumar.profiling.reading.databases.database_tables import ReadColumns, Texts
+from jumar.profiling.reading.databases.database_tables import ReadColumns, Texts, text_of
 from jumar.profiling.reading.layers import (
     AUTOGRAD_NODE,
     MODULE_CALL,
@@ -23,7 +23,6 @@ def layers_of(read: ReadColumns, texts: Texts) -> LayersOverTime:
         read: Reads columns of a table.
         texts: The strings by their ids (STRING_IDS).
     """
-    name = pl.col("name").replace_strict(texts, default=None, return_dtype=pl.String)
     calls = (
         read("PYTORCH_API", dict.fromkeys(_CALL_COLUMNS, pl.Int64))
         .drop_nulls(("globalTid", "startNs", "endNs"))
@@ -31,7 +30,7 @@ def layers_of(read: ReadColumns, texts: Texts) -> LayersOverTime:
             pl.col("globalTid").alias("thread"),
             pl.col("startNs").alias("start_ns"),
             (pl.col("endNs") - pl.col("startNs")).alias("duration_ns"),
-            name,
+            text_of("name", texts),
             pl.col("sequenceNumber").alias("sequence"),
             (pl.col("fwdThreadId") > 0).alias("is_backward"),
         )

@@ -9,7 +9,7 @@ import polars as pl
 
 from jumar.ground.json_text import parse_json
 from jumar.profiling.profile import COLLECTIVES_SCHEMA, LINKS_SCHEMA
-from jumar.profiling.reading.exact import nanoseconds_of
+from jumar.profiling.reading.exact import nanoseconds_of, whole_number
 from jumar.profiling.reading.file_content import FileContent
 from jumar.profiling.reading.mindspore.tables import PRODUCER
 from jumar.profiling.reading.tables.csv_text import read_text
@@ -70,8 +70,8 @@ def _links(tree: Any) -> list[dict[str, Any]]:
     """`{"1-0": {"SDMA": [ms, KB, KB/s]}}` as rows."""
     rows: list[dict[str, Any]] = []
     for link, transports in (tree if isinstance(tree, dict) else {}).items():
-        source, _, target = str(link).partition("-")
-        if not isinstance(transports, dict) or not (_is_rank(source) and _is_rank(target)):
+        source, target = (whole_number(rank, 6) for rank in str(link).partition("-")[::2])
+        if not isinstance(transports, dict) or source is None or target is None:
             continue
         for transport, values in transports.items():
             if not isinstance(values, list) or len(values) < 2:
@@ -81,15 +81,11 @@ def _links(tree: Any) -> list[dict[str, Any]]:
             rows.append(
                 {
                     "transport": str(transport),
-                    "source": int(source),
-                    "destination": int(target),
+                    "source": source,
+                    "destination": target,
                     "size_bytes": size,
                     "transit_ns": duration,
                     "bandwidth_gb_s": size / duration if size and duration else None,
                 }
             )
     return rows
-
-
-def _is_rank(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 7

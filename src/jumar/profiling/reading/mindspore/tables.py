@@ -32,6 +32,14 @@ _MSPROF_NAMES: Final = {
 """msprof's names for MindSpore's types and formats."""
 
 
+TENSOR_COLUMNS: Final = tuple(
+    (f"{side}_{what}s", (side, key))
+    for side in ("input", "output")
+    for what, key in (("shape", "shape"), ("type", "data_type"), ("format", "format"))
+)
+"""Columns of the op table with the keys of `tensor_details`."""
+
+
 def read_aicpu(path: Path, display_name: str, kind: str) -> FileContent:
     """`aicpu_intermediate_<device>.csv`: AI CPU ops; durations in ms, start times in us."""
     text = read_text(path, display_name)
@@ -88,13 +96,8 @@ def read_framework(path: Path, display_name: str, kind: str) -> FileContent:
         _integers(text, "task_id").alias("task"),
         _integers(text, "block_dim").alias("block_num"),
     ).with_columns(
-        pl.Series(
-            f"{side}_{what}s",
-            [op_details.get((side, key), "") for op_details in details],
-            pl.String,
-        )
-        for side in ("input", "output")
-        for what, key in (("shape", "shape"), ("type", "data_type"), ("format", "format"))
+        pl.Series(name, [op_details.get(key, "") for op_details in details], pl.String)
+        for name, key in TENSOR_COLUMNS
     )
     return _file_content(text, display_name, kind, statistics={"framework": rows})
 

@@ -10,17 +10,17 @@ import polars as pl
 from jumar.profiling.reading.events import EventReader, arguments_of
 from jumar.profiling.reading.file_content import FileContent
 from jumar.profiling.reading.files.opening import opened
-from jumar.profiling.reading.mindspore.tables import PRODUCER, TICK_NS, tensor_details
+from jumar.profiling.reading.mindspore.tables import (
+    PRODUCER,
+    TENSOR_COLUMNS,
+    TICK_NS,
+    tensor_details,
+)
 from jumar.profiling.reading.traces.spilling import ColumnType, SpillingTable, TextNumbers
 from jumar.profiling.reading.unreadable import Unreadable, span_of
 
 _AI_CPU_PROCESS: Final = 9000
 """The process id of AI CPU ops; that of AI Core ops is the device number."""
-_TENSOR_COLUMNS: Final = tuple(
-    (f"{side}_{what}s", (side, key))
-    for side in ("input", "output")
-    for what, key in (("shape", "shape"), ("type", "data_type"), ("format", "format"))
-)
 _OP_COLUMNS: Final[dict[str, ColumnType]] = {
     "device": "integer",
     "stream": "text",
@@ -29,7 +29,7 @@ _OP_COLUMNS: Final[dict[str, ColumnType]] = {
     "core": "text",
     "start_ns": "integer",
     "duration_ns": "integer",
-    **dict.fromkeys((name for name, _ in _TENSOR_COLUMNS), "text"),
+    **dict.fromkeys((name for name, _ in TENSOR_COLUMNS), "text"),
 }
 
 
@@ -47,7 +47,7 @@ def read_timeline(path: Path, display_name: str, kind: str) -> FileContent:
     ops = ops.with_columns(pl.col("device").cast(pl.Int32, strict=False))
     ops = ops.with_columns(
         pl.when(pl.col("core") == "AI_CORE").then(pl.col(name)).alias(name)
-        for name, _ in _TENSOR_COLUMNS
+        for name, _ in TENSOR_COLUMNS
     )
     return FileContent(
         file=display_name,
@@ -80,7 +80,7 @@ def _op(event: Mapping[str, Any], unreadable: Unreadable) -> tuple[Any, ...] | N
         kind,
         "AI_CPU" if on_ai_cpu else "AI_CORE",
         *span,
-        *(tensors.get(key, "") for _, key in _TENSOR_COLUMNS),
+        *(tensors.get(key, "") for _, key in TENSOR_COLUMNS),
     )
 
 

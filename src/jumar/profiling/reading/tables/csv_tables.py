@@ -97,6 +97,11 @@ def normalized(text: TextTable, kind: str) -> pl.DataFrame:
     return rows
 
 
+def integers_of(rows: pl.DataFrame, name: str) -> pl.Expr:
+    """A column of integers; null if the table has none of that name."""
+    return pl.col(name) if name in rows.columns else pl.lit(None, pl.Int64)
+
+
 def read_statistic(path: Path, display_name: str, kind: str) -> FileContent:
     """Read a table that is only displayed or compared."""
     text = read_text(path, display_name)
@@ -165,16 +170,13 @@ def read_step_trace(path: Path, display_name: str, kind: str) -> FileContent:
     """Read graph mode's `step_trace`: one row per iteration, with its wait for data."""
     text = read_text(path, display_name)
     rows = normalized(text, kind)
-
-    def column(name: str) -> pl.Expr:
-        return pl.col(name) if name in rows.columns else pl.lit(None, pl.Int64)
-
-    end, duration = column("iteration_end_ns"), column("iteration_time_ns")
+    end = integers_of(rows, "iteration_end_ns")
+    duration = integers_of(rows, "iteration_time_ns")
     steps = rows.select(
-        column("iteration_id").alias("step"),
+        integers_of(rows, "iteration_id").alias("step"),
         (end - duration).alias("start_ns"),
         end.alias("end_ns"),
-        column("data_aug_bound_ns").alias("data_ns"),
+        integers_of(rows, "data_aug_bound_ns").alias("data_ns"),
     )
     return FileContent(
         file=display_name,

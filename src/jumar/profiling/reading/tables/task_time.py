@@ -5,9 +5,9 @@ from typing import Final
 
 import polars as pl
 
-from jumar.profiling.profile import COMMUNICATION
+from jumar.profiling.profile import ACCELERATOR_CORES, COMMUNICATION, TYPE_IN_NAME
 from jumar.profiling.reading.file_content import FileContent
-from jumar.profiling.reading.tables.csv_tables import normalized
+from jumar.profiling.reading.tables.csv_tables import integers_of, normalized
 from jumar.profiling.reading.tables.csv_text import read_text
 
 _CORES: Final = {
@@ -19,8 +19,6 @@ _CORES: Final = {
     "KERNEL_MIX_AIV": "MIX_AIV",
     "HCCL": COMMUNICATION,
 }
-_COMPUTING_CORES: Final = ("AI_CORE", "AI_VECTOR_CORE", "AI_CPU", "MIX_AIC", "MIX_AIV", "DSA_SQE")
-_TYPE_IN_NAME: Final = r"^(?:.*/)?([A-Za-z][A-Za-z0-9_]*?)(?:-op\d+|_?\d+)?$"
 
 
 def read_task_time(path: Path, display_name: str, kind: str) -> FileContent:
@@ -29,20 +27,16 @@ def read_task_time(path: Path, display_name: str, kind: str) -> FileContent:
     rows = normalized(text, kind)
     core = pl.col("kernel_type").str.to_uppercase().replace(_CORES)
     ops = rows.select(
-        *(
-            pl.col(name).cast(pl.Int32, strict=False).alias("device")
-            for name in ("device_id",)
-            if name in rows.columns
-        ),
-        _column(rows, "stream_id").cast(pl.String).alias("stream"),
-        _column(rows, "task_id").alias("task"),
+        pl.col("^device_id$").cast(pl.Int32, strict=False).alias("device"),
+        integers_of(rows, "stream_id").cast(pl.String).alias("stream"),
+        integers_of(rows, "task_id").alias("task"),
         pl.col("kernel_name").alias("name"),
-        pl.col("kernel_name").str.extract(_TYPE_IN_NAME).alias("type"),
+        pl.col("kernel_name").str.extract(TYPE_IN_NAME).alias("type"),
         core.alias("core"),
-        _column(rows, "task_start_ns").alias("start_ns"),
+        integers_of(rows, "task_start_ns").alias("start_ns"),
         pl.col("task_time_ns").alias("duration_ns"),
     ).filter(
-        pl.col("core").is_in([*_COMPUTING_CORES, COMMUNICATION])
+        pl.col("core").is_in([*ACCELERATOR_CORES, COMMUNICATION])
         & pl.col("name").is_not_null()
         & pl.col("duration_ns").is_not_null()
     )
@@ -55,7 +49,3 @@ def read_task_time(path: Path, display_name: str, kind: str) -> FileContent:
         statistics={"task_time": rows},
         missing=text.missing(),
     )
-
-
-def _column(rows: pl.DataFrame, name: str) -> pl.Expr:
-    return pl.col(name) if name in rows.columns else pl.lit(None, pl.Int64)

@@ -5,7 +5,7 @@ from typing import Final
 
 import polars as pl
 
-from jumar.profiling.profile import COMMUNICATION, Missing
+from jumar.profiling.profile import ACCELERATOR_CORES, COMMUNICATION, TYPE_IN_NAME, Missing
 from jumar.profiling.reading.file_content import FileContent
 from jumar.profiling.reading.traces.kineto import LAYERS, has_category, marked_steps
 from jumar.profiling.reading.traces.longest import longest_calls
@@ -17,8 +17,6 @@ _DEVICE_PROCESSES: Final = ("Ascend Hardware", "Task Scheduler")
 _COLLECTIVE_PROCESSES: Final = ("HCCL", "Communication")
 _RUNTIME_LEVELS: Final = ("runtime", "hccl", "communication")
 _CORE_NAMES: Final = {"HCCL": COMMUNICATION, "AICPU": "AI_CPU", "N/A": None, "Other": None}
-_ACCELERATOR_CORES: Final = ("AI_CORE", "AI_VECTOR_CORE", "AI_CPU", "DSA_SQE", "MIX_AIC", "MIX_AIV")
-_TYPE_IN_NAME: Final = r"^(?:.*/)?([A-Za-z][A-Za-z0-9_]*?)(?:-op\d+|_?\d+)?$"
 _OP_COLUMNS: Final = ("stream", "thread", "task", "name", "start_ns", "duration_ns", "correlation")
 _ITERATION: Final = r"^Iteration (\d{1,18})$"
 _STEP_TRACE_CATEGORIES: Final = ("Iteration Time", "FP_BP Time", "Iteration Refresh", "Reduce")
@@ -156,7 +154,7 @@ def _device_ops(slices: pl.DataFrame) -> pl.DataFrame:
         & pl.col("category").is_null()
         & ~pl.col("label").str.starts_with("Step Trace")
         & (
-            pl.col("core").is_in(_ACCELERATOR_CORES)
+            pl.col("core").is_in(ACCELERATOR_CORES)
             | (pl.col("core").is_in(["Other", "N/A"]) & pl.col("name").str.contains("[a-z]"))
         )
     ).select(*_OP_COLUMNS, pl.col("core").replace(_CORE_NAMES))
@@ -191,7 +189,7 @@ def _ops(trace: Trace) -> pl.DataFrame:
         "name",
         pl.coalesce(
             pl.col("name").str.extract(r"^aclnn\w*_([A-Za-z0-9]+)$"),
-            pl.col("name").str.extract(_TYPE_IN_NAME),
+            pl.col("name").str.extract(TYPE_IN_NAME),
         ).alias("type"),
         "core",
         "start_ns",

@@ -1,6 +1,7 @@
 """Event categories of all torch.profiler releases and vendors, mapped to Kineto's current ones."""
 
 import re
+from functools import lru_cache
 from typing import Final
 
 OP_CATEGORY: Final = "cpu_op"
@@ -32,6 +33,7 @@ _DEVICE_PROCESSES: Final = (
 )
 
 
+@lru_cache(maxsize=4096)
 def category_of(category: str) -> str:
     """Kineto's current name of a category; an unknown one is returned unchanged."""
     lowered = category.lower()

@@ -236,14 +236,11 @@ def _layers(trace: Trace, recorded: pl.Series, threads: pl.Series, starts: pl.Se
 
 def _kernel_family() -> pl.Expr:
     """The type of a kernel that no op launched."""
-    family = pl.lit("kernel")
-    for pattern, name in reversed(_KERNEL_FAMILIES):
-        family = (
-            pl.when(pl.col("kernel").str.contains(f"(?i){pattern}"))
-            .then(pl.lit(name))
-            .otherwise(family)
-        )
-    return family
+    families = [
+        pl.when(pl.col("kernel").str.contains(f"(?i){pattern}")).then(pl.lit(name))
+        for pattern, name in _KERNEL_FAMILIES
+    ]
+    return pl.coalesce(*families, pl.lit("kernel"))
 
 
 def _types(texts: TextNumbers, kernels: pl.DataFrame) -> pl.DataFrame:

@@ -103,7 +103,6 @@ class Trace:
         self.threads: dict[tuple[str, str], str] = {}
         self.other_values: dict[str, Any] = {}
         self.unread_events: Counter[str] = Counter()
-        self._categories: dict[str, str] = {}
         self.problem = ""
         self.slice_count = 0
 
@@ -162,7 +161,7 @@ class Trace:
             return
         start, duration = span
         self.slice_count += 1
-        category = self._category(event.get("cat"))
+        category = None if event.get("cat") is None else category_of(str(event["cat"]))
         arguments = arguments_of(event)
         if category in DEVICE_CATEGORIES or category is None:
             self._add_kernel(event, category, arguments, start, duration)
@@ -195,16 +194,6 @@ class Trace:
             self.launches.add((arrow, time, event.get("tid")))
         elif event.get("cat") == "fwdbwd" and time is not None:
             (self.forward if phase == "s" else self.backward).add((arrow, event.get("tid"), time))
-
-    def _category(self, raw: object) -> str | None:
-        """Kineto's current name of a category, cached."""
-        if raw is None:
-            return None
-        text = raw if isinstance(raw, str) else str(raw)
-        category = self._categories.get(text)
-        if category is None:
-            category = self._categories[text] = category_of(text)
-        return category
 
     def _add_kernel(
         self,

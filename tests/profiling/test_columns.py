@@ -1,7 +1,6 @@
 """Columns of views and the listings that are made of them."""
 
 import polars as pl
-import pytest
 
 from jumar.ground.text import Text
 from jumar.profiling.columns import SHARE, SIZE, Column, column, milliseconds, ms, percent
@@ -10,16 +9,14 @@ from jumar.profiling.listing import Listing
 
 def test_column_has_a_key_and_a_display_heading() -> None:
     wait = ms("host_wait", "等待")
-    assert wait == Column(
-        name="host_wait_ms", title=Text(en="host wait", zh="等待"), unit="ms", digits=3
-    )
+    assert wait == Column(name="host_wait_ms", title=Text(en="host wait", zh="等待"), unit="ms")
     assert [wait.heading("en"), wait.heading("zh")] == ["host wait (ms)", "等待 (ms)"]
     assert percent("share", "占比", "part").heading("en") == "part (%)"
     assert column("op_type", "类型").heading("en") == "op type"
-    assert column("size_mb", "量", unit="MB", digits=1) == Column(
-        name="size_mb", title=Text(en="size", zh="量"), unit="MB", digits=1
+    assert column("size_mb", "量", unit="MB") == Column(
+        name="size_mb", title=Text(en="size", zh="量"), unit="MB"
     )
-    assert (SHARE.name, SIZE.heading("en"), SIZE.digits) == ("share_%", "size (MB)", 3)
+    assert (SHARE.name, SIZE.heading("en")) == ("share_%", "size (MB)")
 
 
 def test_milliseconds_are_derived_from_nanoseconds_if_present() -> None:
@@ -61,11 +58,3 @@ def test_listing_shows_only_columns_with_values() -> None:
     assert [one.name for one in empty.visible_columns] == ["n", "t_ms", "s", "none"]
     one = Listing(title=listing.title, columns=columns, table=table[1:])
     assert [each.name for each in one.visible_columns] == ["n"]
-
-
-@pytest.mark.parametrize("digits", [0, 1, 2])
-def test_listing_shows_the_columns_number_of_digits(digits: int) -> None:
-    table = pl.DataFrame({"x": [1.25]})
-    columns = (column("x", "", digits=digits),)
-    listing = Listing(title=Text(en="", zh=""), columns=columns, table=table)
-    assert listing.cells(9) == [[["1", "1.2", "1.25"][digits]]]

@@ -15,14 +15,12 @@ class Column:
         name: Its name in JSON, CSV and on an English terminal, ending with the unit.
         title: Its heading, without the unit.
         unit: The unit as displayed; empty if there is none.
-        digits: Maximum number of decimal places to display.
         keeps_end: Whether a text that is too long is cut at the start, like a path.
     """
 
     name: str
     title: Text
     unit: str = ""
-    digits: int = 3
     keeps_end: bool = False
 
     def heading(self, language: Language) -> str:
@@ -38,13 +36,11 @@ class Column:
         return milliseconds(raw).alias(self.name) if raw in table.columns else None
 
 
-def column(
-    name: str, zh: str, en: str = "", *, unit: str = "", digits: int = 3, keeps_end: bool = False
-) -> Column:
+def column(name: str, zh: str, en: str = "", *, unit: str = "", keeps_end: bool = False) -> Column:
     """A column; without `en`, its English title is its name without the unit."""
     default_title = name.removesuffix(f"_{unit.lower()}").replace("_", " ")
     title = Text(en=en or default_title, zh=zh)
-    return Column(name=name, title=title, unit=unit, digits=digits, keeps_end=keeps_end)
+    return Column(name=name, title=title, unit=unit, keeps_end=keeps_end)
 
 
 def ms(name: str, zh: str, en: str = "") -> Column:

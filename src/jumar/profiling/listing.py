@@ -51,13 +51,7 @@ class Listing:
         visible_columns = self.visible_columns
         return [
             [
-                shown(
-                    value,
-                    max_characters,
-                    column.digits,
-                    is_fixed=is_fixed,
-                    keeps_end=column.keeps_end,
-                )
+                shown(value, max_characters, is_fixed=is_fixed, keeps_end=column.keeps_end)
                 for value, column in zip(row, visible_columns, strict=True)
             ]
             for row in self.table.select(column.name for column in visible_columns).iter_rows()

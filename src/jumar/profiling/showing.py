@@ -14,7 +14,6 @@ MAX_CHARACTERS = 200
 def shown(
     value: object,
     max_characters: int = MAX_CHARACTERS,
-    digits: int = 3,
     *,
     is_fixed: bool = False,
     keeps_end: bool = False,
@@ -24,16 +23,15 @@ def shown(
     Args:
         value: The value.
         max_characters: Maximum length of the text; longer texts are cut.
-        digits: Maximum number of decimal places.
-        is_fixed: Whether to keep trailing zeros.
+        is_fixed: Whether a number keeps trailing zeros; it has at most three decimal places.
         keeps_end: Whether longer texts are cut at the start instead of the end.
     """
     if value is None:
         return ""
     if isinstance(value, float):
         # Adding 0 turns the "-0" of a rounding difference into "0".
-        text = f"{round(value, digits) + 0.0:.{digits}f}" if math.isfinite(value) else ""
-        return text if is_fixed or not digits else text.rstrip("0").rstrip(".")
+        text = f"{round(value, 3) + 0.0:.3f}" if math.isfinite(value) else ""
+        return text if is_fixed else text.rstrip("0").rstrip(".")
     if isinstance(value, list):
         value = " | ".join(map(str, value))  # pyright: ignore[reportUnknownArgumentType]
     whole = str(value)

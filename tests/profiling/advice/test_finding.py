@@ -1,5 +1,6 @@
 """What findings see of a profile, what they are declared as, and how their texts are filled."""
 
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -56,7 +57,8 @@ def test_findings_have_a_fixed_priority_with_settings_and_views() -> None:
     for name, (module, *declared) in DECLARED.items():
         one = FINDINGS[name]
         assert [one.order, one.setting, one.view, one.of_ops] == declared
-        assert one.search.__module__ == module.__name__
+        search = one.search.func if isinstance(one.search, partial) else one.search
+        assert search.__module__ == module.__name__
         assert one.certain == (name == "data-stall")
 
 

@@ -5,8 +5,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from jumar.profiling.advice import from_host
-from jumar.profiling.advice.finding import Case
+from jumar.profiling.advice.finding import FINDINGS, Case
 from jumar.profiling.advice.from_host import data_stalls, memory_copies, unexplained
 from jumar.profiling.advice.todo import todo_table
 from jumar.profiling.profile import Profile
@@ -225,14 +224,14 @@ def test_never_idle_device_has_neither_line() -> None:
 def test_time_in_host_calls_counts_only_for_blocking_ones() -> None:
     case = Case(profile_of([*_KERNELS, *_BESIDE], kind="cuda", host=_CALLS), Options())
     stood = {
-        name: [claim.host_ns // _US for claim in search(case)]
-        for name, search in (
-            ("blocking", from_host.blocking_calls),
-            ("copy", from_host.pageable_copies),
-            ("covering", from_host.host_work),
-            ("collector", from_host.garbage_collection),
-            ("launching", from_host.slow_launches),
-            ("data", from_host.data_stalls),
+        kind: [claim.host_ns // _US for claim in FINDINGS[name].search(case)]
+        for kind, name in (
+            ("blocking", "blocking-call"),
+            ("copy", "pageable-copy"),
+            ("covering", "host-work"),
+            ("collector", "collector"),
+            ("launching", "launching"),
+            ("data", "data-stall"),
         )
     }
     assert stood == {

@@ -176,9 +176,9 @@ class Case:
     @cached_property
     def ops(self) -> pl.DataFrame:
         """The computing ops of this rank: `rank`, `start_ns`, `duration_ns`, `kind`."""
-        is_selected = pl.lit(False) if self.windows.is_empty() else computes(self.profile.ops)
+        is_selected = pl.lit(False)
         if not self.windows.is_empty():
-            is_selected &= self._is_in_scope()
+            is_selected = computes(self.profile.ops) & self._is_in_scope()
         return (
             self.profile.ops.lazy()
             .with_columns(kinds(self.profile).of_op)
@@ -200,7 +200,7 @@ class Case:
     @cached_property
     def step_spans(self) -> pl.DataFrame:
         """The steady steps as intervals."""
-        return as_spans(self.windows, start="begin_ns")
+        return as_spans(self.windows)
 
     @cached_property
     def communicating(self) -> pl.DataFrame:

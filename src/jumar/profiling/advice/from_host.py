@@ -1,6 +1,7 @@
 """Findings about the host: waiting for data, blocking calls, slow launches."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import polars as pl
 
@@ -78,31 +79,6 @@ def data_stalls(case: Case) -> Iterator[Claim]:
             ),
         )
     yield from _claims(case, "data")
-
-
-def blocking_calls(case: Case) -> Iterator[Claim]:
-    """Claim idle time during calls in which the host waits for the device."""
-    return _claims(case, "blocking")
-
-
-def pageable_copies(case: Case) -> Iterator[Claim]:
-    """Claim idle time during copies from and to memory that is not pinned."""
-    return _claims(case, "copy")
-
-
-def host_work(case: Case) -> Iterator[Claim]:
-    """Claim idle time during calls that neither wait nor launch."""
-    return _claims(case, "covering")
-
-
-def garbage_collection(case: Case) -> Iterator[Claim]:
-    """Claim idle time during Python's garbage collection."""
-    return _claims(case, "collector")
-
-
-def slow_launches(case: Case) -> Iterator[Claim]:
-    """Claim idle time in which the device waits for launches."""
-    return _claims(case, "launching")
 
 
 def memory_copies(case: Case) -> Iterator[Claim]:
@@ -226,7 +202,7 @@ FINDINGS.add(
             zh="不要每个迭代都从设备读取数值：损失和计数保留为张量，写日志时再读取；用掩码代替输出大小"
             "取决于数值的算子。",
         ),
-        search=blocking_calls,
+        search=partial(_claims, kind="blocking"),
         order=21,
         setting="training.log_every",
         view="host",
@@ -245,7 +221,7 @@ FINDINGS.add(
             zh="锁定内存且不等待拷贝：DataLoader(pin_memory=True) 和 "
             ".to(device, non_blocking=True)；小张量直接在设备上创建，不要由列表生成。",
         ),
-        search=pageable_copies,
+        search=partial(_claims, kind="copy"),
         order=21,
         view="host",
     )
@@ -262,7 +238,7 @@ FINDINGS.add(
             "on the device.",
             zh="将这部分工作移出迭代：在其他进程中提前准备，或放到设备上计算。",
         ),
-        search=host_work,
+        search=partial(_claims, kind="covering"),
         order=24,
         view="host",
     )
@@ -278,7 +254,7 @@ FINDINGS.add(
             en="Run Python's garbage collector only between epochs (gc.freeze, gc.disable).",
             zh="让 Python 垃圾回收只在 epoch 之间运行（gc.freeze、gc.disable）。",
         ),
-        search=garbage_collection,
+        search=partial(_claims, kind="collector"),
         order=22,
         view="host",
     )
@@ -291,7 +267,7 @@ FINDINGS.add(
             zh="host 下发过慢：其间设备每迭代空闲 {free}",
         ),
         change=_LAUNCH_LESS,
-        search=slow_launches,
+        search=partial(_claims, kind="launching"),
         order=23,
         setting="training.compile",
         view="launches",

@@ -6,11 +6,10 @@ from typing import Final, Literal
 
 from jumar.profiling.profile import COMMUNICATION
 from jumar.profiling.views.casts import CASTS, FORMATS
-from jumar.profiling.views.windows import COLLECTIVE_PREFIXES
+from jumar.profiling.views.windows import COLLECTIVE_PREFIXES, MEMORY_COPIES
 
 OpKind = Literal["compute", "cast", "format", "communication", "copy"]
 
-_COPY_CORES: Final = ("CUDA_MEMCPY", "CUDA_MEMSET")
 _COPY_TYPES: Final = ("copy_", "clone", "contiguous", "copy")
 
 DTYPES_16_BIT: Final = frozenset({"FLOAT16", "BF16", "BFLOAT16", "HALF"})
@@ -48,7 +47,7 @@ def op_kind(
         return "communication"
     if bare_type in CASTS:
         return "cast"
-    if core in _COPY_CORES:
+    if core in MEMORY_COPIES:
         return "copy"
     if bare_type in FORMATS:
         return "format"

@@ -6,9 +6,9 @@ from jumar.ground.text import Text
 from jumar.profiling.columns import NAME, RANK, STEP, TRANSIT, column, ms
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.host_calls import STEP_MARK
-from jumar.profiling.views.intervals import SPAN, segments, spans
+from jumar.profiling.views.intervals import difference, spans
 from jumar.profiling.views.view import VIEWS, Impossible, Options, View
-from jumar.profiling.views.windows import communicating, computing, computing_spans
+from jumar.profiling.views.windows import communicating, computing, computing_union, within
 
 _KEY = ("step", "group", "name")
 _MIN_WAITED_SHARE = 0.5
@@ -53,50 +53,16 @@ def collective_rows(profile: Profile, *, uncovered: bool = True) -> pl.DataFrame
     )
     if not uncovered or profile.ops.is_empty():
         return rows.with_columns(pl.lit(None, dtype=pl.Int64).alias("uncovered_ns"))
-    return rows.join(
-        _uncovered(profile, rows),
-        on=["rank", "start_ns", "elapse_ns"],
-        how="left",
-        maintain_order="left",
+    uncovered = difference(spans(rows, duration="elapse_ns"), computing_union(profile))
+    windows = rows.select(
+        pl.col("rank").cast(pl.Int32),
+        "start_ns",
+        (pl.col("start_ns") + pl.col("elapse_ns")).alias("end_ns"),
     )
+    return rows.with_columns(within(windows, uncovered).alias("uncovered_ns"))
 
 
 _SPLIT = ("transit", "wait", "synchronization", "idle")
-
-
-def _uncovered(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
-    """The time of each collective that computation does not cover."""
-    collective_spans = spans(rows, duration="elapse_ns").unique()
-    pieces = segments({"own": collective_spans, "compute": computing_spans(profile)})
-    uncovered = pieces.filter((pl.col("own") > 0) & (pl.col("compute") <= 0)).select(list(SPAN))
-    uncovered = uncovered.sort("start_ns")
-    # Running sums yield the uncovered time before any moment; a collective's is a difference.
-    uncovered = uncovered.with_columns(
-        (pl.col("end_ns") - pl.col("start_ns")).cum_sum().over("rank").alias("until")
-    )
-    result = rows.select("rank", "start_ns", "elapse_ns").unique()
-    for edge, moment in (
-        ("before", pl.col("start_ns")),
-        ("after", pl.col("start_ns") + pl.col("elapse_ns")),
-    ):
-        edges_of_rows = result.select("rank", "start_ns", "elapse_ns", moment.alias("at")).sort(
-            "at"
-        )
-        until = edges_of_rows.join_asof(
-            uncovered.rename({"start_ns": "from"}),
-            left_on="at",
-            right_on="from",
-            by="rank",
-            check_sortedness=False,
-        )
-        excess = pl.max_horizontal(pl.col("end_ns") - pl.col("at"), 0)
-        until = until.select(
-            "rank", "start_ns", "elapse_ns", (pl.col("until") - excess).fill_null(0).alias(edge)
-        )
-        result = result.join(until, on=["rank", "start_ns", "elapse_ns"])
-    return result.select(
-        "rank", "start_ns", "elapse_ns", (pl.col("after") - pl.col("before")).alias("uncovered_ns")
-    )
 
 
 def collectives(profile: Profile, options: Options) -> pl.DataFrame:

@@ -67,7 +67,7 @@ def _loader_calls(profile: Profile, windows: pl.DataFrame) -> list[dict[str, obj
     if calls.is_empty() or windows.is_empty():
         return []
     loading = union(spans(calls))
-    inside = as_spans(windows, start="begin_ns")
+    inside = as_spans(windows)
     # On a CPU the op table includes the loader's own ops, so the whole call counts as waiting.
     free = inside if profile.kind == "cpu" else free_time(profile, inside)
     waits = intersection(loading, free)

@@ -39,7 +39,7 @@ def host_bound(profile: Profile, options: Options) -> pl.DataFrame:
         raise Impossible("ops on a device separate from the host")
     require(profile.host, "host calls (trace)", "start_ns", how=_HOW)
     require(profile.ops, "ops with start times", "start_ns")
-    windows = as_spans(step_windows(profile), start="begin_ns")
+    windows = as_spans(step_windows(profile))
     if windows.is_empty():
         raise Impossible("ops with start times and durations")
     free = free_time(profile, windows)

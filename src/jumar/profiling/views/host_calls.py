@@ -130,7 +130,7 @@ def _causes(profile: Profile) -> list[Cause]:
         result.append(_cause(label, "launching", launches, steps, before))
         before = union(pl.concat([before, result[-1].host]))
     if profile.kind != "cpu":
-        inside = as_spans(windows, start="begin_ns")
+        inside = as_spans(windows)
         idle = difference(free_time(profile, inside), before)
         longest = 0.9 * float(str(step_times.max() or 0))
         result += _covering(host, idle, before, longest, steps)

@@ -12,6 +12,11 @@ SPAN = {"rank": pl.Int32(), "start_ns": pl.Int64(), "end_ns": pl.Int64()}
 """The columns of a table of intervals; `end_ns` is exclusive."""
 
 
+def in_columns(table: pl.DataFrame, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """The columns of a schema, with its types."""
+    return table.select(pl.col(name).cast(kind) for name, kind in schema.items())
+
+
 def spans(table: pl.DataFrame, *, duration: str = "duration_ns") -> pl.DataFrame:
     """The intervals of a table with `rank`, `start_ns` and a duration, without empty ones."""
     return table.select(
@@ -28,9 +33,7 @@ def swept(sets: Sequence[pl.DataFrame]) -> pl.DataFrame:
     only there are the counts valid.
     """
     # Cast, since empty sets may have other types.
-    tables = [
-        table.select(pl.col(name).cast(kind) for name, kind in SPAN.items()) for table in sets
-    ]
+    tables = [in_columns(table, SPAN) for table in sets]
     ranks = pl.concat([table["rank"].unique() for table in tables]).unique()
     # Most profiles have one rank. Sorting without it is several times as fast; no other step of the
     # views of a long profile needs as much memory.
@@ -84,7 +87,7 @@ def segments(sets: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
 
 def union(table: pl.DataFrame) -> pl.DataFrame:
     """The intervals of a table, merged where they touch or overlap."""
-    table_of_spans = table.select(pl.col(name).cast(kind) for name, kind in SPAN.items())
+    table_of_spans = in_columns(table, SPAN)
     if table_of_spans["rank"].n_unique() < 2:
         return _union(table_of_spans)
     return pl.concat(

@@ -5,7 +5,7 @@ from typing import Final
 import polars as pl
 
 from jumar.profiling.profile import Profile
-from jumar.profiling.views.intervals import SPAN
+from jumar.profiling.views.intervals import SPAN, in_columns
 from jumar.profiling.views.windows import busy_union, computes, is_communication
 
 _MIN_AHEAD_NS: Final = 50_000
@@ -48,7 +48,7 @@ def _queued(profile: Profile) -> pl.DataFrame:
         .join(starting, on=["rank", "start_ns"], how="inner", maintain_order="left")
         .filter(pl.col("launch_ns") + _MIN_AHEAD_NS <= pl.col("begin_ns"))
         .select("rank", pl.col("begin_ns").alias("start_ns"), pl.col("start_ns").alias("end_ns"))
-        .select(pl.col(name).cast(kind) for name, kind in SPAN.items())
+        .pipe(in_columns, SPAN)
     )
 
 

@@ -9,6 +9,7 @@ from jumar.profiling.views.chips import Chip, chip_of
 from jumar.profiling.views.kinds import KEY, PARTS, counters, kinds, pipes_of
 from jumar.profiling.views.op_costs import cost
 from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View, require
+from jumar.profiling.views.windows import MEMORY_COPIES
 
 MAX_COMBINATIONS = 20_000
 """Maximum number of combinations to estimate, by total time; the others get no estimate."""
@@ -67,7 +68,7 @@ def _limits(profile: Profile, chip: Chip) -> pl.DataFrame:
 
 def _longest(table: pl.DataFrame) -> pl.DataFrame:
     """The kinds relevant to a roofline, grouped by `KEY`, the longest first."""
-    others = (COMMUNICATION, "AI_CPU", "CUDA_MEMCPY", "CUDA_MEMSET")
+    others = (COMMUNICATION, "AI_CPU", *MEMORY_COPIES)
     rows = table.lazy().select("same", "core", "count", "total_ns").with_row_index("row")
     sums = (
         rows.filter(~pl.col("core").is_in(others).fill_null(False))

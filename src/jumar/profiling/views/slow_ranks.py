@@ -21,6 +21,7 @@ from jumar.profiling.views.view import VIEWS, Impossible, Options, View
 SLOW_SHARE = 0.05
 """Ranks and links count as slow if they differ from the median by more than this share."""
 
+_HOW = "record with profiler_level=Level1 on several devices"
 _ALIGNED = ("SDMA", "HCCS")
 _TRANSFERS = column("transfers", "传输次数")
 _SMALL_PACKET = 0.5
@@ -46,16 +47,13 @@ def rank_times(profile: Profile) -> pl.DataFrame:
     excess = (pl.col("computing_ns") / max(median, 1.0) - 1) * 100
     return table.with_columns(
         excess.round(2).alias("computes_longer_%"),
-        pl.when(excess > SLOW_SHARE * 100)
-        .then(pl.lit("slow"))
-        .otherwise(pl.lit(""))
-        .alias("verdict"),
+        _verdict(excess > SLOW_SHARE * 100, "slow"),
     )
 
 
-def slow_ranks(profile: Profile, _: Options) -> pl.DataFrame:
-    """`rank_times` as a view."""
-    return rank_times(profile)
+def _verdict(applies: pl.Expr, text: str) -> pl.Expr:
+    """The column `verdict`: a text where it applies, else empty."""
+    return pl.when(applies).then(pl.lit(text)).otherwise(pl.lit("")).alias("verdict")
 
 
 def slow_links(profile: Profile, _: Options) -> pl.DataFrame:
@@ -67,7 +65,7 @@ def slow_links(profile: Profile, _: Options) -> pl.DataFrame:
     if links.is_empty():
         raise Impossible(
             "transfers by link (communication_matrix.json)",
-            "record with profiler_level=Level1 on several devices",
+            _HOW,
         )
     table = links.group_by("transport", "source", "destination").agg(
         pl.len().alias("transfers"), pl.col("size_bytes").sum(), pl.col("transit_ns").sum()
@@ -80,10 +78,7 @@ def slow_links(profile: Profile, _: Options) -> pl.DataFrame:
         (pl.col("size_bytes") / 1e6).round(3).alias("size_mb"),
         pl.col("gb_s").round(3),
         deficit.round(1).alias("below_median_%"),
-        pl.when(deficit > SLOW_SHARE * 100)
-        .then(pl.lit("slow"))
-        .otherwise(pl.lit(""))
-        .alias("verdict"),
+        _verdict(deficit > SLOW_SHARE * 100, "slow"),
     )
 
 
@@ -94,7 +89,7 @@ def packets(profile: Profile, _: Options) -> pl.DataFrame:
     if links.is_empty():
         raise Impossible(
             "transfers by transport (communication.json)",
-            "record with profiler_level=Level1 on several devices",
+            _HOW,
         )
     # HCCS needs packets of 32 MB for full speed; the producer classifies them as large or not.
     has_small_packets = (pl.col("large_packet_ratio") < _SMALL_PACKET) & (
@@ -104,10 +99,7 @@ def packets(profile: Profile, _: Options) -> pl.DataFrame:
         (pl.col("size_bytes") / 1e6).round(3).alias("size_mb"),
         pl.col("bandwidth_gb_s").round(3),
         pl.col("large_packet_ratio").round(3),
-        pl.when(has_small_packets)
-        .then(pl.lit("small packets"))
-        .otherwise(pl.lit(""))
-        .alias("verdict"),
+        _verdict(has_small_packets, "small packets"),
     )
 
 
@@ -124,7 +116,7 @@ def alignment(profile: Profile, _: Options) -> pl.DataFrame:
     if links.is_empty():
         raise Impossible(
             "SDMA or HCCS transfers (communication.json)",
-            "record with profiler_level=Level1 on several devices",
+            _HOW,
         )
     is_multiple = (pl.col("size_bytes") % 512) == 0
     return (
@@ -156,7 +148,7 @@ VIEWS.add(
             percent("computes_longer", "比中位卡多计算", "above the median rank"),
             VERDICT,
         ),
-        compute=slow_ranks,
+        compute=lambda profile, _: rank_times(profile),
         order=100,
         ranking=False,
     )

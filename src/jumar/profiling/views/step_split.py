@@ -25,17 +25,13 @@ def step_split(profile: Profile) -> pl.DataFrame:
     `copying_ns` (copies that overlap nothing else) add up to `end_ns - start_ns`.
     """
     windows = step_windows(profile)
-    computing_spans, communication_times = computing_union(profile), communication_spans(profile)
-    computing, communication = (
-        within(windows, computing_spans),
-        within(windows, communication_times),
-    )
+    computing = within(windows, computing_union(profile))
+    communication = within(windows, communication_spans(profile))
     busy = within(windows, busy_union(profile))
     size = windows["end_ns"] - windows["start_ns"]
     copies, copying = copying_union(profile), pl.lit(None, pl.Int64)
     if copies.height:
-        uncovered_copies = difference(copies, busy_union(profile))
-        copying = within(windows, uncovered_copies)
+        copying = within(windows, difference(copies, busy_union(profile)))
     return (
         windows.with_columns(
             computing.alias("computing_ns"),

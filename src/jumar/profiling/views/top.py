@@ -48,11 +48,12 @@ _GROUPS: Mapping[str, tuple[tuple[Column, ...], Text]] = {
 
 def _with_shares(table: pl.DataFrame, time: str) -> pl.DataFrame:
     # Polars sums floats in an order that depends on its threads.
-    total = max(fsum(table[time]), 1e-12)
+    return table.with_columns(_shares(time, max(fsum(table[time]), 1e-12)))
+
+
+def _shares(time: str, total: float) -> tuple[pl.Expr, pl.Expr]:
     share = pl.col(time) * 100 / total
-    return table.with_columns(
-        share.round(2).alias("share_%"), share.cum_sum().round(2).alias("cumulative_%")
-    )
+    return share.round(2).alias("share_%"), share.cum_sum().round(2).alias("cumulative_%")
 
 
 def ops_by_duration(profile: Profile, options: Options) -> pl.DataFrame:
@@ -67,10 +68,7 @@ def ops_by_duration(profile: Profile, options: Options) -> pl.DataFrame:
     order = ("duration_ns", "start_ns", "rank", "index")
     keys = keys.sort(order, descending=[True, False, False, False], nulls_last=True)
     ops = ops[keys["index"].head(options.top or ops.height)]
-    share = pl.col("duration_ns") * 100 / total
-    return ops.with_columns(
-        share.round(2).alias("share_%"), share.cum_sum().round(2).alias("cumulative_%")
-    )
+    return ops.with_columns(_shares("duration_ns", total))
 
 
 def types_by_total(profile: Profile, _: Options) -> pl.DataFrame:
@@ -82,28 +80,16 @@ def types_by_total(profile: Profile, _: Options) -> pl.DataFrame:
 
 def ai_cpu_by_compute_time(profile: Profile, _: Options) -> pl.DataFrame:
     """AI CPU ops by compute time, from the producer's table or else from the op table."""
-    recorded = profile.statistics.get("aicpu")
-    if recorded is not None and {"node", "compute_time_ns"} <= set(recorded.columns):
-        table = (
-            recorded.group_by("node")
-            .agg(
-                pl.len().alias("count"),
-                milliseconds(pl.col("compute_time_ns").sum()).alias("compute_ms"),
-            )
-            .sort("compute_ms", "node", descending=[True, False])
-        )
-        return _with_shares(table, "compute_ms")
-    if profile.ops["core"].null_count() == profile.ops.height:
-        raise Impossible("the core of each op, or an aicpu table", LEVEL_1)
-    table = (
-        profile.ops.filter(pl.col("core") == "AI_CPU")
-        .group_by(pl.col("type").alias("node"), "input_types")
-        .agg(
-            pl.len().alias("count"),
-            milliseconds(pl.col("duration_ns").sum()).alias("compute_ms"),
-        )
-        .sort("compute_ms", "node", "input_types", descending=[True, False, False])
-    )
+    ops, key, time = profile.statistics.get("aicpu"), ["node"], "compute_time_ns"
+    if ops is None or not {"node", "compute_time_ns"} <= set(ops.columns):
+        if profile.ops["core"].null_count() == profile.ops.height:
+            raise Impossible("the core of each op, or an aicpu table", LEVEL_1)
+        columns = (pl.col("type").alias("node"), "input_types", "duration_ns")
+        ops = profile.ops.filter(pl.col("core") == "AI_CPU").select(columns)
+        key, time = ["node", "input_types"], "duration_ns"
+    compute_time = milliseconds(pl.col(time).sum()).alias("compute_ms")
+    table = ops.group_by(key).agg(pl.len().alias("count"), compute_time)
+    table = table.sort("compute_ms", *key, descending=[True] + [False] * len(key))
     return _with_shares(table, "compute_ms")
 
 

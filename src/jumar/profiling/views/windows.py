@@ -3,7 +3,7 @@
 import polars as pl
 
 from jumar.profiling.profile import COMMUNICATION, Profile
-from jumar.profiling.views.intervals import SPAN, spans, union
+from jumar.profiling.views.intervals import SPAN, in_columns, spans, union
 
 COLLECTIVE_PREFIXES = ("hcom_", "nccl", "gloo:", "c10d::")
 """Prefixes of the names of collectives, in lower case."""
@@ -79,31 +79,24 @@ def step_windows(profile: Profile) -> pl.DataFrame:
         .filter(pl.col("start_ns").is_not_null())
     )
     end = pl.col("start_ns") + pl.col("duration_ns").fill_null(0)
+    bounds = (pl.col("start_ns").min(), end.max().alias("end_ns"))
     ops_in_steps = ops.filter(pl.col("step").is_not_null())
     marks = profile.steps.drop_nulls(["start_ns", "end_ns"]).with_columns(
         pl.col("rank").fill_null(0)
     )
     if ops_in_steps.height and profile.kind != "cpu":
         copies = pl.col("core").is_in(MEMORY_COPIES).fill_null(False)
+        work_start = pl.col("start_ns").filter(~copies).min().alias("work_ns")
         windows = _without_copies_ahead(
-            ops_in_steps.group_by("rank", "step").agg(
-                pl.col("start_ns").min(),
-                end.max().alias("end_ns"),
-                pl.col("start_ns").filter(~copies).min().alias("work_ns"),
-            )
+            ops_in_steps.group_by("rank", "step").agg(*bounds, work_start)
         )
     elif marks.height:
         windows = marks.select("rank", "step", "start_ns", "end_ns")
     elif ops_in_steps.height:
-        windows = ops_in_steps.group_by("rank", "step").agg(
-            pl.col("start_ns").min(), end.max().alias("end_ns")
-        )
+        windows = ops_in_steps.group_by("rank", "step").agg(bounds)
     else:
-        windows = (
-            ops.group_by("rank")
-            .agg(pl.col("start_ns").min(), end.max().alias("end_ns"))
-            .with_columns(pl.lit(0, dtype=pl.Int64).alias("step"))
-        )
+        step = pl.lit(0, dtype=pl.Int64).alias("step")
+        windows = ops.group_by("rank").agg(bounds).with_columns(step)
     return _in_order(windows, marks, ops.filter(pl.col("step").is_null()))
 
 
@@ -164,7 +157,7 @@ def _in_order(windows: pl.DataFrame, marks: pl.DataFrame, others: pl.DataFrame) 
         .join(earlier, on="rank", how="left")
         .sort("rank", "start_ns")
         .with_columns(before.fill_null(marked).alias("begin_ns"))
-        .select(pl.col(name).cast(kind) for name, kind in WINDOWS.items())
+        .pipe(in_columns, WINDOWS)
         .sort("rank", "start_ns")
     )
 
@@ -189,8 +182,8 @@ def steady(windows: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(kept) if kept else windows
 
 
-def within(windows: pl.DataFrame, merged: pl.DataFrame, *, start: str = "start_ns") -> pl.Series:
-    """The nanoseconds of each window that disjoint intervals cover."""
+def within(windows: pl.DataFrame, merged: pl.DataFrame) -> pl.Series:
+    """The nanoseconds between start and end of each window that disjoint intervals cover."""
     size = pl.col("end_ns") - pl.col("start_ns")
     filled = merged.with_columns(size.cum_sum().over("rank").alias("so_far")).sort("start_ns")
     until = [
@@ -202,16 +195,14 @@ def within(windows: pl.DataFrame, merged: pl.DataFrame, *, start: str = "start_n
         .select("row", pl.col("so_far") - (pl.col("end_ns") - pl.col("at_ns")).clip(lower_bound=0))
         .sort("row")["so_far"]
         .fill_null(0)
-        for edge in (start, "end_ns")
+        for edge in ("start_ns", "end_ns")
     ]
     return until[1] - until[0]
 
 
-def as_spans(windows: pl.DataFrame, *, start: str = "start_ns") -> pl.DataFrame:
-    """The windows as intervals."""
-    return windows.select("rank", pl.col(start).alias("start_ns"), "end_ns").select(
-        pl.col(name).cast(kind) for name, kind in SPAN.items()
-    )
+def as_spans(windows: pl.DataFrame) -> pl.DataFrame:
+    """The windows, with the time before their first op, as intervals."""
+    return in_columns(windows.select("rank", pl.col("begin_ns").alias("start_ns"), "end_ns"), SPAN)
 
 
 def communication_spans(profile: Profile) -> pl.DataFrame:

@@ -46,16 +46,11 @@ _TRUE = ("1", "true", "yes", "on")
 
 @dataclass(frozen=True, kw_only=True)
 class Credentials:
-    """An access key with its secret; neither is ever shown.
-
-    Attributes:
-        source: Where they come from, for messages.
-    """
+    """An access key with its secret; neither is ever shown."""
 
     key: str = field(repr=False)
     secret: str = field(repr=False)
     token: str | None = field(default=None, repr=False)
-    source: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,12 +136,7 @@ def credentials(location: Location) -> Credentials:
     for key, secret, token in _VARIABLES[location.scheme]:
         values = os.environ.get(key, ""), os.environ.get(secret, "")
         if all(values):
-            return Credentials(
-                key=values[0],
-                secret=values[1],
-                token=os.environ.get(token) or None,
-                source=f"{key} and {secret}",
-            )
+            return Credentials(key=values[0], secret=values[1], token=os.environ.get(token) or None)
         if any(values):
             set_name, missing_name = (key, secret) if values[0] else (secret, key)
             raise UserError(
@@ -157,8 +147,7 @@ def credentials(location: Location) -> Credentials:
     settings = _files(location.scheme)
     key, secret = settings.get("aws_access_key_id", ""), settings.get("aws_secret_access_key", "")
     if key and secret:
-        token = settings.get("aws_session_token") or None
-        return Credentials(key=key, secret=secret, token=token, source=settings["source"])
+        return Credentials(key=key, secret=secret, token=settings.get("aws_session_token") or None)
     names = _VARIABLES[location.scheme][0]
     raise UserError(
         "there are no credentials for this store",
@@ -214,8 +203,7 @@ def _files(scheme: str) -> dict[str, str]:
     values: dict[str, str] = {}
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - never raises
     if scheme == "obs":
-        path = home / ".obsutilconfig"
-        lines = _read(path, "[obs]\n")
+        lines = _read(home / ".obsutilconfig", "[obs]\n")
         names = {
             "endpoint": "endpoint_url",
             "ak": "aws_access_key_id",
@@ -229,18 +217,17 @@ def _files(scheme: str) -> dict[str, str]:
             if section.get(source_name)
         }
         if values:
-            return {**values, "source": str(path)}
+            return values
     profile = os.environ.get("AWS_PROFILE", "default")
     config_files = (
         (os.environ.get("AWS_CONFIG_FILE", "~/.aws/config"), f"profile {profile}"),
         (os.environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"), profile),
     )
     for file_name, section in config_files:
-        path = Path(os.path.expanduser(file_name))  # noqa: PTH111 - never raises
-        parser = _read(path)
+        parser = _read(Path(os.path.expanduser(file_name)))  # noqa: PTH111 - never raises
         for name in (section, profile):
             if parser.has_section(name):
-                values |= {**dict(parser[name]), "source": str(path)}
+                values |= dict(parser[name])
                 break
     return values
 

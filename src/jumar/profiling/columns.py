@@ -1,6 +1,7 @@
 """Columns of views: name, heading and unit."""
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import polars as pl
 
@@ -56,6 +57,14 @@ def percent(name: str, zh: str, en: str = "") -> Column:
 def milliseconds(nanoseconds: str | pl.Expr) -> pl.Expr:
     """Nanoseconds as milliseconds, for display only."""
     return ((pl.col(nanoseconds) if isinstance(nanoseconds, str) else nanoseconds) / 1e6).round(6)
+
+
+_Table = TypeVar("_Table", pl.DataFrame, pl.LazyFrame)
+
+
+def largest_first(table: _Table, by: str, *ties: str) -> _Table:
+    """The rows sorted by a column, largest first; equal ones by other columns, smallest first."""
+    return table.sort(by, *ties, descending=[True, *[False] * len(ties)])
 
 
 RANK = column("rank", "卡号")

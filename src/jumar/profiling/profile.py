@@ -14,11 +14,15 @@ DeviceKind = Literal["npu", "cuda", "cpu"]
 COMMUNICATION = "COMMUNICATION"
 """The core of collectives; HCCL in older files."""
 
-ACCELERATOR_CORES = ("AI_CORE", "AI_VECTOR_CORE", "AI_CPU", "MIX_AIC", "MIX_AIV", "DSA_SQE")
+AI_CORES = ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV")
+ACCELERATOR_CORES = (*AI_CORES, "AI_CPU", "DSA_SQE")
 """The cores of an NPU, as msprof names them."""
 
 TYPE_IN_NAME = r"^(?:.*/)?([A-Za-z][A-Za-z0-9_]*?)(?:-op\d+|_?\d+)?$"
 """The type of an op within its name in msprof, between scopes and number."""
+
+END = pl.col("start_ns") + pl.col("duration_ns")
+"""The end of an op or host call."""
 
 OPS_SCHEMA: Mapping[str, pl.DataType] = {
     "rank": pl.Int32(),

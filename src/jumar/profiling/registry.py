@@ -34,11 +34,12 @@ class Registry(Mapping[str, _Item], Generic[_Item]):
         self._imported = False
         self.registered: dict[str, _Item] = {}
 
-    def add(self, item: _Item) -> None:
-        """Register an item under a new name."""
-        if item.name in self.registered:
-            raise ValueError(f"{item.name!r} is registered twice")
-        self.registered[item.name] = item
+    def add(self, *items: _Item) -> None:
+        """Register items under new names."""
+        for item in items:
+            if item.name in self.registered:
+                raise ValueError(f"{item.name!r} is registered twice")
+            self.registered[item.name] = item
 
     def _items(self) -> dict[str, _Item]:
         if not self._imported:

@@ -242,6 +242,13 @@ def summary_line(profile: Profile, language: Language) -> str:
     return f"{start}{counted(ops, 'op')}{of_ranks}, {counted(calls, 'host call')}"
 
 
+def with_rank(name: str, rank: int, profile: Profile, language: Language) -> str:
+    """A name for display, with its rank if the profile has several."""
+    if len(profile.ranks) > 1:
+        name = TEXTS["of_rank"].in_language(language).format(rank=rank, name=name)
+    return shown(name, 40)
+
+
 def missing_lines(profile: Profile, language: Language) -> list[str]:
     """A line for each entry of `Profile.missing`, with the analyses that need it."""
     lines: list[str] = []

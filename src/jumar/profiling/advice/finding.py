@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import polars as pl
 
 from jumar.ground.text import Text
+from jumar.profiling.columns import largest_first
 from jumar.profiling.profile import Profile
 from jumar.profiling.registry import Registry
 from jumar.profiling.views.host_calls import Cause, causes
@@ -85,7 +86,7 @@ FINDINGS: Final = Registry[Finding]("jumar.profiling.advice")
 def types_by_time(ops: pl.DataFrame) -> list[str | None]:
     """The op types, sorted by total time, longest first."""
     sums = ops.group_by("type").agg(pl.col("duration_ns").sum())
-    return sums.sort("duration_ns", "type", descending=[True, False])["type"].to_list()
+    return largest_first(sums, "duration_ns", "type")["type"].to_list()
 
 
 def carved(table: pl.DataFrame, share: pl.Expr | float) -> pl.DataFrame:

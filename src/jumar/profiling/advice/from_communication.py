@@ -159,9 +159,7 @@ FINDINGS.add(
         search=waiting,
         order=10,
         view="collectives",
-    )
-)
-FINDINGS.add(
+    ),
     Finding(
         name="uncovered-communication",
         what=Text(
@@ -177,5 +175,5 @@ FINDINGS.add(
         search=transfers,
         order=90,
         view="steps",
-    )
+    ),
 )

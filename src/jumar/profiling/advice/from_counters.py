@@ -16,6 +16,8 @@ from jumar.profiling.advice.finding import (
     types_by_time,
     untranslated,
 )
+from jumar.profiling.columns import largest_first
+from jumar.profiling.profile import AI_CORES, END
 from jumar.profiling.showing import shown
 from jumar.profiling.views.kinds import pipes_of
 
@@ -23,7 +25,6 @@ _BUSY: Final = 0.8
 """A pipe that is busy for at least this share of the time limits an op, as in Ascend's tools."""
 _MIN_DURATION_NS: Final = 10_000
 """In shorter ops, the scalar unit is busy mainly with start-up, whatever the code."""
-_CORES: Final = ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV")
 _MAX_SHOWN: Final = 3
 _COLUMNS: Final = ("rank", "type", "core", "start_ns", "duration_ns", "input_shapes")
 
@@ -42,7 +43,7 @@ def scalar_bound(case: Case) -> Iterator[Claim]:
     # A ratio above 1 comes from a broken counter.
     is_scalar_bound = (
         (pl.col("duration_ns") >= _MIN_DURATION_NS)
-        & pl.col("core").is_in(_CORES)
+        & pl.col("core").is_in(AI_CORES)
         & pl.col("scalar").is_between(_BUSY, 1)
         & pl.col("next").is_between(0, pl.col("scalar"), closed="left")
     )
@@ -53,11 +54,10 @@ def scalar_bound(case: Case) -> Iterator[Claim]:
     )
     if ops.is_empty():
         return
-    end = (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns")
     total_ns = int(ops["duration_ns"].sum())
     yield Claim(
         values={"lasts": ms(total_ns / case.steps), "types": _types(ops)},
-        spans=carved(ops.with_columns(end), pl.col("scalar") - pl.col("next")),
+        spans=carved(ops.with_columns(END.alias("end_ns")), pl.col("scalar") - pl.col("next")),
         evidence=tuple(_lines(case, ops)),
     )
 
@@ -82,7 +82,7 @@ def _lines(case: Case, ops: pl.DataFrame) -> Iterator[Text]:
     groups = (
         ops.group_by("type", "input_shapes")
         .agg(pl.len().alias("count"), total_ns, *shares)
-        .sort("duration_ns", "type", "input_shapes", descending=[True, False, False])
+        .pipe(largest_first, "duration_ns", "type", "input_shapes")
     )
     for row in groups.head(_MAX_SHOWN).iter_rows(named=True):
         what = f"{row['count'] / case.steps:g} x {row['type'] or '-'} {row['input_shapes'] or '-'}"

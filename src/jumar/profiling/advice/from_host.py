@@ -186,9 +186,7 @@ FINDINGS.add(
         setting="data.workers",
         view="data",
         certain=True,
-    )
-)
-FINDINGS.add(
+    ),
     Finding(
         name="blocking-call",
         what=Text(
@@ -206,9 +204,7 @@ FINDINGS.add(
         order=21,
         setting="training.log_every",
         view="host",
-    )
-)
-FINDINGS.add(
+    ),
     Finding(
         name="pageable-copy",
         what=Text(
@@ -224,9 +220,7 @@ FINDINGS.add(
         search=partial(_claims, kind="copy"),
         order=21,
         view="host",
-    )
-)
-FINDINGS.add(
+    ),
     Finding(
         name="host-work",
         what=Text(
@@ -241,9 +235,7 @@ FINDINGS.add(
         search=partial(_claims, kind="covering"),
         order=24,
         view="host",
-    )
-)
-FINDINGS.add(
+    ),
     Finding(
         name="collector",
         what=Text(
@@ -257,9 +249,7 @@ FINDINGS.add(
         search=partial(_claims, kind="collector"),
         order=22,
         view="host",
-    )
-)
-FINDINGS.add(
+    ),
     Finding(
         name="launching",
         what=Text(
@@ -271,9 +261,7 @@ FINDINGS.add(
         order=23,
         setting="training.compile",
         view="launches",
-    )
-)
-FINDINGS.add(
+    ),
     Finding(
         name="memory-copies",
         what=Text(
@@ -289,9 +277,7 @@ FINDINGS.add(
         search=memory_copies,
         order=24,
         view="steps",
-    )
-)
-FINDINGS.add(
+    ),
     Finding(
         name="waiting-ops",
         what=Text(
@@ -310,9 +296,7 @@ FINDINGS.add(
         search=waiting_ops,
         order=24,
         view="host",
-    )
-)
-FINDINGS.add(
+    ),
     Finding(
         name="free",
         what=Text(
@@ -324,5 +308,5 @@ FINDINGS.add(
         order=25,
         setting="training.compile",
         view="launches",
-    )
+    ),
 )

@@ -7,21 +7,20 @@ import polars as pl
 
 from jumar.ground.text import Text, counted
 from jumar.profiling.advice.finding import FINDINGS, Case, Claim, Finding, carved, ms, types_by_time
+from jumar.profiling.columns import largest_first
+from jumar.profiling.profile import AI_CORES
 from jumar.profiling.views.aicpu import ai_cpu
 from jumar.profiling.views.casts import is_cast, is_format_change
 from jumar.profiling.views.frequency import MIN_DROP, clocks
 from jumar.profiling.views.intervals import spans
 from jumar.profiling.views.op_costs import dtypes_of, family
-from jumar.profiling.views.roofline import limits, require_chip
+from jumar.profiling.views.roofline import REACHABLE, limits, require_chip
 from jumar.profiling.views.shapes import shapes_of
 from jumar.profiling.views.view import Impossible
 
 _MAX_SHOWN: Final = 3
-_REACHABLE: Final = 0.7
-"""Share of the chip's peak that a good kernel reaches, and up to which savings are counted."""
-
 _MAX_TYPES: Final = 5
-_CORES_WITH_RATES: Final = ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV", "CUDA")
+_CORES_WITH_RATES: Final = (*AI_CORES, "CUDA")
 """Cores to which the chip table's rates apply; random number generators have others."""
 
 
@@ -36,7 +35,7 @@ def _largest(case: Case, kinds: pl.DataFrame, *columns: str) -> tuple[Text, ...]
     table = (
         kinds.group_by(*columns)
         .agg(pl.col("count").sum(), pl.col("duration_ns").sum())
-        .sort("duration_ns", *columns, descending=[True] + [False] * len(columns))
+        .pipe(largest_first, "duration_ns", *columns)
         .head(_MAX_SHOWN)
     )
     lines: list[Text] = []
@@ -176,7 +175,7 @@ def head_room(case: Case) -> Iterator[Claim]:
         limit = limits(case.profile, chip)
     except Impossible:
         return
-    shortest_ns = (pl.col("least_ns") / _REACHABLE).round().cast(pl.Int64)
+    shortest_ns = (pl.col("least_ns") / REACHABLE).round().cast(pl.Int64)
     limit = limit.select("same", "bound", shortest_ns.alias("least_ns")).drop_nulls("least_ns")
     kinds = case.kinds.join(limit, on="same")
     changes = is_cast(kinds) | is_format_change(kinds)
@@ -192,7 +191,7 @@ def head_room(case: Case) -> Iterator[Claim]:
     )
     kinds = kinds.drop("count", "duration_ns").join(sums, on="kind")
     by_type = kinds.group_by("type").agg(pl.col("room_ns").sum(), pl.col("duration_ns").sum())
-    largest = by_type.sort("room_ns", "type", descending=[True, False]).head(_MAX_TYPES)
+    largest = largest_first(by_type, "room_ns", "type").head(_MAX_TYPES)
     for kind, room_ns, total_ns in largest.iter_rows():
         type_kinds = kinds.filter(pl.col("type") == kind)
         bounds = (
@@ -292,9 +291,7 @@ FINDINGS.add(
         order=30,
         view="aicpu",
         of_ops=True,
-    )
-)
-FINDINGS.add(
+    ),
     Finding(
         name="format-changes",
         what=Text(
@@ -313,9 +310,7 @@ FINDINGS.add(
         setting="training.channels_last",
         view="casts",
         of_ops=True,
-    )
-)
-FINDINGS.add(
+    ),
     Finding(
         name="casts",
         what=Text(
@@ -334,9 +329,7 @@ FINDINGS.add(
         setting="precision.modify_mixlist",
         view="casts",
         of_ops=True,
-    )
-)
-FINDINGS.add(
+    ),
     Finding(
         name="low-clock",
         what=Text(
@@ -353,9 +346,7 @@ FINDINGS.add(
         order=60,
         view="frequency",
         of_ops=True,
-    )
-)
-FINDINGS.add(
+    ),
     Finding(
         name="wide-types",
         what=Text(
@@ -374,9 +365,7 @@ FINDINGS.add(
         setting="precision.mode",
         view="by-dtype",
         of_ops=True,
-    )
-)
-FINDINGS.add(
+    ),
     Finding(
         name="head-room",
         what=Text(
@@ -388,5 +377,5 @@ FINDINGS.add(
         order=80,
         view="roofline",
         of_ops=True,
-    )
+    ),
 )

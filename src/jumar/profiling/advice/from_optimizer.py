@@ -6,7 +6,9 @@ import polars as pl
 
 from jumar.ground.text import Text, counted
 from jumar.profiling.advice.finding import FINDINGS, Case, Claim, Finding, carved, ms
+from jumar.profiling.columns import largest_first
 from jumar.profiling.comparison.op_kinds import type_or_name
+from jumar.profiling.profile import END
 from jumar.profiling.showing import shown
 from jumar.profiling.views.intervals import intersection, length, spans, union
 from jumar.profiling.views.windows import computes
@@ -37,8 +39,9 @@ def unfused_updates(case: Case) -> Iterator[Claim]:
     ops = ops.filter(pl.col("launch_ns").is_not_null()).sort("launch_ns")
     if ops.is_empty():
         return
-    ends = (pl.col("start_ns") + pl.col("duration_ns")).alias("mark_end_ns")
-    updates = marks.select(pl.col("start_ns").alias("mark_ns"), ends, pl.col("name").alias("mark"))
+    updates = marks.select(
+        pl.col("start_ns").alias("mark_ns"), END.alias("mark_end_ns"), pl.col("name").alias("mark")
+    )
     update_ops = ops.join_asof(
         updates.sort("mark_ns"), left_on="launch_ns", right_on="mark_ns", check_sortedness=False
     ).filter(pl.col("launch_ns") < pl.col("mark_end_ns"))
@@ -48,7 +51,7 @@ def unfused_updates(case: Case) -> Iterator[Claim]:
     update_ops = update_ops.with_columns(kind.alias("kind"))
     is_fused = pl.col("kind").str.contains(_FUSED) | pl.col("name").str.contains(_FUSED)
     single_ops = update_ops.filter(~is_fused.fill_null(False))
-    counts = single_ops.group_by("kind").len().sort("len", "kind", descending=[True, False])
+    counts = largest_first(single_ops.group_by("kind").len(), "len", "kind")
     count = single_ops.height / case.steps
     if count < _MIN_OPS or counts["len"][0] < _MIN_REPEATS * case.steps:
         return
@@ -56,7 +59,7 @@ def unfused_updates(case: Case) -> Iterator[Claim]:
         single_ops.group_by("rank", "mark_ns")
         .agg(
             pl.col("start_ns").min(),
-            (pl.col("start_ns") + pl.col("duration_ns")).max().alias("end_ns"),
+            END.max().alias("end_ns"),
         )
         .select("rank", "start_ns", "end_ns")
     )

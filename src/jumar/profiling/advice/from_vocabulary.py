@@ -8,9 +8,10 @@ import polars as pl
 
 from jumar.ground.text import Text
 from jumar.profiling.advice.finding import FINDINGS, Case, Claim, Finding, carved, ms, untranslated
+from jumar.profiling.columns import largest_first
 from jumar.profiling.views.intervals import spans
 from jumar.profiling.views.op_costs import family
-from jumar.profiling.views.roofline import require_chip
+from jumar.profiling.views.roofline import REACHABLE, require_chip
 from jumar.profiling.views.shapes import Shape, shapes_of, volume
 from jumar.profiling.views.view import Impossible
 
@@ -23,7 +24,6 @@ _SOFTMAX: Final = re.compile(r"(?i)softmax|logsumexp|^(aten::)?exp$")
 
 _PASSES: Final = 2
 """A fused loss reads the logits once and writes their gradient once."""
-_REACHABLE: Final = 0.7
 _MAX_LINES: Final = 5
 _COLUMNS: Final = ("kind", "type", "input_shapes", "output_shapes")
 _MIN_SHARE: Final = 0.01
@@ -99,7 +99,7 @@ def whole_logits(case: Case) -> Iterator[Claim]:
         by_type = (
             kinds.group_by("type")
             .agg(pl.col("duration_ns").sum(), pl.col("count").sum())
-            .sort("duration_ns", "type", descending=[True, False])
+            .pipe(largest_first, "duration_ns", "type")
             .filter(pl.col("duration_ns") >= _MIN_SHARE * total_ns)
         )
         if by_type.height < 2:
@@ -130,7 +130,7 @@ def _remaining_ns(case: Case, logits: _Logits) -> float:
     except Impossible:
         return 0.0
     elements = float(max(logits.rows)) * logits.vocabulary
-    return case.steps * _PASSES * 2 * elements / (_REACHABLE * chip.hbm_gb_s)
+    return case.steps * _PASSES * 2 * elements / (REACHABLE * chip.hbm_gb_s)
 
 
 def _assumption(remaining: float) -> Text:

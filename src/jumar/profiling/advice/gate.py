@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import polars as pl
@@ -69,34 +70,21 @@ def step_ms(profile: Profile) -> float:
     return float(windows.group_by("rank").agg(step_time)["mean"].max()) / 1e6  # pyright: ignore
 
 
-def _share(
-    profile: Profile, chosen: Callable[[pl.DataFrame], pl.Expr], column: str, needs: str
-) -> float:
-    """Percentage of compute time in the chosen ops."""
+def _share(profile: Profile, chosen: Callable[[pl.DataFrame], pl.Expr], column: str) -> float:
+    """Percentage of compute time in the chosen ops, which needs a column."""
     ops = computing(profile.ops.select("name", "type", "core", "duration_ns", "input_types"))
     if ops.is_empty() or ops[column].null_count() == ops.height:
-        raise Impossible(needs, LEVEL_1)
+        raise Impossible(f"the {column} of each op", LEVEL_1)
     part = ops.filter(chosen(ops))["duration_ns"].sum()
     return 100 * float(part) / max(float(ops["duration_ns"].sum()), 1.0)
 
 
-def aicpu_share(profile: Profile) -> float:
-    """Percentage of compute time on the AI CPU."""
-    on_ai_cpu = pl.col("core").eq_missing("AI_CPU")
-    return _share(profile, lambda _: on_ai_cpu, "core", "the core of each op")
-
-
-def cast_share(profile: Profile) -> float:
-    """Percentage of compute time in casts."""
-    return _share(profile, is_cast, "type", "the type of each op")
-
-
-def format_share(profile: Profile) -> float:
-    """Percentage of compute time in TransData, Transpose and similar ops."""
-    return _share(profile, is_format_change, "type", "the type of each op")
+def _is_on_ai_cpu(_: pl.DataFrame) -> pl.Expr:
+    return pl.col("core").eq_missing("AI_CPU")
 
 
 def _share_of_step(profile: Profile, column: str) -> float:
+    """Percentage of step time in a part of the steps."""
     if profile.ops["start_ns"].null_count() == profile.ops.height:
         raise Impossible("ops with start times")
     _require_whole_steps(profile)
@@ -112,11 +100,6 @@ def free_share(profile: Profile) -> float:
     return _share_of_step(profile, "free_ns")
 
 
-def uncovered_share(profile: Profile) -> float:
-    """Percentage of step time in uncovered communication."""
-    return _share_of_step(profile, "communication_not_overlapped_ns")
-
-
 def rank_spread(profile: Profile) -> float:
     """The percentage by which the slowest rank computes longer than the median rank."""
     return float(str(rank_times(profile)["computes_longer_%"].max()))
@@ -124,11 +107,11 @@ def rank_spread(profile: Profile) -> float:
 
 MEASURES: Final[Mapping[str, tuple[str, Callable[[Profile], float]]]] = {
     "step-ms": ("ms", step_ms),
-    "aicpu-share": ("%", aicpu_share),
-    "cast-share": ("%", cast_share),
-    "format-share": ("%", format_share),
+    "aicpu-share": ("%", partial(_share, chosen=_is_on_ai_cpu, column="core")),
+    "cast-share": ("%", partial(_share, chosen=is_cast, column="type")),
+    "format-share": ("%", partial(_share, chosen=is_format_change, column="type")),
     "free-share": ("%", free_share),
-    "uncovered-share": ("%", uncovered_share),
+    "uncovered-share": ("%", partial(_share_of_step, column="communication_not_overlapped_ns")),
     "rank-spread": ("%", rank_spread),
 }
 """Unit and function of each measure, by the option's name without `--max-`."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from jumar.profiling.columns import largest_first
 from jumar.profiling.comparison.op_kinds import conversion, split_list
 from jumar.profiling.comparison.own_times import Op, PreparedProfile, Step
 
@@ -108,7 +109,7 @@ def cancelling_chains(profile: PreparedProfile) -> pl.DataFrame:
         pl.DataFrame(rows, schema=CHAINS, orient="row")
         .group_by(names)
         .agg(pl.col("count", "saved_ns").sum())
-        .sort("saved_ns", *names, descending=[True, *[False] * len(names)])
+        .pipe(largest_first, "saved_ns", *names)
     )
 
 

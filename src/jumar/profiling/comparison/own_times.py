@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from jumar.ground.text import Text
 from jumar.profiling.advice.finding import Case
 from jumar.profiling.comparison.op_kinds import OpKind, op_kind
-from jumar.profiling.profile import Profile
+from jumar.profiling.profile import END, Profile
 from jumar.profiling.showing import shown
 from jumar.profiling.views.step_split import contradictions
 from jumar.profiling.views.view import Impossible, Options
@@ -142,7 +142,7 @@ def prepare(profile: Profile, *, steps: int | None = None) -> PreparedProfile:
             timed
             & (pl.col("rank").fill_null(0) == case.rank)
             & (pl.col("start_ns") < last)
-            & (pl.col("start_ns") + pl.col("duration_ns") > first)
+            & (first < END)
         )
     )
     numbered = numbered.sort("start_ns", "stream", "task", maintain_order=True)

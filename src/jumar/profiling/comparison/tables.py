@@ -10,6 +10,7 @@ from jumar.profiling.columns import (
     MODULE,
     TYPE,
     column,
+    largest_first,
     ms,
 )
 from jumar.profiling.comparison.chains import chains_per_step
@@ -142,7 +143,7 @@ def _precision(comparison: Comparison, options: Options) -> Iterator[Listing]:
     dtypes = comparison.changes.filter(pl.col("part") == "dtype")
     by_type = dtypes.group_by("type", "before", "after").agg(sums).sort("delta_ns", "type")
     casts = comparison.changes.filter(pl.col("part") == "casts").group_by("type").agg(sums)
-    casts = casts.sort("delta_ns", "type", descending=[True, False])
+    casts = largest_first(casts, "delta_ns", "type")
     is_slower = pl.col("delta_ns") > 0
     yield Listing(
         title=Text(

@@ -5,12 +5,13 @@ from typing import Any, Final
 import polars as pl
 
 from jumar.ground.text import Language
+from jumar.profiling.columns import largest_first
 from jumar.profiling.page.levels import detail_level, zoom_levels
 from jumar.profiling.page.nesting import call_tree, with_depths
 from jumar.profiling.page.time_range import TimeRange
 from jumar.profiling.profile import Profile
 from jumar.profiling.showing import shown
-from jumar.profiling.texts import texts_in
+from jumar.profiling.texts import texts_in, with_rank
 
 MAX_CALLS: Final = 300_000
 """Maximum number of calls on a page; beyond it, only the longest are kept."""
@@ -90,7 +91,7 @@ def _with_labels(calls: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     names = (
         calls.group_by("layer", "name")
         .agg((pl.col("end") - pl.col("start")).sum().alias("total"), pl.len().alias("count"))
-        .sort("total", "layer", "name", descending=[True, False, False])
+        .pipe(largest_first, "total", "layer", "name")
         .with_row_index("position")
         .with_columns(
             pl.when(pl.col("position") < _MAX_NAMES)
@@ -112,7 +113,7 @@ def _with_threads(calls: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     threads = (
         calls.group_by("rank", "thread")
         .agg(pl.len().alias("calls"))
-        .sort("calls", "rank", "thread", descending=[True, False, False])
+        .pipe(largest_first, "calls", "rank", "thread")
     )
     shown_threads = threads.head(MAX_THREADS).sort("rank", "calls", descending=[False, True])
     threads = pl.concat([shown_threads, threads.slice(MAX_THREADS)]).with_row_index("thread_id")
@@ -123,10 +124,8 @@ def _with_threads(calls: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _thread_name(row: dict[str, Any], profile: Profile, language: Language) -> str:
-    texts = texts_in(language)
-    name = texts["host_thread"].format(name=row["thread"]).rstrip()
-    has_ranks = len(profile.ranks) > 1
-    return shown(texts["of_rank"].format(rank=row["rank"], name=name) if has_ranks else name, 40)
+    name = texts_in(language)["host_thread"].format(name=row["thread"]).rstrip()
+    return with_rank(name, row["rank"], profile, language)
 
 
 def _detail_level(

@@ -8,7 +8,7 @@ from jumar.ground.text import Language
 from jumar.profiling.page.time_range import TimeRange
 from jumar.profiling.profile import Profile
 from jumar.profiling.showing import shown
-from jumar.profiling.texts import texts_in
+from jumar.profiling.texts import with_rank
 
 _MAX_POINTS: Final = 2000
 _MAX_CURVES: Final = 8
@@ -56,9 +56,7 @@ def memory_curves(profile: Profile, time_range: TimeRange, language: Language) -
 def _curve_name(key: dict[str, Any], profile: Profile, language: Language) -> str:
     rank = key.pop("rank", None)
     name = " ".join(str(value) for value in key.values() if value is not None)
-    if rank is not None and len(profile.ranks) > 1:
-        name = texts_in(language)["of_rank"].format(rank=rank, name=name)
-    return shown(name, 40)
+    return shown(name, 40) if rank is None else with_rank(name, rank, profile, language)
 
 
 def _thin_out(rows: pl.DataFrame, span: int) -> dict[str, list[int]]:

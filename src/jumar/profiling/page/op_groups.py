@@ -5,20 +5,15 @@ from typing import Any, Final
 
 import polars as pl
 
+from jumar.profiling.columns import largest_first
 from jumar.profiling.comparison.op_kinds import op_kind, type_or_name
 from jumar.profiling.showing import short_types, shown
 
 MAX_GROUPS: Final = 4000
 """Maximum number of groups on a page; the smallest ones are merged by type."""
 
-_GROUP_COLUMNS: Final = (
-    "type",
-    "core",
-    "input_shapes",
-    "input_types",
-    "output_types",
-    "module",
-)
+_DETAIL_COLUMNS: Final = ("input_shapes", "input_types", "output_types", "module")
+_GROUP_COLUMNS: Final = ("type", "core", *_DETAIL_COLUMNS)
 _TEXT_COLUMNS: Final = ("type", "core", "dtypes", "shapes", "module", "kind")
 
 
@@ -50,21 +45,14 @@ def group_ops(ops: pl.DataFrame) -> OpGroups:
     groups = (
         keyed_ops.group_by(_GROUP_COLUMNS)
         .agg(pl.col("duration_ns").sum().alias("total"))
-        .sort("total", *_GROUP_COLUMNS, descending=[True, *[False] * len(_GROUP_COLUMNS)])
+        .pipe(largest_first, "total", *_GROUP_COLUMNS)
         .with_row_index("position")
     )
-    is_merged = pl.col("position") >= MAX_GROUPS
-    kept_columns = [
-        pl.when(is_merged).then(None).otherwise(pl.col(name)).alias(f"kept_{name}")
-        for name in _GROUP_COLUMNS
-        if name not in ("type", "core")
-    ]
-    final_columns = [
-        "type",
-        "core",
-        *(f"kept_{name}" for name in _GROUP_COLUMNS if name not in ("type", "core")),
-    ]
-    groups = groups.with_columns(kept_columns)
+    is_kept = pl.col("position") < MAX_GROUPS
+    groups = groups.with_columns(
+        pl.when(is_kept).then(name).alias(f"kept_{name}") for name in _DETAIL_COLUMNS
+    )
+    final_columns = ["type", "core", *(f"kept_{name}" for name in _DETAIL_COLUMNS)]
     final_groups = (
         groups.group_by(final_columns, maintain_order=True).agg(pl.len()).with_row_index("label")
     )

@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import polars as pl
 
+from jumar.profiling.profile import END
+
 
 class TimeRange(NamedTuple):
     """The time range of a timeline: `span` nanoseconds from `origin`, on the profile's clock."""
@@ -31,6 +33,6 @@ def time_range_of(ops: pl.DataFrame, host: pl.DataFrame) -> TimeRange:
 def _extent(table: pl.DataFrame) -> tuple[int, int]:
     bounds = table.select(
         pl.col("start_ns").min().alias("start"),
-        (pl.col("start_ns") + pl.col("duration_ns")).max().alias("end"),
+        END.max().alias("end"),
     ).row(0)
     return int(bounds[0]), int(bounds[1])

@@ -5,14 +5,14 @@ from typing import Any, Final
 import polars as pl
 
 from jumar.ground.text import Language
+from jumar.profiling.columns import largest_first
 from jumar.profiling.page.host_lanes import host_lanes
 from jumar.profiling.page.levels import detail_level, zoom_levels
 from jumar.profiling.page.memory_curve import memory_curves
 from jumar.profiling.page.op_groups import OpGroups
 from jumar.profiling.page.time_range import TimeRange
 from jumar.profiling.profile import COMMUNICATION, Profile
-from jumar.profiling.showing import shown
-from jumar.profiling.texts import texts_in
+from jumar.profiling.texts import texts_in, with_rank
 from jumar.profiling.views.windows import steady, step_windows
 
 MAX_BOXES: Final = 110_000
@@ -89,7 +89,7 @@ def _lanes(lane_ops: pl.DataFrame) -> pl.DataFrame:
     return (
         lane_ops.group_by("rank", "use", "stream")
         .agg(pl.col("duration_ns").sum().alias("total"))
-        .sort("total", "rank", "use", "stream", descending=[True, False, False, False])
+        .pipe(largest_first, "total", "rank", "use", "stream")
         .head(MAX_LANES)
         .sort("rank", "use", "stream")
         .drop("total")
@@ -105,8 +105,7 @@ def _lane_name(row: dict[str, Any], profile: Profile, language: Language) -> str
         name = texts["only_ops"]
     if row["use"]:
         name = f"{texts[row['use']]} {stream}".rstrip()
-    has_ranks = len(profile.ranks) > 1
-    return shown(texts["of_rank"].format(rank=row["rank"], name=name) if has_ranks else name, 40)
+    return with_rank(name, row["rank"], profile, language)
 
 
 def _detail_level(

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from jumar.profiling.profile import Missing
+from jumar.profiling.profile import END, Missing
 from jumar.profiling.reading.file_content import FileContent
 
 _BOUNDS = ["start_ns", "end_ns"]
@@ -84,7 +84,7 @@ def on_ops_clock(table: pl.DataFrame, ops: pl.DataFrame, lag_ns: int) -> pl.Data
 
 def _starts_within(table: pl.DataFrame, ops: pl.DataFrame) -> bool:
     """Whether any row starts between the first and the last op."""
-    extent = _extent(ops, pl.col("start_ns") + pl.col("duration_ns"))
+    extent = _extent(ops, END)
     return extent is not None and bool(table["start_ns"].is_between(*extent).any())
 
 
@@ -124,7 +124,7 @@ def _extents(ops: pl.DataFrame, steps: pl.DataFrame) -> tuple[int, int, int, int
     """Start and end of the ops and of the step marks; None if unknown."""
     if not {"step", *_BOUNDS} <= set(steps.columns):
         return None
-    op_extent = _extent(ops, pl.col("start_ns") + pl.col("duration_ns"))
+    op_extent = _extent(ops, END)
     step_extent = _extent(steps, pl.col("end_ns"))
     return None if op_extent is None or step_extent is None else (*op_extent, *step_extent)
 

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import polars as pl
 
+from jumar.profiling.profile import END
 from jumar.profiling.reading.traces.nesting import innermost
 
 MODULE_CALL: Final = r"^nn\.Module: "
@@ -48,7 +49,7 @@ class LayersOverTime:
         calls = modules.select(
             "thread",
             "start_ns",
-            (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns"),
+            END.alias("end_ns"),
             ("\t" + pl.col("name").str.replace(MODULE_CALL, "")).alias("name"),
         )
         self._path_of: dict[str, str] = {}
@@ -59,7 +60,7 @@ class LayersOverTime:
         nodes = backward.nodes.select(
             "thread",
             "start_ns",
-            (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns"),
+            END.alias("end_ns"),
             self.at(backward.forward["thread"], backward.forward["start_ns"]).alias("name"),
         )
         self._changes = self._changes_by_time(pl.concat([calls, nodes.drop_nulls()]))

@@ -5,7 +5,7 @@ from typing import Final
 
 import polars as pl
 
-from jumar.profiling.profile import Missing
+from jumar.profiling.profile import END, Missing
 from jumar.profiling.reading.file_content import FileContent
 
 SAME_OP: Final = ("device", "stream", "task", "name", "start_ns", "duration_ns")
@@ -54,9 +54,7 @@ def _run_concurrently(table: pl.DataFrame, other: pl.DataFrame) -> bool:
             table.select("device").unique(), on="device", how="semi", nulls_equal=True
         )
     intervals = [
-        table.select("start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
-        .drop_nulls()
-        .sort("start_ns")
+        table.select("start_ns", end_ns=END).drop_nulls().sort("start_ns")
         for table in (table, other_only)
     ]
     running = intervals[0].with_columns(pl.col("end_ns").cum_max().alias("until_ns"))

@@ -14,6 +14,7 @@ from jumar.profiling.columns import (
     TOTAL,
     TYPE,
     column,
+    largest_first,
 )
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View
@@ -99,7 +100,7 @@ def ai_cpu(profile: Profile, options: Options) -> pl.DataFrame:
             pl.col("duration_ns").max().alias("max_ns"),
         )
         .with_columns(why.alias("reason"), instead.alias("use_instead"))
-        .sort("total_ns", *_GROUP_COLUMNS, descending=[True, False, False, False])
+        .pipe(largest_first, "total_ns", *_GROUP_COLUMNS)
     )
 
 

@@ -15,6 +15,7 @@ from jumar.profiling.columns import (
     TOTAL,
     TYPE,
     column,
+    largest_first,
 )
 from jumar.profiling.profile import COMMUNICATION, Profile
 from jumar.profiling.views.kinds import kinds
@@ -81,12 +82,7 @@ def cast_share(profile: Profile, _: Options) -> pl.DataFrame:
         ops.filter(is_cast(ops) | is_format_change(ops))
         .group_by(what.alias("what"), *_GROUP_COLUMNS)
         .agg(pl.col("count").sum(), pl.col("total_ns").sum())
-        .sort(
-            "total_ns",
-            "what",
-            *_GROUP_COLUMNS,
-            descending=[True] + [False] * (len(_GROUP_COLUMNS) + 1),
-        )
+        .pipe(largest_first, "total_ns", "what", *_GROUP_COLUMNS)
         .with_columns(
             (pl.col("total_ns") * 100 / max(int(total or 0), 1)).round(2).alias("share_%")
         )

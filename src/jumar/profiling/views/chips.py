@@ -10,7 +10,7 @@ import polars as pl
 from jumar.ground.errors import UserError
 from jumar.ground.json_text import parse_json
 from jumar.ground.paths import open_to_read
-from jumar.profiling.profile import Profile
+from jumar.profiling.profile import AI_CORES, Profile
 from jumar.profiling.views.view import VIEWS, Options
 
 _TABLE = Path(__file__).with_name("chips.json")
@@ -193,7 +193,7 @@ def _guess(profile: Profile, chips: tuple[Chip, ...]) -> Chip | None:
         .rows()
     }
     cores = {str(core) for core in profile.ops["core"].unique()}
-    if not {"AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV"} & cores:
+    if cores.isdisjoint(AI_CORES):
         return None
     has_vector_cores = max_blocks.get("AI_VECTOR_CORE", 0) > 0 or bool(
         {"MIX_AIC", "MIX_AIV"} & cores

@@ -3,8 +3,8 @@
 import polars as pl
 
 from jumar.ground.text import Text
-from jumar.profiling.columns import NAME, RANK, STEP, TRANSIT, column, ms
-from jumar.profiling.profile import Profile
+from jumar.profiling.columns import NAME, RANK, STEP, TRANSIT, column, largest_first, ms
+from jumar.profiling.profile import END, Profile
 from jumar.profiling.views.host_calls import STEP_MARK
 from jumar.profiling.views.intervals import difference, spans
 from jumar.profiling.views.view import VIEWS, Impossible, Options, View
@@ -133,11 +133,9 @@ def _activities_during_delay(
     """The op type and the host call in which a rank spent most of its delay, with the times."""
     end = start + late
     of_rank = pl.col("rank").fill_null(0) == rank
-    size = pl.min_horizontal(pl.col("start_ns") + pl.col("duration_ns"), end)
+    size = pl.min_horizontal(END, end)
     size = size - pl.max_horizontal("start_ns", start)
-    overlaps_delay = (pl.col("start_ns") < end) & (
-        pl.col("start_ns") + pl.col("duration_ns") > start
-    )
+    overlaps_delay = (pl.col("start_ns") < end) & (start < END)
     # Calls that span many steps, such as the training loop, explain nothing.
     is_short = (pl.col("duration_ns") < 20 * late) & ~pl.col("name").str.contains(STEP_MARK)
     candidates: list[tuple[int, Text]] = []
@@ -146,8 +144,7 @@ def _activities_during_delay(
         (profile.host.filter(is_short), "name", Text(en="in host call", zh="host 执行")),
     ):
         inside = table.filter(of_rank & overlaps_delay).group_by(pl.col(label).fill_null("?"))
-        sums = inside.agg(size.sum().alias("inside"))
-        sums = sums.sort("inside", label, descending=[True, False])
+        sums = largest_first(inside.agg(size.sum().alias("inside")), "inside", label)
         candidates += [
             # Ops on several streams and calls on several threads may add up to more than the delay.
             (min(int(length), late), Text(en=f"{verb.en} {name}", zh=f"{verb.zh} {name}"))

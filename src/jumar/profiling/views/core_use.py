@@ -10,6 +10,7 @@ from jumar.profiling.columns import (
     TOTAL,
     TYPE,
     column,
+    largest_first,
     milliseconds,
     ms,
     percent,
@@ -19,7 +20,7 @@ from jumar.profiling.views.chips import chip_of
 from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View, require
 
 _GROUP_COLUMNS = ("type", "core", "input_shapes", "block_num")
-_CUBE = ("AI_CORE", "MIX_AIC")
+_CUBE = ("AI_CORE", "MIX_AIC", "CUDA")
 _VECTOR = ("AI_VECTOR_CORE", "MIX_AIV")
 
 
@@ -39,14 +40,11 @@ def core_use(profile: Profile, options: Options) -> pl.DataFrame:
         for core, blocks in ops.group_by("core").agg(pl.col("block_num").max()).iter_rows()
         if core is not None and blocks
     }
-    cores: dict[str, int] = {}
-    for core, blocks in max_blocks.items():
-        chip_cores = 0
-        if chip is not None and core in (*_CUBE, "CUDA"):
-            chip_cores = chip.cube_cores
-        elif chip is not None and core in _VECTOR:
-            chip_cores = chip.vector_cores
-        cores[core] = chip_cores or blocks
+    chip_cores: dict[str, int] = {}
+    if chip is not None:
+        chip_cores = dict.fromkeys(_CUBE, chip.cube_cores)
+        chip_cores |= dict.fromkeys(_VECTOR, chip.vector_cores)
+    cores = {core: chip_cores.get(core) or blocks for core, blocks in max_blocks.items()}
     core_count = pl.col("core").replace_strict(cores, default=None, return_dtype=pl.Int64)
     use = pl.min_horizontal(pl.col("block_num") / pl.col("cores"), pl.lit(1.0))
     return (
@@ -60,7 +58,7 @@ def core_use(profile: Profile, options: Options) -> pl.DataFrame:
         .with_columns(
             milliseconds(pl.col("total_ns") * (1 - pl.col("use_%") / 100)).alias("idle_ms")
         )
-        .sort("idle_ms", *_GROUP_COLUMNS, descending=[True, False, False, False, False])
+        .pipe(largest_first, "idle_ms", *_GROUP_COLUMNS)
         .collect()
     )
 
@@ -78,7 +76,7 @@ def dynamic_shapes(profile: Profile, _: Options) -> pl.DataFrame:
         .group_by("state", "type")
         .agg(pl.len().alias("count"), pl.col("duration_ns").sum(), shapes)
         .with_columns(milliseconds("duration_ns").alias("total_ms"))
-        .sort("total_ms", "type", "state", descending=[True, False, False])
+        .pipe(largest_first, "total_ms", "type", "state")
         .collect()
     )
 
@@ -105,9 +103,7 @@ VIEWS.add(
         compute=core_use,
         order=80,
         uses_rates=True,
-    )
-)
-VIEWS.add(
+    ),
     View(
         name="dynamic",
         title=Text(
@@ -126,5 +122,5 @@ VIEWS.add(
         ),
         compute=dynamic_shapes,
         order=81,
-    )
+    ),
 )

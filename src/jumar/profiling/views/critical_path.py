@@ -4,8 +4,8 @@ import numpy as np
 import polars as pl
 
 from jumar.ground.text import Text
-from jumar.profiling.columns import RANK, SHARE, column, ms
-from jumar.profiling.profile import Profile
+from jumar.profiling.columns import RANK, SHARE, column, largest_first, ms
+from jumar.profiling.profile import END, Profile
 from jumar.profiling.views.gap_calls import filling_calls
 from jumar.profiling.views.view import VIEWS, Impossible, Options, View
 from jumar.profiling.views.windows import communicates, steady, step_windows
@@ -59,7 +59,7 @@ def _timed_ops(profile: Profile, rank: int) -> pl.DataFrame:
             & pl.col("start_ns").is_not_null()
             & (pl.col("duration_ns") > 0)
         )
-        .with_columns((pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns"))
+        .with_columns(END.alias("end_ns"))
         .sort("end_ns", "start_ns", maintain_order=True)
     )
 
@@ -109,7 +109,7 @@ def _gap_segments(
             & pl.col("start_ns").is_not_null()
             & (pl.col("duration_ns") > 0)
         )
-        .select("name", "start_ns", (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns"))
+        .select("name", "start_ns", END.alias("end_ns"))
         .sort("start_ns", "end_ns", descending=[False, True], maintain_order=True)
     )
     waits = ends - starts > _MIN_WAIT_NS
@@ -143,7 +143,7 @@ def critical_path(profile: Profile, _: Options) -> pl.DataFrame:
     return (
         table.group_by("place", "what")
         .agg(pl.len().alias("pieces"), size.sum().alias("path_ns"))
-        .sort("path_ns", "what", "place", descending=[True, False, False])
+        .pipe(largest_first, "path_ns", "what", "place")
         .with_columns(
             pl.lit(rank, dtype=pl.Int32).alias("rank"),
             (pl.col("path_ns") * 100 / total).round(2).alias("share_%"),

@@ -3,8 +3,8 @@
 import polars as pl
 
 from jumar.ground.text import Text
-from jumar.profiling.columns import TOTAL, column, ms
-from jumar.profiling.profile import Profile
+from jumar.profiling.columns import TOTAL, column, largest_first, ms
+from jumar.profiling.profile import END, Profile
 from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View, require
 from jumar.profiling.views.windows import computing
 
@@ -63,8 +63,7 @@ def fusion_candidates(profile: Profile, _: Options) -> pl.DataFrame:
         & (pl.col("input_shapes").str.split(";").list.contains(first_output.shift(1).over(stream)))
         & (first_output.str.len_chars() > 0)
     ).fill_null(False)
-    end = pl.col("start_ns") + pl.col("duration_ns")
-    gap = (pl.col("start_ns") - end.shift(1).over(stream)).clip(0, _MAX_GAP_NS)
+    gap = (pl.col("start_ns") - END.shift(1).over(stream)).clip(0, _MAX_GAP_NS)
     chained = ops.select(
         *stream,
         "type",
@@ -99,7 +98,7 @@ def fusion_candidates(profile: Profile, _: Options) -> pl.DataFrame:
             saved.sum().alias("saved_ns"),
         )
         .filter(pl.col("times") > 1)
-        .sort("saved_ns", "sequence", descending=[True, False])
+        .pipe(largest_first, "saved_ns", "sequence")
     )
 
 
@@ -116,9 +115,7 @@ VIEWS.add(
         ),
         compute=fused,
         order=170,
-    )
-)
-VIEWS.add(
+    ),
     View(
         name="fusion",
         title=Text(
@@ -140,5 +137,5 @@ VIEWS.add(
         compute=fusion_candidates,
         slow=True,
         order=171,
-    )
+    ),
 )

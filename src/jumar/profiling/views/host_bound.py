@@ -6,7 +6,7 @@ import polars as pl
 
 from jumar.ground.text import Language, Text
 from jumar.profiling.columns import RANK, column, milliseconds, ms, percent
-from jumar.profiling.profile import Profile
+from jumar.profiling.profile import END, Profile
 from jumar.profiling.views.host_calls import Cause, causes, free_time
 from jumar.profiling.views.intervals import difference, intersection, length, union
 from jumar.profiling.views.queued import queued_gaps
@@ -131,9 +131,7 @@ def launches(profile: Profile, _: Options) -> pl.DataFrame:
         rank_ops = rank_ops.with_columns(
             depth.alias("depth"),
             (pl.col("start_ns") - pl.col("launch_ns")).alias("delay_ns"),
-            (
-                pl.col("start_ns") - (pl.col("start_ns") + pl.col("duration_ns")).cum_max().shift(1)
-            ).alias("gap_ns"),
+            (pl.col("start_ns") - END.cum_max().shift(1)).alias("gap_ns"),
         )
         gap = pl.col("gap_ns").clip(lower_bound=0)
         rows.append(
@@ -170,9 +168,7 @@ VIEWS.add(
         ),
         compute=host_bound,
         order=120,
-    )
-)
-VIEWS.add(
+    ),
     View(
         name="launches",
         title=Text(en="How far the host runs ahead of the device", zh="host 下发的提前量"),
@@ -194,5 +190,5 @@ VIEWS.add(
         compute=launches,
         order=121,
         ranking=False,
-    )
+    ),
 )

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from jumar.ground.text import Text
-from jumar.profiling.profile import Profile
+from jumar.profiling.profile import END, Profile
 from jumar.profiling.views.intervals import (
     SPAN,
     difference,
@@ -111,24 +111,20 @@ def _causes(profile: Profile) -> list[Cause]:
             Text(en="garbage collection", zh="垃圾回收"),
         ),
     ]
-    result: list[Cause] = []
-    before = pl.DataFrame(schema=SPAN)
-    for kind, is_cause, label in kinds:
-        rows = host_calls.filter(is_cause)
-        if rows.is_empty():
-            continue
-        result.append(_cause(label, kind, rows, steps, before))
-        before = union(pl.concat([before, result[-1].host]))
+    found = [(kind, label, host_calls.filter(is_cause)) for kind, is_cause, label in kinds]
     # Calls as long as half a step are not launches: they run a whole graph, or the training loop.
     step_times = windows.select(pl.col("end_ns") - pl.col("begin_ns")).to_series()
     half_step = float(str(step_times.median() or 0)) / 2
     is_short = (pl.col("duration_ns") < half_step) | pl.lit(half_step == 0)
     launches = host.filter(pl.col("layer").is_in(_LAUNCHING_LAYERS) & is_short)
     launches = launches.filter(~_computes_on_host(profile, launches))
-    if launches.height:
-        label = Text(en="launching ops", zh="下发算子")
-        result.append(_cause(label, "launching", launches, steps, before))
-        before = union(pl.concat([before, result[-1].host]))
+    found.append(("launching", Text(en="launching ops", zh="下发算子"), launches))
+    result: list[Cause] = []
+    before = pl.DataFrame(schema=SPAN)
+    for kind, label, rows in found:
+        if rows.height:
+            result.append(_cause(label, kind, rows, steps, before))
+            before = union(pl.concat([before, result[-1].host]))
     if profile.kind != "cpu":
         inside = as_spans(windows)
         idle = difference(free_time(profile, inside), before)
@@ -240,7 +236,6 @@ def _cause(
     """A cause, from its calls, the steady steps, and the time of earlier causes."""
     by_thread = ("rank", "thread")
     bounds = steps.group_by("rank").agg(pl.col("begin_ns").min(), pl.col("end_ns").max())
-    end = pl.col("start_ns") + pl.col("duration_ns")
     # `aten::item` calls `aten::_local_scalar_dense`, which counts as one call.
     is_outer = pl.col("until_ns") > pl.col("until_ns").cum_max().shift(1).over(by_thread)
     is_steady = (pl.col("until_ns") > pl.col("begin_ns")) & (pl.col("start_ns") < pl.col("end_ns"))
@@ -250,7 +245,7 @@ def _cause(
             pl.col("rank").fill_null(0),
             pl.col("thread").fill_null(""),
             *("start_ns", "duration_ns"),
-            end.alias("until_ns"),
+            END.alias("until_ns"),
         )
         .sort(*by_thread, "start_ns", "until_ns", descending=[False, False, False, True])
         .filter(is_outer.fill_null(True))

@@ -3,7 +3,7 @@
 import polars as pl
 
 from jumar.ground.text import Text
-from jumar.profiling.columns import MODULE, NAME, RANK, SHARE, column
+from jumar.profiling.columns import MODULE, NAME, RANK, SHARE, column, largest_first
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.view import VIEWS, Impossible, Options, View
 
@@ -79,7 +79,7 @@ def memory_at_peak(profile: Profile, _: Options) -> pl.DataFrame:
                 "allocations",
                 (pl.col("size_bytes") / MIB).round(3).alias("held_mib"),
                 (pl.col("size_bytes") * 100 / pl.col("size_bytes").sum()).round(2).alias("share_%"),
-            ).sort("held_mib", *by, descending=[True] + [False] * len(by))
+            ).pipe(largest_first, "held_mib", *by)
         )
     if not rows_of_ranks:
         raise Impossible("allocations (operator_memory.csv)", _HOW)
@@ -119,9 +119,7 @@ VIEWS.add(
         compute=memory_peak,
         order=180,
         ranking=False,
-    )
-)
-VIEWS.add(
+    ),
     View(
         name="memory-by-op",
         title=Text(en="Memory at the peak, by allocating op", zh="峰值时刻的内存，按申请者统计"),
@@ -138,5 +136,5 @@ VIEWS.add(
         ),
         compute=memory_at_peak,
         order=181,
-    )
+    ),
 )

@@ -2,6 +2,7 @@
 
 import polars as pl
 
+from jumar.profiling.columns import largest_first
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.windows import communicates
 
@@ -26,6 +27,6 @@ def op_statistic(profile: Profile) -> pl.DataFrame:
             pl.col("duration_ns").max().alias("max_ns"),
         )
         .with_columns((pl.col("total_ns") * 100 / total).alias("ratio_percent"))
-        .sort("total_ns", "type", "core", descending=[True, False, False])
+        .pipe(largest_first, "total_ns", "type", "core")
         .collect()
     )

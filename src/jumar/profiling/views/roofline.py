@@ -3,13 +3,16 @@
 import polars as pl
 
 from jumar.ground.text import Text
-from jumar.profiling.columns import COUNT, DTYPES, SHAPES, TOTAL, TYPE, column, ms
+from jumar.profiling.columns import COUNT, DTYPES, SHAPES, TOTAL, TYPE, column, largest_first, ms
 from jumar.profiling.profile import COMMUNICATION, Profile
 from jumar.profiling.views.chips import Chip, chip_of
 from jumar.profiling.views.kinds import KEY, PARTS, counters, kinds, pipes_of
 from jumar.profiling.views.op_costs import cost
 from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View, require
 from jumar.profiling.views.windows import MEMORY_COPIES
+
+REACHABLE = 0.7
+"""Share of the chip's peak that a good kernel reaches, and up to which savings are counted."""
 
 MAX_COMBINATIONS = 20_000
 """Maximum number of combinations to estimate, by total time; the others get no estimate."""
@@ -83,7 +86,7 @@ def _longest(table: pl.DataFrame) -> pl.DataFrame:
     texts = table.select(*KEY, "known_flops", "known_bytes")[sums["row"]]
     return (
         pl.concat([sums.drop("row"), texts], how="horizontal")
-        .sort("total_ns", *KEY, descending=[True] + [False] * len(KEY))
+        .pipe(largest_first, "total_ns", *KEY)
         .head(MAX_COMBINATIONS)
     )
 
@@ -122,7 +125,7 @@ def roofline(profile: Profile, options: Options) -> pl.DataFrame:
     return (
         groups.join(_busiest_of(profile, groups["same"]), on="same", how="left")
         .with_columns(room.alias("head_room_ns"))
-        .sort("head_room_ns", *KEY, descending=[True] + [False] * len(KEY))
+        .pipe(largest_first, "head_room_ns", *KEY)
         .with_columns(
             least.alias("least_ns"),
             (pl.col("flops") * pl.col("count") / seconds / 1e12).round(3).alias("tflops"),

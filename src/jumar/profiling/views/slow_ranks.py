@@ -151,9 +151,7 @@ VIEWS.add(
         compute=lambda profile, _: rank_times(profile),
         order=100,
         ranking=False,
-    )
-)
-VIEWS.add(
+    ),
     View(
         name="links",
         title=Text(en="Links by bandwidth", zh="各链路带宽"),
@@ -174,9 +172,7 @@ VIEWS.add(
         ),
         compute=slow_links,
         order=101,
-    )
-)
-VIEWS.add(
+    ),
     View(
         name="packets",
         title=Text(en="Transfers by size and packets", zh="按大小和通信包统计传输"),
@@ -196,9 +192,7 @@ VIEWS.add(
         ),
         compute=packets,
         order=102,
-    )
-)
-VIEWS.add(
+    ),
     View(
         name="alignment",
         title=Text(en="Transfers by multiples of 512 bytes", zh="按是否为 512 字节整数倍统计传输"),
@@ -217,5 +211,5 @@ VIEWS.add(
         compute=alignment,
         order=103,
         ranking=False,
-    )
+    ),
 )

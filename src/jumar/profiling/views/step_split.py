@@ -135,9 +135,10 @@ def split_view(profile: Profile, _: Options) -> pl.DataFrame:
     return joined.rename({"communication_not_overlapped_ns": "uncovered_ns"}).with_columns(
         (pl.col("end_ns") - pl.col("start_ns")).alias("step_ns"),
         pl.coalesce("file_preparing", "preparing_ns").alias("preparing_ns"),
-        milliseconds(pl.col("computing_ns") - pl.col("file_computing")).alias("computing-file"),
-        milliseconds(pl.col("uncovered_ns") - pl.col("file_uncovered")).alias("uncovered-file"),
-        milliseconds(pl.col("free_ns") - pl.col("file_free")).alias("free-file"),
+        *(
+            milliseconds(pl.col(f"{name}_ns") - pl.col(f"file_{name}")).alias(f"{name}-file")
+            for name, _ in _COMPARED
+        ),
     )
 
 

@@ -24,6 +24,7 @@ from jumar.profiling.columns import (
     TYPE,
     Column,
     column,
+    largest_first,
     milliseconds,
     ms,
 )
@@ -89,8 +90,7 @@ def ai_cpu_by_compute_time(profile: Profile, _: Options) -> pl.DataFrame:
         key, time = ["node", "input_types"], "duration_ns"
     compute_time = milliseconds(pl.col(time).sum()).alias("compute_ms")
     table = ops.group_by(key).agg(pl.len().alias("count"), compute_time)
-    table = table.sort("compute_ms", *key, descending=[True] + [False] * len(key))
-    return _with_shares(table, "compute_ms")
+    return _with_shares(largest_first(table, "compute_ms", *key), "compute_ms")
 
 
 def grouped(by: str, profile: Profile, _: Options) -> pl.DataFrame:
@@ -106,7 +106,7 @@ def grouped(by: str, profile: Profile, _: Options) -> pl.DataFrame:
             milliseconds(pl.col("duration_ns").sum()).alias("total_ms"),
             milliseconds(pl.col("duration_ns").mean()).alias("average_ms"),
         )
-        .sort("total_ms", *columns, descending=[True] + [False] * len(columns))
+        .pipe(largest_first, "total_ms", *columns)
         .collect()
     )
     return _with_shares(table, "total_ms")
@@ -133,9 +133,7 @@ VIEWS.add(
         compute=types_by_total,
         order=20,
         usual=True,
-    )
-)
-VIEWS.add(
+    ),
     View(
         name="ops",
         title=Text(en="Ops by duration (op_summary)", zh="算子按单次耗时排序（op_summary）"),
@@ -156,9 +154,7 @@ VIEWS.add(
         compute=ops_by_duration,
         order=30,
         usual=True,
-    )
-)
-VIEWS.add(
+    ),
     View(
         name="aicpu-time",
         title=Text(en="AI CPU ops by compute time", zh="AI CPU 算子按计算耗时排序"),
@@ -176,7 +172,7 @@ VIEWS.add(
         compute=ai_cpu_by_compute_time,
         order=40,
         usual=True,
-    )
+    ),
 )
 for _number, (_by, (_columns, _title)) in enumerate(_GROUPS.items()):
     VIEWS.add(

@@ -14,6 +14,7 @@ from jumar.profiling.columns import (
     STEP,
     TYPE,
     VERDICT,
+    largest_first,
     milliseconds,
     ms,
 )
@@ -88,13 +89,7 @@ def op_variability(profile: Profile, _: Options) -> pl.DataFrame:
             milliseconds(above.sum()).alias("above_median_ms"),
         )
         .filter(pl.col("count") > 1)
-        .sort(
-            "above_median_ms",
-            "type",
-            "input_shapes",
-            "input_types",
-            descending=[True] + [False] * 3,
-        )
+        .pipe(largest_first, "above_median_ms", "type", "input_shapes", "input_types")
         .collect()
     )
 
@@ -113,9 +108,7 @@ VIEWS.add(
         compute=step_variability,
         order=160,
         ranking=False,
-    )
-)
-VIEWS.add(
+    ),
     View(
         name="op-variability",
         title=Text(en="Ops by time above their median", zh="算子按超出中位数的耗时排序"),
@@ -135,5 +128,5 @@ VIEWS.add(
         ),
         compute=op_variability,
         order=161,
-    )
+    ),
 )

@@ -5,7 +5,7 @@ from typing import Final
 
 import polars as pl
 
-from jumar.profiling.profile import ACCELERATOR_CORES, COMMUNICATION, TYPE_IN_NAME, Missing
+from jumar.profiling.profile import ACCELERATOR_CORES, COMMUNICATION, END, TYPE_IN_NAME, Missing
 from jumar.profiling.reading.file_content import FileContent
 from jumar.profiling.reading.traces.kineto import LAYERS, has_category, marked_steps
 from jumar.profiling.reading.traces.longest import longest_calls
@@ -135,7 +135,7 @@ def _iterations(trace: Trace) -> pl.DataFrame:
         .select(
             pl.col("name").str.extract(_ITERATION).cast(pl.Int64).alias("step"),
             "start_ns",
-            (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns"),
+            END.alias("end_ns"),
         )
         .unique("step", keep="first", maintain_order=True)
         .join(data_waits, left_on="step", right_on="name", how="left")

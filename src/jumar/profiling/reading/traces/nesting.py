@@ -5,6 +5,8 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from jumar.profiling.profile import END
+
 MOMENT: Final = -1
 """The duration of rows that only mark a time: they have parents but no children."""
 
@@ -96,9 +98,8 @@ class Sweep:
 
 def with_waits(ops: pl.DataFrame) -> pl.DataFrame:
     """The ops with `wait_ns`, the time since the last op on the same stream ended."""
-    end = pl.col("start_ns") + pl.col("duration_ns")
     return ops.sort("start_ns", maintain_order=True).with_columns(
-        (pl.col("start_ns") - end.cum_max().shift(1).over("device", "stream"))
+        (pl.col("start_ns") - END.cum_max().shift(1).over("device", "stream"))
         .clip(lower_bound=0)
         .alias("wait_ns")
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any, Literal, TypeVar
 
 import polars as pl
@@ -184,3 +185,14 @@ class Profile:
         """The ranks with ops or steps, in order."""
         ranks = pl.concat([self.ops["rank"], self.steps["rank"]]).drop_nulls().unique().sort()
         return tuple(ranks.to_list())
+
+
+def once(compute: Callable[[Profile], _Result]) -> Callable[[Profile], _Result]:
+    """Decorate a function whose result several views share: it is computed once per profile."""
+
+    @wraps(compute)
+    def cached(profile: Profile) -> _Result:
+        name = f"{compute.__module__}.{compute.__qualname__}"
+        return profile.cached(name, lambda: compute(profile))
+
+    return cached

@@ -167,10 +167,9 @@ def _capture_tables(
     result: dict[str, pl.DataFrame] = {}
     clock_notes: list[Missing] = []
     ops = _best_source([(content.kind, content.ops) for content in contents], _OP_SOURCES)
-    lag_ns, mixed_tables = 0, list[Missing]()
+    lag_ns = 0
     if ops:
         result["ops"] = on_device_clock(_without_duplicates(ops), contents)
-        mixed_tables = notes_on_overlap(contents)
     steps = _best_source(
         [(_step_source(content), content.steps) for content in contents], _STEP_SOURCES
     )
@@ -217,7 +216,7 @@ def _capture_tables(
     links = links or [content.links for content in contents if content.links is not None]
     if links:
         result["links"] = pl.concat(links, how="diagonal_relaxed").unique(maintain_order=True)
-    return result, [*mixed_tables, *clock_notes]
+    return result, [*notes_on_overlap(contents), *clock_notes]
 
 
 def _with_steps(ops: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:

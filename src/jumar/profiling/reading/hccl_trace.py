@@ -4,6 +4,7 @@ One thread has the collectives (`Communication Kernel`), the others the tasks of
 copies, with bytes and ranks, and `Notify_Wait`, in which a plane waits for another rank.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -44,15 +45,10 @@ def read_hccl_trace(path: Path, display_name: str, kind: str) -> FileContent:
     tasks.sort(key=lambda pair: pair[1])
     rows: list[dict[str, Any]] = []
     links: list[dict[str, Any]] = []
-    first = 0
+    starts = [span[0] for _, span in tasks]
     for event, span in sorted(kernels, key=lambda pair: pair[1]):
         name = str(event.get("name", ""))
-        while first < len(tasks) and tasks[first][1][0] < span[0]:
-            first += 1
-        last = first
-        while last < len(tasks) and tasks[last][1][0] < span[1]:
-            last += 1
-        kernel_tasks = tasks[first:last]
+        kernel_tasks = tasks[bisect_left(starts, span[0]) : bisect_left(starts, span[1])]
         rows.append({"name": name, **_spent_times(kernel_tasks, span)})
         links += [{"name": name, **link} for link in _links(kernel_tasks)]
     collectives = pl.DataFrame(rows, schema=dict(COLLECTIVES_SCHEMA))

@@ -4,7 +4,7 @@ import polars as pl
 
 from jumar.ground.text import Text
 from jumar.profiling.columns import RANK, column, milliseconds, ms
-from jumar.profiling.profile import Profile
+from jumar.profiling.profile import Profile, once
 from jumar.profiling.views.view import VIEWS, Impossible, Options, View
 from jumar.profiling.views.windows import computing_spans
 
@@ -20,6 +20,7 @@ _CYCLES = (
 _PLAUSIBLE_MHZ = (100, 4000)
 
 
+@once
 def clocks(profile: Profile) -> pl.DataFrame:
     """The clock over time: `rank`, `time_ns`, `mhz`, from the counter or from cycles of ops.
 
@@ -27,10 +28,6 @@ def clocks(profile: Profile) -> pl.DataFrame:
     ops above 20 us, since times have three decimal places, and for ops whose blocks all run at
     once, since the cycles of others come from several rounds or two kinds of cores.
     """
-    return profile.cached("clocks", lambda: _clocks(profile))
-
-
-def _clocks(profile: Profile) -> pl.DataFrame:
     recorded = profile.statistics.get("frequency")
     if recorded is not None and {"time_ns", "mhz"} <= set(recorded.columns) and recorded.height:
         rank = pl.col("rank") if "rank" in recorded.columns else pl.lit(0)

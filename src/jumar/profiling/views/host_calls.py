@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from jumar.ground.text import Text
-from jumar.profiling.profile import END, Profile
+from jumar.profiling.profile import END, Profile, once
 from jumar.profiling.views.intervals import (
     SPAN,
     difference,
@@ -72,12 +72,9 @@ class Cause(NamedTuple):
     alone: pl.DataFrame
 
 
+@once
 def causes(profile: Profile) -> list[Cause]:
     """The causes of idle time, most specific first."""
-    return profile.cached("causes", lambda: _causes(profile))
-
-
-def _causes(profile: Profile) -> list[Cause]:
     host = profile.host.filter(pl.col("duration_ns") > 0)
     if host.is_empty():
         return []

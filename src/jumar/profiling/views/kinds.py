@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from jumar.profiling.profile import Profile
+from jumar.profiling.profile import Profile, once
 
 KEY = (
     "type",
@@ -48,12 +48,10 @@ def pipes_of(ops: pl.DataFrame) -> list[str]:
     ]
 
 
+@once
 def kinds(profile: Profile) -> Kinds:
     """The kinds of a profile's ops, computed once."""
-    return profile.cached("kinds", lambda: _kinds(profile.ops))
-
-
-def _kinds(ops: pl.DataFrame) -> Kinds:
+    ops = profile.ops
     of_op = ops.select(pl.struct(_KIND_COLUMNS).hash(seed=0).alias("kind"))["kind"]
     # Texts are looked up once per kind: with almost as many kinds as ops, grouping by all columns
     # would take more memory than the profile.

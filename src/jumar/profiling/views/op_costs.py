@@ -156,18 +156,13 @@ def _convolution(kind: str, inputs: list[Shape], outputs: list[Shape]) -> float 
     if not outputs or not outputs[0]:
         return None
     if "backpropfilter" in kind or "filterbackprop" in kind or "backward_filter" in kind:
-        if not shapes:
-            return None
-        return 2.0 * volume(shapes[-1]) * _per_channel(outputs[0])
-    if "backpropinput" in kind or "inputbackprop" in kind:
-        weights = [shape for shape in shapes if shape is not shapes[-1]]
-        return 2.0 * volume(shapes[-1]) * _per_channel(weights[0]) if weights else None
-    if "backward" in kind:
-        if len(shapes) < 3:
-            return None
-        return 4.0 * volume(shapes[0]) * _per_channel(shapes[2])
+        return 2.0 * volume(shapes[-1]) * _per_channel(outputs[0]) if shapes else None
     if len(shapes) < 2:
         return None
+    if "backpropinput" in kind or "inputbackprop" in kind:
+        return 2.0 * volume(shapes[-1]) * _per_channel(shapes[0])
+    if "backward" in kind:
+        return 4.0 * volume(shapes[0]) * _per_channel(shapes[2]) if len(shapes) > 2 else None
     return 2.0 * volume(outputs[0]) * _per_channel(shapes[1])
 
 

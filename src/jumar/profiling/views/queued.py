@@ -4,7 +4,7 @@ from typing import Final
 
 import polars as pl
 
-from jumar.profiling.profile import Profile
+from jumar.profiling.profile import Profile, once
 from jumar.profiling.views.intervals import SPAN, in_columns
 from jumar.profiling.views.windows import busy_union, computes, is_communication
 
@@ -15,6 +15,7 @@ _LAUNCH: Final = "(?:^|@)launch$"
 """Name of the CANN call that enqueues an op on the device, in databases and traces."""
 
 
+@once
 def queued_gaps(profile: Profile) -> pl.DataFrame:
     """Gaps before ops that had been launched well before the gap started.
 
@@ -22,10 +23,6 @@ def queued_gaps(profile: Profile) -> pl.DataFrame:
     and ROCm the launch is the runtime call. On an NPU, ops launched by PyTorch may be queued on the
     host, so the CANN call counts, if recorded.
     """
-    return profile.cached("queued", lambda: _queued(profile))
-
-
-def _queued(profile: Profile) -> pl.DataFrame:
     is_npu = profile.kind == "npu"
     links = profile.host["correlation"] if is_npu else profile.ops["launch_ns"]
     if profile.kind == "cpu" or links.null_count() == len(links):

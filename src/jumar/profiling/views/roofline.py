@@ -7,7 +7,7 @@ from jumar.profiling.columns import COUNT, DTYPES, SHAPES, TOTAL, TYPE, column, 
 from jumar.profiling.profile import COMMUNICATION, Profile
 from jumar.profiling.views.chips import Chip, chip_of
 from jumar.profiling.views.kinds import KEY, PARTS, counters, kinds, pipes_of
-from jumar.profiling.views.op_costs import cost
+from jumar.profiling.views.op_costs import Cost, cost
 from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View, require
 from jumar.profiling.views.windows import MEMORY_COPIES
 
@@ -39,34 +39,36 @@ def limits(profile: Profile, chip: Chip) -> pl.DataFrame:
 
 def _limits(profile: Profile, chip: Chip) -> pl.DataFrame:
     groups = _longest(kinds(profile).table)
-    least_ns: list[int | None] = []
-    bound: list[str | None] = []
-    flops: list[float | None] = []
-    moved: list[float | None] = []
-    for row in groups.select("type", *KEY[2:], "known_flops", "known_bytes").iter_rows():
-        needed = cost(*row[:6])
-        work = float(row[6]) if row[6] else needed.flops
-        size = float(row[7]) if row[7] else needed.bytes
-        peak = chip.cube_peak(needed.dtype) if needed.cube else chip.vector_tflops * 1e12
-        names = ("cube" if needed.cube else "vector", "memory", "launch")
-        # An op of the matrix unit with unknown work may be at its peak already.
-        unknown = size is None or (work is None and needed.cube)
-        times = (
-            (work or 0.0) / peak * 1e9,
-            (size or 0.0) / chip.hbm_gb_s,
-            chip.launch_us * 1e3,
-        )
-        bottleneck = max(range(3), key=times.__getitem__)
-        least_ns.append(None if unknown else round(times[bottleneck]))
-        bound.append(None if unknown else names[bottleneck])
-        flops.append(work)
-        moved.append(size)
-    return groups.with_columns(
-        pl.Series("least_ns", least_ns, dtype=pl.Int64),
-        pl.Series("bound", bound, dtype=pl.String),
-        pl.Series("flops", flops, dtype=pl.Float64),
-        pl.Series("bytes", moved, dtype=pl.Float64),
+    recorded = groups.select("type", *KEY[2:], "known_flops", "known_bytes")
+    rows = [_limit(cost(*row[:6]), *row[6:], chip) for row in recorded.iter_rows()]
+    return groups.hstack(pl.DataFrame(rows, schema=_LIMITS, orient="row"))
+
+
+_LIMITS = {
+    "least_ns": pl.Int64(),
+    "bound": pl.String(),
+    "flops": pl.Float64(),
+    "bytes": pl.Float64(),
+}
+
+
+def _limit(
+    needed: Cost, known_flops: int | None, known_bytes: int | None, chip: Chip
+) -> tuple[int | None, str | None, float | None, float | None]:
+    """The values of `_LIMITS` for an op, from its shapes and from the work that is recorded."""
+    work = float(known_flops) if known_flops else needed.flops
+    size = float(known_bytes) if known_bytes else needed.bytes
+    # An op of the matrix unit with unknown work may be at its peak already.
+    if size is None or (work is None and needed.cube):
+        return None, None, work, size
+    peak = chip.cube_peak(needed.dtype) if needed.cube else chip.vector_tflops * 1e12
+    longest, bound = max(
+        ((work or 0.0) / peak * 1e9, "cube" if needed.cube else "vector"),
+        (size / chip.hbm_gb_s, "memory"),
+        (chip.launch_us * 1e3, "launch"),
+        key=lambda limit: limit[0],
     )
+    return round(longest), bound, work, size
 
 
 def _longest(table: pl.DataFrame) -> pl.DataFrame:

@@ -4,7 +4,7 @@ import polars as pl
 
 from jumar.ground.text import Text
 from jumar.profiling.columns import RANK, STEP, column, milliseconds, ms
-from jumar.profiling.profile import Profile
+from jumar.profiling.profile import Profile, once
 from jumar.profiling.views.intervals import difference, length
 from jumar.profiling.views.view import VIEWS, Options, View, require
 from jumar.profiling.views.windows import (
@@ -62,12 +62,9 @@ _COMPARED = (
 )
 
 
+@once
 def contradictions(profile: Profile) -> list[Text]:
     """Contradictions: steps without ops, and computed figures that differ from recorded ones."""
-    return profile.cached("contradictions", lambda: _contradictions(profile))
-
-
-def _contradictions(profile: Profile) -> list[Text]:
     ops = profile.ops
     if any(ops[name].null_count() == ops.height for name in ("start_ns", "duration_ns")):
         return []

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from jumar.profiling.profile import COMMUNICATION, Profile
+from jumar.profiling.profile import COMMUNICATION, Profile, once
 from jumar.profiling.views.intervals import SPAN, in_columns, spans, union
 
 COLLECTIVE_PREFIXES = ("hcom_", "nccl", "gloo:", "c10d::")
@@ -62,9 +62,10 @@ def computing_spans(profile: Profile) -> pl.DataFrame:
     return spans(computing(profile.ops.select(_SPAN_COLUMNS)))
 
 
+@once
 def computing_union(profile: Profile) -> pl.DataFrame:
     """The intervals in which anything computes."""
-    return profile.cached("computing", lambda: union(computing_spans(profile)))
+    return union(computing_spans(profile))
 
 
 def step_windows(profile: Profile) -> pl.DataFrame:
@@ -205,29 +206,26 @@ def as_spans(windows: pl.DataFrame) -> pl.DataFrame:
     return in_columns(windows.select("rank", pl.col("begin_ns").alias("start_ns"), "end_ns"), SPAN)
 
 
+@once
 def communication_spans(profile: Profile) -> pl.DataFrame:
     """The intervals of collectives, from the collectives' table if the ops include none."""
-    return profile.cached("communicating", lambda: union(_collective_spans(profile)))
-
-
-def _collective_spans(profile: Profile) -> pl.DataFrame:
     communication = spans(communicating(profile.ops.select(_SPAN_COLUMNS)))
     if communication.is_empty() and profile.collectives.height:
-        return spans(profile.collectives, duration="elapse_ns")
-    return communication
+        communication = spans(profile.collectives, duration="elapse_ns")
+    return union(communication)
 
 
+@once
 def copying_union(profile: Profile) -> pl.DataFrame:
     """The intervals in which memory is copied or set."""
     copies = pl.col("core").is_in(MEMORY_COPIES).fill_null(False)
-    return profile.cached(
-        "copying", lambda: union(spans(profile.ops.select(_SPAN_COLUMNS).filter(copies)))
-    )
+    return union(spans(profile.ops.select(_SPAN_COLUMNS).filter(copies)))
 
 
+@once
 def busy_union(profile: Profile) -> pl.DataFrame:
     """The intervals in which anything computes or communicates."""
     computing, communication = computing_union(profile), communication_spans(profile)
     if communication.is_empty():
         return computing
-    return profile.cached("busy", lambda: union(pl.concat([computing, communication])))
+    return union(pl.concat([computing, communication]))

@@ -10,7 +10,6 @@ from typing import Final
 
 import polars as pl
 
-from jumar.profiling.profile import STEPS_SCHEMA
 from jumar.profiling.reading.exact import DIGITS, clean, nanoseconds
 from jumar.profiling.reading.file_content import FileContent
 from jumar.profiling.reading.files import headers
@@ -117,17 +116,16 @@ def read_statistic(path: Path, display_name: str, kind: str) -> FileContent:
 _STATISTIC_NAMES: Final = {"task_time_2022": "task_time", "runtime_statistic": "api_statistic"}
 
 _STEP_COLUMNS: Final = {
-    "device_id": ("device", ""),
-    "step": ("step", ""),
-    "computing": ("computing_ns", "us"),
-    "communication(not overlapped)": ("communication_not_overlapped_ns", "us"),
-    "overlapped": ("overlapped_ns", "us"),
-    "communication": ("communication_ns", "us"),
-    "free": ("free_ns", "us"),
-    "preparing": ("preparing_ns", "us"),
-    "data": ("data_ns", "us"),
-    "start time": ("start_ns", "us"),
-    "end time": ("end_ns", "us"),
+    "step": "step",
+    "computing": "computing_ns",
+    "communication(not overlapped)": "communication_not_overlapped_ns",
+    "overlapped": "overlapped_ns",
+    "communication": "communication_ns",
+    "free": "free_ns",
+    "preparing": "preparing_ns",
+    "data": "data_ns",
+    "start time": "start_ns",
+    "end time": "end_ns",
 }
 
 
@@ -135,21 +133,18 @@ def read_step_times(path: Path, display_name: str, kind: str) -> FileContent:
     """Read torch_npu's `step_trace_time`, or that of a cluster, with a row for each rank."""
     text = read_text(path, display_name)
     names = {headers.column(name).base: name for name in text.names}
+    found = {target: names[base] for base, target in _STEP_COLUMNS.items() if base in names}
     columns: list[pl.Expr] = []
-    for base, (target, unit) in _STEP_COLUMNS.items():
-        if base in names and target in STEPS_SCHEMA:
-            value = clean(pl.col(names[base]))
-            columns.append(
-                (nanoseconds(value, unit) if unit else value.cast(pl.Int64, strict=False)).alias(
-                    target
-                )
-            )
+    for target, name in found.items():
+        value = clean(pl.col(name))
+        is_time = target.endswith("_ns")
+        value = nanoseconds(value, "us") if is_time else value.cast(pl.Int64, strict=False)
+        columns.append(value.alias(target))
     if "rank" in names:
         columns.append(clean(pl.col(names["rank"])).cast(pl.Int32, strict=False).alias("rank"))
     steps = text.frame.select(*columns)
-    for base, (target, _) in _STEP_COLUMNS.items():
-        if base in names and target in steps.columns:
-            text.checked(text.frame[names[base]], steps[target])
+    for target, name in found.items():
+        text.checked(text.frame[name], steps[target])
     if kind == "cluster_step_trace_time":
         cluster_rows = text.frame.select(
             (clean(pl.col(names["type"])) == "rank").alias("is_rank"),

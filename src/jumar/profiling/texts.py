@@ -10,7 +10,6 @@ from jumar.profiling.showing import shown
 TEXTS: Final[Mapping[str, Text]] = {
     "tag": Text(en="en", zh="zh-CN"),
     "colon": Text(en=": ", zh="："),
-    "comma": Text(en=", ", zh="，"),
     # What was read.
     "source": Text(en="Source", zh="来源"),
     "producer": Text(en="Recorded by", zh="采集工具"),

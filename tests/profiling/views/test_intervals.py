@@ -10,7 +10,6 @@ from jumar.profiling.views.intervals import (
     difference,
     intersection,
     length,
-    merged,
     segments,
     spans,
     swept,
@@ -100,9 +99,6 @@ def test_touching_intervals_are_joined_and_others_stay_separate() -> None:
     assert union(table(rows)).rows() == [(0, 0, 6), (0, 7, 10), (1, 3, 10)]
     assert union(table(rows[1:5])).rows() == [(0, 0, 6), (0, 7, 10)]
     assert union(table([])).rows() == []
-    cut = table([(0, 0, 4), (0, 4, 2), (0, 7, 3), (1, 10, 2), (1, 12, 1)])
-    assert merged(cut).rows() == [(0, 0, 6), (0, 7, 10), (1, 10, 13)]
-    assert merged(cut.clear()).rows() == []
 
 
 def test_interval_edges_are_sorted_by_time_per_rank() -> None:

@@ -16,7 +16,6 @@ from jumar.profiling.views.intervals import (
     difference,
     intersection,
     length,
-    merged,
     segments,
     spans,
     union,
@@ -222,7 +221,7 @@ class Case:
         overlaps_earlier = (ops["start_ns"] < ends_so_far.shift(1)).fill_null(False)
         overlaps_next = (ops["start_ns"].shift(-1) < ops["end_ns"]).fill_null(False)
         pieces = segments({"compute": ops.filter(overlaps_earlier | overlaps_next)})
-        return merged(pieces.filter(pl.col("compute") > 1))
+        return union(pieces.filter(pl.col("compute") > 1))
 
     @cached_property
     def causes(self) -> list[Cause]:

@@ -11,7 +11,7 @@ import polars as pl
 
 from jumar.profiling.comparison.aligning import Aligned, Key, Tokens, align_rows, token_columns
 from jumar.profiling.comparison.op_kinds import base_type, conversion, float_dtypes
-from jumar.profiling.comparison.own_times import Integers, Op, PreparedProfile
+from jumar.profiling.comparison.own_times import Integers, Op, PreparedProfile, summed
 
 PartName = Literal[
     "kernel",
@@ -130,14 +130,6 @@ def _rows(profile: PreparedProfile) -> _Rows:
     )
 
 
-def _summed(tokens: Integers, durations: Integers) -> list[tuple[int, int, int]]:
-    """Each token with its count and total duration."""
-    token, index, count = np.unique(tokens, return_inverse=True, return_counts=True)
-    sums = np.zeros(len(token), np.int64)
-    np.add.at(sums, index, durations)
-    return list(zip(token.tolist(), count.tolist(), sums.tolist(), strict=True))
-
-
 def _add_waits(profile: PreparedProfile, side_index: int, groups: _Groups) -> None:
     for step in profile.steps:
         for name, length in step.waits.items():
@@ -146,7 +138,7 @@ def _add_waits(profile: PreparedProfile, side_index: int, groups: _Groups) -> No
 
 
 def _add_non_compute(rows: _Rows, side_index: int, groups: _Groups) -> None:
-    for op_number, count, length in _summed(rows.op_numbers, rows.own_ns):
+    for op_number, count, length in summed(rows.op_numbers, rows.own_ns):
         groups.add(_non_compute_group(rows.ops[op_number]), side_index, count, length)
 
 
@@ -167,7 +159,7 @@ def _add_pairs(before: _Rows, after: _Rows, groups: _Groups) -> None:
     count = len(after.ops)
     tokens = before.op_numbers * count + after.op_numbers
     for side_index, rows in enumerate((before, after)):
-        for token, size, length in _summed(tokens, rows.own_ns):
+        for token, size, length in summed(tokens, rows.own_ns):
             left, right = divmod(token, count)
             groups.add(_pair_group(before.ops[left], after.ops[right]), side_index, size, length)
 
@@ -200,7 +192,7 @@ def _add_unpaired(before: _Rows, after: _Rows, aligned: Aligned, groups: _Groups
     sides = before.select(aligned.removed), after.select(aligned.added)
     for side_index, (rows, gap) in enumerate(zip(sides, gaps, strict=True)):
         unreplaced = rows.select(np.flatnonzero(~np.isin(gap, shared_gaps)))
-        for op_number, count, length in _summed(unreplaced.op_numbers, unreplaced.own_ns):
+        for op_number, count, length in summed(unreplaced.op_numbers, unreplaced.own_ns):
             op = rows.ops[op_number]
             before_dtypes, after_dtypes = (op.dtypes, "") if side_index == 0 else ("", op.dtypes)
             groups.add(

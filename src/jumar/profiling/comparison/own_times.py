@@ -14,6 +14,7 @@ from jumar.profiling.advice.finding import Case
 from jumar.profiling.comparison.op_kinds import OpKind, op_kind
 from jumar.profiling.profile import END, Profile
 from jumar.profiling.showing import shown
+from jumar.profiling.views.intervals import length_before
 from jumar.profiling.views.step_split import contradictions
 from jumar.profiling.views.view import Impossible, Options
 from jumar.profiling.views.windows import COLLECTIVE_PREFIXES, is_communication
@@ -269,7 +270,7 @@ def _own_times(
         is_hidden = free_from >= high
         low, high = np.where(is_hidden, low, free_from), np.where(is_hidden, low, high)
         op, window, low, high = _split_at_steps(selected, low, high, step_starts, step_ends)
-        own_ns = (high - low) - (_covered_before(busy, high) - _covered_before(busy, low))
+        own_ns = (high - low) - (length_before(*busy, high) - length_before(*busy, low))
         owned_by_group.append((op, window, own_ns))
         busy = _union(busy, (low, high))
     if not owned_by_group:
@@ -297,17 +298,6 @@ def _split_at_steps(
     starts_here = (low[row] >= step_starts[window]) & (low[row] < step_ends[window])
     kept = (cut_high > cut_low) | starts_here
     return ops[row][kept], window[kept], cut_low[kept], cut_high[kept]
-
-
-def _covered_before(busy: tuple[Integers, Integers], times: Integers) -> Integers:
-    """The total length of the disjoint intervals before each time."""
-    low, high = busy
-    if not len(low):
-        return np.zeros(len(times), np.int64)
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(high - low)])
-    index = np.searchsorted(low, times, side="right")
-    inside = np.where(index > 0, np.minimum(times, high[index - 1]) - low[index - 1], 0)
-    return np.where(index > 0, before[index - 1] + inside, 0)
 
 
 def _union(
@@ -351,12 +341,17 @@ def _waits(
     name_of = np.array([names[name] for name in types], np.int64)
     ending_type = np.zeros(len(op), np.int64)
     ending_type[has_next_op] = name_of[op_numbers[op[has_next_op]]]
-    token, index = np.unique(window * len(names) + ending_type, return_inverse=True)
-    sums = np.zeros(len(token), np.int64)
-    np.add.at(sums, index, end - start)
     kinds = list(names)
     waits: list[dict[str, int]] = [{} for _ in range(len(step_starts))]
-    for token_of_wait, length in zip(token.tolist(), sums.tolist(), strict=True):
-        step, name = divmod(token_of_wait, len(names))
+    for token, _, length in summed(window * len(names) + ending_type, end - start):
+        step, name = divmod(token, len(names))
         waits[step][kinds[name]] = length
     return waits
+
+
+def summed(tokens: Integers, durations: Integers) -> list[tuple[int, int, int]]:
+    """Each token with its count and total duration."""
+    token, index, count = np.unique(tokens, return_inverse=True, return_counts=True)
+    sums = np.zeros(len(token), np.int64)
+    np.add.at(sums, index, durations)
+    return list(zip(token.tolist(), count.tolist(), sums.tolist(), strict=True))

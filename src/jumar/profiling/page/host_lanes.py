@@ -57,13 +57,15 @@ def host_lanes(
         "label",
     )
     levels = zoom_levels(boxes, span=time_range.span, lanes=lanes.height, max_boxes=_MAX_BOXES)
+    if detail is not None and levels[-1]["width"]:
+        levels.append(detail_level(boxes, *detail, lanes=lanes.height, max_boxes=_MAX_IN_DETAIL))
     return {
         "lanes": [
             titles[thread] if depth == 0 else ""
             for thread, depth in lanes.select("thread_id", "depth").iter_rows()
         ],
         "ranks": [int(threads["rank"][thread]) for thread in lanes["thread_id"]],
-        "levels": levels + _detail_level(boxes, levels, detail, lanes.height),
+        "levels": levels,
         "names": names["shown"].to_list(),
         "layers": names["layer"].to_list(),
         "counts": names["count"].to_list(),
@@ -126,15 +128,3 @@ def _with_threads(calls: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 def _thread_name(row: dict[str, Any], profile: Profile, language: Language) -> str:
     name = texts_in(language)["host_thread"].format(name=row["thread"]).rstrip()
     return with_rank(name, row["rank"], profile, language)
-
-
-def _detail_level(
-    boxes: pl.DataFrame,
-    levels: list[dict[str, Any]],
-    detail: tuple[int, int] | None,
-    lanes: int,
-) -> list[dict[str, Any]]:
-    """A level with every call of the detailed step, unless the other levels have all calls."""
-    if detail is None or levels[-1]["width"] == 0:
-        return []
-    return [detail_level(boxes, *detail, lanes=lanes, max_boxes=_MAX_IN_DETAIL)]

@@ -366,7 +366,10 @@ def _in_schema(tables: Sequence[pl.DataFrame], schema: Mapping[str, pl.DataType]
 
 def _device_kind(contents: Sequence[FileContent]) -> DeviceKind:
     """The kind of device the ops ran on."""
-    return next((content.device for content in contents if content.device is not None), "npu")
+    for content in contents:
+        if content.device is not None:
+            return content.device
+    return "npu"
 
 
 def _producer(contents: Sequence[FileContent]) -> str:

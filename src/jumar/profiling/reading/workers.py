@@ -40,9 +40,8 @@ def newest_of_each_worker(
         if name == kept:
             result.setdefault(kept, []).extend(contents)
         else:
-            file = contents[0].file
             what = f"not read: {separated[kept][0].file} is a newer capture of the same worker"
-            result.setdefault(kept, []).append(_not_read(file, what))
+            result.setdefault(kept, []).append(_not_read(contents[0].file, what))
     return _of_last_recording(_without_copies(result))
 
 

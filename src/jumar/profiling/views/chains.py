@@ -28,7 +28,7 @@ CHAIN_COLUMNS: Final = (
 
 def chains(profile: Profile, _: Options) -> pl.DataFrame:
     """Chains that leave a tensor unchanged, by possible saving per step."""
-    # Imported here because other views do not need NumPy.
+    # Imported here because the comparison shows this view's columns.
     from jumar.profiling.comparison import chains_per_step, prepare
 
     return chains_per_step(prepare(profile, steps=_STEPS))

@@ -53,13 +53,13 @@ def collective_rows(profile: Profile, *, uncovered: bool = True) -> pl.DataFrame
     )
     if not uncovered or profile.ops.is_empty():
         return rows.with_columns(pl.lit(None, dtype=pl.Int64).alias("uncovered_ns"))
-    uncovered = difference(spans(rows, duration="elapse_ns"), computing_union(profile))
+    bare = difference(spans(rows, duration="elapse_ns"), computing_union(profile))
     windows = rows.select(
         pl.col("rank").cast(pl.Int32),
         "start_ns",
         (pl.col("start_ns") + pl.col("elapse_ns")).alias("end_ns"),
     )
-    return rows.with_columns(within(windows, uncovered).alias("uncovered_ns"))
+    return rows.with_columns(within(windows, bare).alias("uncovered_ns"))
 
 
 _SPLIT = ("transit", "wait", "synchronization", "idle")

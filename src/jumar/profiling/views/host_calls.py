@@ -8,12 +8,7 @@ import polars as pl
 
 from jumar.ground.text import Text
 from jumar.profiling.profile import END, Profile, once
-from jumar.profiling.views.intervals import (
-    SPAN,
-    difference,
-    spans,
-    union,
-)
+from jumar.profiling.views.intervals import SPAN, difference, length_before, spans, union
 from jumar.profiling.views.windows import (
     MEMORY_COPIES,
     as_spans,
@@ -208,23 +203,12 @@ def _with_idle(calls: pl.DataFrame, idle: pl.DataFrame) -> pl.DataFrame:
     frames: list[pl.DataFrame] = []
     for (rank,), rank_calls in calls.group_by("rank", maintain_order=True):
         of_rank = idle.filter(pl.col("rank") == rank).sort("start_ns")
+        bounds = of_rank["start_ns"].to_numpy(), of_rank["end_ns"].to_numpy()
         starts = rank_calls["start_ns"].to_numpy()
-        idle_ns = _length_before(
-            of_rank, starts + rank_calls["duration_ns"].to_numpy()
-        ) - _length_before(of_rank, starts)
+        ends = starts + rank_calls["duration_ns"].to_numpy()
+        idle_ns = length_before(*bounds, ends) - length_before(*bounds, starts)
         frames.append(rank_calls.with_columns(pl.Series("idle_ns", idle_ns)))
     return pl.concat(frames)
-
-
-def _length_before(idle: pl.DataFrame, moments: np.ndarray) -> np.ndarray:
-    """The total length of the sorted intervals before each moment."""
-    starts, ends = idle["start_ns"].to_numpy(), idle["end_ns"].to_numpy()
-    if not len(starts):
-        return np.zeros(len(moments), dtype=np.int64)
-    sums = np.concatenate([[0], np.cumsum(ends - starts)])
-    index = np.searchsorted(starts, moments, side="right")
-    beyond = np.where(index > 0, ends[np.maximum(index - 1, 0)] - moments, 0)
-    return sums[index] - np.clip(beyond, 0, None)
 
 
 def _cause(

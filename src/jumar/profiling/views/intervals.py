@@ -6,7 +6,9 @@ intervals of each set that cover them.
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 SPAN = {"rank": pl.Int32(), "start_ns": pl.Int64(), "end_ns": pl.Int64()}
 """The columns of a table of intervals; `end_ns` is exclusive."""
@@ -110,21 +112,21 @@ def _union(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def merged(cut: pl.DataFrame) -> pl.DataFrame:
-    """Sorted segments, merged where they touch."""
-    is_separate = (cut["start_ns"] != cut["end_ns"].shift(1)) | (
-        cut["rank"] != cut["rank"].shift(1)
-    )
-    is_start = is_separate.fill_null(True)
-    is_end = is_start.shift(-1, fill_value=True)
-    return (
-        cut.filter(is_start).select("rank", "start_ns").with_columns(cut.filter(is_end)["end_ns"])
-    )
-
-
 def length(table: pl.DataFrame) -> int:
     """The total length of intervals, which must not overlap."""
     return int((table["end_ns"] - table["start_ns"]).sum())
+
+
+def length_before(
+    starts: NDArray[np.int64], ends: NDArray[np.int64], moments: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The total length of sorted intervals, which must not overlap, before each moment."""
+    if not len(starts):
+        return np.zeros(len(moments), np.int64)
+    sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(ends - starts)])
+    index = np.searchsorted(starts, moments, side="right")
+    beyond = np.where(index > 0, ends[np.maximum(index - 1, 0)] - moments, 0)
+    return sums[index] - np.clip(beyond, 0, None)
 
 
 def intersection(first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:

@@ -40,7 +40,7 @@ def limits(profile: Profile, chip: Chip) -> pl.DataFrame:
 def _limits(profile: Profile, chip: Chip) -> pl.DataFrame:
     groups = _longest(kinds(profile).table)
     recorded = groups.select("type", *KEY[2:], "known_flops", "known_bytes")
-    rows = [_limit(cost(*row[:6]), *row[6:], chip) for row in recorded.iter_rows()]
+    rows = [_limit(cost(*row[:6]), row[6], row[7], chip) for row in recorded.iter_rows()]
     return groups.hstack(pl.DataFrame(rows, schema=_LIMITS, orient="row"))
 
 

@@ -26,14 +26,10 @@ def innermost(calls: pl.DataFrame, moments: pl.DataFrame) -> pl.Series:
             moments.select("thread", "start_ns", pl.lit(MOMENT, pl.Int64).alias("duration_ns")),
         ]
     )
-    parents = pl.Series("row", _parents(rows)[calls.height :])
+    threads = rows["thread"].fill_null("").rank("dense")
+    all_parents = Sweep().parents(threads, rows["start_ns"], rows["duration_ns"])
+    parents = pl.Series("row", all_parents[calls.height :])
     return parents.set(parents < 0, None)
-
-
-def _parents(calls: pl.DataFrame) -> np.ndarray:
-    """The row of the call that directly encloses each call; -1 if none."""
-    threads = calls["thread"].fill_null("").rank("dense")
-    return Sweep().parents(threads, calls["start_ns"], calls["duration_ns"])
 
 
 class Sweep:

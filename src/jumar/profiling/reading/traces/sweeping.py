@@ -36,12 +36,16 @@ def is_op_row(trace: Trace) -> pl.Expr:
 
 
 class _SpanSweep:
-    """Finds parents across spans, by carrying over the calls that are still open."""
+    """Finds parents across spans, by carrying over the calls that are still open.
+
+    Attributes:
+        open_rows: The rows that are still open; None before the first span.
+    """
 
     def __init__(self) -> None:
         self._sweep = Sweep()
         self._indices = np.empty(0, dtype=np.int64)
-        self._open_rows: pl.DataFrame | None = None
+        self.open_rows: pl.DataFrame | None = None
         self._count = 0
 
     def add(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
@@ -52,7 +56,7 @@ class _SpanSweep:
         indices = np.arange(self._count, self._count + rows.height)
         self._indices = np.concatenate([self._indices, indices])
         self._count += rows.height
-        all_rows = rows if self._open_rows is None else pl.concat([self._open_rows, rows])
+        all_rows = rows if self.open_rows is None else pl.concat([self.open_rows, rows])
         positions = np.searchsorted(self._indices, parents)
         return all_rows, np.where(parents < 0, -1, positions)
 
@@ -60,13 +64,8 @@ class _SpanSweep:
         """Keep the rows that are still open, and return those that have ended."""
         open_calls = self._sweep.still_open(until)
         is_open = np.isin(self._indices, open_calls)
-        self._open_rows, self._indices = all_rows.filter(pl.Series(is_open)), self._indices[is_open]
+        self.open_rows, self._indices = all_rows.filter(pl.Series(is_open)), self._indices[is_open]
         return all_rows.filter(pl.Series(~is_open))
-
-    @property
-    def unfinished(self) -> pl.DataFrame | None:
-        """The rows that were still open when the trace ended."""
-        return self._open_rows
 
 
 def launches(trace: Trace, correlations: np.ndarray) -> pl.DataFrame:
@@ -157,8 +156,8 @@ def own_times(trace: Trace) -> Iterator[pl.DataFrame]:
         np.add.at(child_ns, parents[has_parent], rows["duration_ns"].to_numpy()[has_parent])
         all_rows = all_rows.with_columns(pl.Series("child_ns", child_ns))
         yield _with_own_time(sweep.keep(all_rows, int(span["start_ns"].max())))  # pyright: ignore[reportArgumentType]
-    if sweep.unfinished is not None:
-        yield _with_own_time(sweep.unfinished)
+    if sweep.open_rows is not None:
+        yield _with_own_time(sweep.open_rows)
 
 
 def _with_own_time(ops: pl.DataFrame) -> pl.DataFrame:

@@ -101,16 +101,6 @@ def fitting(release: str = "") -> Release:
     )
 
 
-def chips() -> list[str]:
-    """Return the chip names in the tags of CANN's images."""
-    return list(facts("versions")["chips"])
-
-
-def other_versions() -> dict[str, str]:
-    """Return the torch, Python and base image for Dockerfiles."""
-    return {name: facts("versions")[name] for name in ("torch", "python", "base")}
-
-
 def facts(name: str) -> dict[str, Any]:
     """Return the content of a data file of this package: `aoe`, `cann`, `versions` or `hccl`."""
     return json.loads((files("jumar.launching") / f"{name}.json").read_text(encoding="utf-8"))

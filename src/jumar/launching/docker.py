@@ -6,7 +6,7 @@ from pathlib import Path
 
 from jumar import __version__
 from jumar.ground.errors import UserError, unknown_name
-from jumar.launching.cann import chips, fitting, other_versions
+from jumar.launching.cann import facts, fitting
 from jumar.launching.job import Accelerator, Job, Launch
 from jumar.launching.node import LOCAL_RENDEZVOUS, NODE_SCRIPT, node_script
 from jumar.launching.templates import filled
@@ -92,12 +92,12 @@ def dockerfile(accelerator: Accelerator, *, image: str, cann: str = "", chip: st
     Raises:
         UserError: No image of that CANN release or chip is known.
     """
-    versions = other_versions()
+    versions = facts("versions")
     values = {"IMAGE": shlex.quote(image), "VERSION": __version__, "BASE": versions["base"]}
     if accelerator != "npu":
         return filled(f"{accelerator}.Dockerfile", TORCH=versions["torch"], **values)
-    if chip not in chips():
-        raise unknown_name("chip", chip, chips(), where="--chip")
+    if chip not in versions["chips"]:
+        raise unknown_name("chip", chip, versions["chips"], where="--chip")
     release = fitting(cann)
     return filled(
         "npu.Dockerfile",

@@ -6,6 +6,7 @@ when a browser shrinks the drawing, and is not huge when it enlarges it.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from jumar.report.content import Chart, Curve, Point
 from jumar.report.numbers import Axis, axis_for, tick_text, tick_texts
@@ -136,14 +137,13 @@ def draw(chart: Chart, *, points_per_curve: int, marks_per_curve: int) -> Drawin
     )
 
 
-class _Plot:
+class _Plot(NamedTuple):
     """One curve on its axes."""
 
-    def __init__(self, x_axis: Axis, y_axis: Axis, curve: Curve, groups: Sequence[int]) -> None:
-        self.x_axis = x_axis
-        self.y_axis = y_axis
-        self.curve = curve
-        self.groups = groups
+    x_axis: Axis
+    y_axis: Axis
+    curve: Curve
+    groups: Sequence[int]
 
     def line(self, *, key: str, marked: bool, points_per_curve: int, marks_per_curve: int) -> Line:
         curve = self.curve

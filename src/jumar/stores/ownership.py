@@ -45,17 +45,13 @@ class Ownership:
         self._client, self._run, self._report = client, run, report
         self._location = run.below(OWNER)
         self._lease_s = max(seconds_of(LEASE_VARIABLE, _LEASE_S), 0.1)
-        self._id = uuid.uuid4().hex
+        self.writer = uuid.uuid4().hex
+        """A name that is unique to this writer."""
         self._count = 0
         self._e_tag: str | None = None
         self._stop = Event()
         self._lost: RunTakenOver | None = None
         self._thread = Thread(target=self._keep_renewing, name="owner of a run", daemon=True)
-
-    @property
-    def writer(self) -> str:
-        """A name that is unique to this writer."""
-        return self._id
 
     def claim(self) -> None:
         """Become the owner.
@@ -95,7 +91,7 @@ class Ownership:
 
     def _write(self, e_tag: str | None) -> None:
         self._count += 1
-        content = json.dumps({"id": self._id, "renewed": self._count, **_process()}).encode()
+        content = json.dumps({"id": self.writer, "renewed": self._count, **_process()}).encode()
         try:
             self._e_tag = self._client.write_if(self._location, content, e_tag=e_tag)
         except ConditionFailed:

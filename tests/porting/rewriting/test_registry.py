@@ -33,9 +33,9 @@ def registered() -> Iterator[None]:
         source="s",
         language="torch",
         cases=(
-            reporting.Case(calls=("e", "f"), references=("g",), reason=TITLE),
-            reporting.Case(calls=("f", "h"), nodes=(ast.Call, ast.With), reason=TITLE),
-            reporting.Case(imports=("i",), reason=TITLE),
+            reporting.Case(calls=("e", "f"), references=("g",), en="why", zh="原因"),
+            reporting.Case(calls=("f", "h"), nodes=(ast.Call, ast.With), en="why", zh="原因"),
+            reporting.Case(imports=("i",), en="why", zh="原因"),
         ),
     )
     all_rules.cache_clear()

@@ -14,7 +14,6 @@ from jumar.porting.script.module import Module
 from jumar.porting.script.project import Project
 
 FIRST = Text(en="first", zh="一")
-SECOND = Text(en="second", zh="二")
 ADVICE = Text(en="do", zh="做")
 
 
@@ -32,35 +31,39 @@ def reasons(text: str, *cases: Case, kind: type[ast.AST] = ast.Call) -> list[str
 
 def test_only_the_first_matching_case_is_reported() -> None:
     cases = (
-        Case(calls=("tensorflow.cond",), when=(lambda *_: False,), reason=Text(en="never", zh="")),
-        Case(calls=("tensorflow.cond",), when=(lambda *_: True,), reason=FIRST),
-        Case(calls=("tensorflow.cond", "tensorflow.case"), reason=SECOND),
+        Case(calls=("tensorflow.cond",), when=(lambda *_: False,), en="never", zh=""),
+        Case(calls=("tensorflow.cond",), when=(lambda *_: True,), en="first", zh="一"),
+        Case(calls=("tensorflow.cond", "tensorflow.case"), en="second", zh="二"),
     )
     text = "import tensorflow as tf\n\ntf.cond(a)\ntf.case(b)\ntf.add(c)\n"
     assert reasons(text, *cases) == ["first", "second"]
 
 
 def test_every_condition_of_a_case_has_to_hold() -> None:
-    case = Case(calls=("tensorflow.cond",), when=(lambda *_: True, lambda *_: False), reason=FIRST)
+    case = Case(
+        calls=("tensorflow.cond",), when=(lambda *_: True, lambda *_: False), en="first", zh="一"
+    )
     assert reasons("import tensorflow as tf\n\ntf.cond(a)\n", case) == []
 
 
 def test_star_matches_all_names_below_but_not_the_name_itself() -> None:
-    case = Case(calls=("tensorflow.contrib.nccl.*",), reason=FIRST)
+    case = Case(calls=("tensorflow.contrib.nccl.*",), en="first", zh="一")
     text = "import tensorflow as tf\n\ntf.contrib.nccl.all_sum(a)\ntf.contrib.nccl(b)\n"
     assert len(changes(text, case)) == 1
 
 
 def test_cases_without_work_are_kept_and_others_reported() -> None:
     text = "import tensorflow as tf\n\ntf.cond(a)\n"
-    case = Case(calls=("tensorflow.cond",), reason=FIRST)
+    case = Case(calls=("tensorflow.cond",), en="first", zh="一")
     assert isinstance(changes(text, case)[0], Leave)
     (notice,) = changes(
         text,
         Case(
             calls=("tensorflow.cond",),
-            reason=FIRST,
-            todo=ADVICE,
+            en="first",
+            zh="一",
+            todo_en="do",
+            todo_zh="做",
             severity="blocking",
             confidence="unsure",
         ),
@@ -74,8 +77,10 @@ def test_cases_without_work_are_kept_and_others_reported() -> None:
 def test_possibly_harmless_code_is_only_flagged_for_review(harmless: bool, severity: str) -> None:
     case = Case(
         calls=("tensorflow.cond",),
-        reason=FIRST,
-        todo=ADVICE,
+        en="first",
+        zh="一",
+        todo_en="do",
+        todo_zh="做",
         severity="blocking",
         look_if=lambda *_: harmless,
     )
@@ -99,29 +104,31 @@ def test_possibly_harmless_code_is_only_flagged_for_review(harmless: bool, sever
 )
 def test_each_part_that_a_statement_imports_is_reported(text: str, expected: list[str]) -> None:
     cases = (
-        Case(imports=("apex.amp",), reason=Text(en="amp", zh="")),
-        Case(imports=("apex.*",), reason=Text(en="part", zh="")),
-        Case(imports=("apex",), reason=Text(en="whole", zh="")),
+        Case(imports=("apex.amp",), en="amp", zh=""),
+        Case(imports=("apex.*",), en="part", zh=""),
+        Case(imports=("apex",), en="whole", zh=""),
     )
     assert reasons(text, *cases, kind=ast.Import | ast.ImportFrom) == expected
 
 
 def test_references_match_by_full_name() -> None:
-    case = Case(references=("tensorflow.float64",), reason=FIRST)
+    case = Case(references=("tensorflow.float64",), en="first", zh="一")
     text = "import tensorflow as tf\n\nx = tf.float64\ny = other.float64\nz = tf.float64.name\n"
     assert len(changes(text, case, kind=ast.Attribute)) == 2
 
 
 def test_node_type_case_needs_no_name() -> None:
-    case = Case(nodes=(ast.Constant,), when=(lambda node, _: node.value == 3,), reason=FIRST)
+    case = Case(nodes=(ast.Constant,), when=(lambda node, _: node.value == 3,), en="first", zh="一")
     assert reasons("x = [1, 3]\n", case, kind=ast.Constant) == ["first"]
 
 
 def test_messages_name_the_finding() -> None:
     case = Case(
         calls=("tensorflow.Session",),
-        reason=Text(en="{name} | {code}", zh="{name}"),
-        todo=Text(en="{target}.close()", zh="{target}"),
+        en="{name} | {code}",
+        zh="{name}",
+        todo_en="{target}.close()",
+        todo_zh="{target}",
     )
     text = "import tensorflow as tf\n\nsess = tf.Session('')\n"
     (notice,) = changes(text, case)

@@ -7,7 +7,7 @@ import pytest
 
 from jumar.porting.edits import Text
 from jumar.porting.options import PortOptions
-from jumar.porting.rewriting.changes import Notice, Replacement, Rewrite
+from jumar.porting.rewriting.changes import Notice, Remark, Replacement, Rewrite
 from jumar.porting.rewriting.prelude import RUN_CONFIG, SESSION_CONFIG, prelude
 from jumar.porting.rewriting.view import View
 from jumar.porting.script.module import Module
@@ -81,10 +81,14 @@ def test_rewrites_and_notices_keep_their_arguments() -> None:
     )
     assert (more.confidence, more.imports, more.functions) == ("likely", ("a",), ("b",))
     assert len(more.replacements) == 2
-    assert seen.notice(node, reason=TEXT, todo=TEXT) == Notice(
-        node=node, reason=TEXT, todo=TEXT, severity="look", confidence="certain"
+    remark = Remark(en="{what}", zh="{what}", todo_en="{what}", todo_zh="{what}", severity="speed")
+    filled = remark.filled(what=TEXT)
+    assert seen.notice(node, filled) == Notice(
+        node=node, reason=TEXT, todo=TEXT, severity="speed", confidence="certain"
     )
-    blocking = seen.notice(node, reason=TEXT, todo=TEXT, severity="blocking", confidence="unsure")
+    other = Text(en="c", zh="d")
+    blocking = seen.notice(node, filled, todo=other, severity="blocking", confidence="unsure")
+    assert blocking.todo == other
     assert (blocking.severity, blocking.confidence) == ("blocking", "unsure")
     assert seen.originally_empty == frozenset()
 

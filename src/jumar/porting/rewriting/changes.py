@@ -1,7 +1,8 @@
 """The changes that a rule requests, before they become edits or findings of the report."""
 
 import ast
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from jumar.porting.edits import Confidence, Severity, Text
@@ -40,6 +41,40 @@ class Rewrite:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Remark:
+    """What a rule tells a person, in both languages: `reason` is the reason, `todo` the advice.
+
+    Args:
+        en: What is wrong.
+        zh: The same in Chinese.
+        todo_en: What to do.
+        todo_zh: The same in Chinese.
+        severity: What happens if it is ignored.
+        confidence: How certain it is.
+    """
+
+    en: str
+    zh: str
+    todo_en: str = ""
+    todo_zh: str = ""
+    severity: Severity = "look"
+    confidence: Confidence = "certain"
+
+    @property
+    def reason(self) -> Text:
+        return Text(en=self.en, zh=self.zh)
+
+    @property
+    def todo(self) -> Text:
+        return Text(en=self.todo_en, zh=self.todo_zh)
+
+    def filled(self, **values: object) -> "Remark":
+        """Return a copy with `{name}` replaced in all texts, as `Text.filled` does."""
+        reason, todo = self.reason.filled(**values), self.todo.filled(**values)
+        return replace(self, en=reason.en, zh=reason.zh, todo_en=todo.en, todo_zh=todo.zh)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Notice:
     """A finding: a decision that is left to a person."""
 
@@ -59,3 +94,4 @@ class Leave:
 
 
 Change = Rewrite | Notice | Leave
+Changes = Iterator[Change]

@@ -1,7 +1,6 @@
 """Apply all rules to one script: the new text, and the list of edits and findings."""
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -9,7 +8,7 @@ from jumar.porting.edits import Edit, FileReport, Finding, Kept, Place, Text
 from jumar.porting.options import PortOptions
 from jumar.porting.python2.conversion import Converted, to_python3, with_python3_names
 from jumar.porting.rewriting.applying import OffsetMap, applied, compatible, emptied_blocks, ordered
-from jumar.porting.rewriting.changes import Change, Leave, Notice, Replacement, Rewrite
+from jumar.porting.rewriting.changes import Changes, Leave, Notice, Replacement, Rewrite
 from jumar.porting.rewriting.concerned import rules_may_apply
 from jumar.porting.rewriting.emptied import empty_branches
 from jumar.porting.rewriting.placing import addition, import_lines
@@ -180,7 +179,7 @@ def _run_rules(view: View, index: RuleIndex) -> _Requests:
     return requests
 
 
-def _collect(rule: Rule, changes: Iterator[Change], requests: _Requests) -> None:
+def _collect(rule: Rule, changes: Changes, requests: _Requests) -> None:
     for change in changes:
         if isinstance(change, Rewrite):
             requests.rewrites.append((rule, change))

@@ -10,11 +10,11 @@ from typing import Literal
 
 from jumar.ground.errors import unknown_name
 from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting.changes import Changes
 from jumar.porting.rewriting.view import View
 
 Language = Literal["tensorflow", "torch"]
-Check = Callable[..., Iterator[Change]]
+Check = Callable[..., Changes]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,13 +1,13 @@
 """Rules that only report: their patterns and messages as data, with one checker."""
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from jumar.porting.edits import Confidence, Severity, Text
-from jumar.porting.rewriting.changes import Change, Leave, Notice
+from jumar.porting.edits import Text
+from jumar.porting.rewriting.changes import Change, Changes, Leave, Remark
 from jumar.porting.rewriting.registry import Check, Language, rule
 from jumar.porting.rewriting.view import View
 
@@ -16,12 +16,12 @@ Condition = Callable[[Any, View], bool]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class Case(Remark):
     """One thing that a rule reports.
 
-    The texts may have placeholders: `{name}` is the matching entry of `calls`, `references` or
-    `imports` (`tensorflow.` as `tf.`), `{code}` the source, `{target}` the variable it is assigned
-    to.
+    Code of a case without advice is deliberately left unchanged and only counted. The texts may
+    have placeholders: `{name}` is the matching entry of `calls`, `references` or `imports`
+    (`tensorflow.` as `tf.`), `{code}` the source, `{target}` the variable it is assigned to.
 
     Args:
         calls: Qualified names whose calls match; `tensorflow.train.*` for all names below it.
@@ -29,11 +29,7 @@ class Case:
         imports: Packages, imported as a whole or in part; `apex.*` for parts only.
         nodes: Types of syntax nodes that match regardless of names.
         when: Conditions that must all hold.
-        reason: What is wrong.
-        todo: What to do; None if the code is deliberately left unchanged and only counted.
-        severity: What happens if it is ignored.
         look_if: A condition under which it may be harmless: the severity is then `look`.
-        confidence: How certain the match is.
     """
 
     calls: tuple[str, ...] = ()
@@ -41,11 +37,7 @@ class Case:
     imports: tuple[str, ...] = ()
     nodes: tuple[type[ast.AST], ...] = ()
     when: tuple[Condition, ...] = ()
-    reason: Text
-    todo: Text | None = None
-    severity: Severity = "look"
     look_if: Condition | None = None
-    confidence: Confidence = "certain"
 
 
 def report(
@@ -73,7 +65,7 @@ def checker(cases: tuple[Case, ...]) -> Check:
     def matching(kind: type[ast.AST]) -> tuple[Case, ...]:
         return tuple(case for case in cases if _may_match(case, kind))
 
-    def check(node: ast.AST, view: View) -> Iterator[Change]:
+    def check(node: ast.AST, view: View) -> Changes:
         for name in _names(node, view):
             for case in matching(type(node)):
                 entry = _entry(case, node, name)
@@ -127,7 +119,7 @@ def _is_below(name: str, entry: str) -> bool:
 
 
 def _change(case: Case, node: ast.AST, entry: str, view: View) -> Change:
-    if case.todo is None:
+    if not case.todo_en:
         return Leave(node=node, reason=case.reason)
     parent = view.module.parent(node)
     values = {
@@ -135,10 +127,5 @@ def _change(case: Case, node: ast.AST, entry: str, view: View) -> Change:
         "code": view.module.source(node),
         "target": view.module.source(parent.targets[0]) if isinstance(parent, ast.Assign) else "",
     }
-    return Notice(
-        node=node,
-        reason=case.reason.filled(**values),
-        todo=case.todo.filled(**values),
-        severity="look" if case.look_if and case.look_if(node, view) else case.severity,
-        confidence=case.confidence,
-    )
+    is_harmless = case.look_if is not None and case.look_if(node, view)
+    return view.notice(node, case.filled(**values), severity="look" if is_harmless else None)

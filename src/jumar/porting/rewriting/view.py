@@ -4,7 +4,7 @@ import ast
 
 from jumar.porting.edits import Confidence, Severity, Text
 from jumar.porting.options import PortOptions
-from jumar.porting.rewriting.changes import Notice, Replacement, Rewrite
+from jumar.porting.rewriting.changes import Notice, Remark, Replacement, Rewrite
 from jumar.porting.script.kinds import Kinds
 from jumar.porting.script.module import Module
 
@@ -83,14 +83,20 @@ class View:
     def notice(
         self,
         node: ast.AST,
+        remark: Remark,
         *,
-        reason: Text,
-        todo: Text,
-        severity: Severity = "look",
-        confidence: Confidence = "certain",
+        todo: Text | None = None,
+        severity: Severity | None = None,
+        confidence: Confidence | None = None,
     ) -> Notice:
-        """Shorthand for a `Notice`."""
-        return Notice(node=node, reason=reason, todo=todo, severity=severity, confidence=confidence)
+        """A `Notice` with a remark; the other arguments replace parts of it."""
+        return Notice(
+            node=node,
+            reason=remark.reason,
+            todo=todo or remark.todo,
+            severity=severity or remark.severity,
+            confidence=confidence or remark.confidence,
+        )
 
     def _local(self, name: str) -> str:
         local_name = self._imported_as(name)

@@ -2,7 +2,7 @@
 
 import ast
 
-from jumar.porting.rewriting.view import View
+from jumar.porting.rewriting import View
 
 
 def runs_nvidia_smi(node: ast.Constant, view: View) -> bool:

@@ -9,11 +9,7 @@ import functools
 import inspect
 
 from tensorflow.python.framework import constant_op, dtypes, ops
-from tensorflow.python.ops import (
-    control_flow_ops,
-    gen_dataset_ops,
-    gen_experimental_dataset_ops,
-)
+from tensorflow.python.ops import control_flow_ops, gen_dataset_ops, gen_experimental_dataset_ops
 
 _NAME = "num_parallel_calls"
 

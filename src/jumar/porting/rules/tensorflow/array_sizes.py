@@ -2,8 +2,8 @@
 
 import ast
 
+from jumar.porting.rewriting import View
 from jumar.porting.rewriting.editing import argument, literal
-from jumar.porting.rewriting.view import View
 
 _DATA_SETS = {
     "boston_housing": (404, 102),

@@ -1,13 +1,9 @@
 """With several devices, training starts with the same variables on all of them."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Leave, Replacement
+from jumar.porting.rewriting import Changes, Leave, Replacement, Text, View, rule
 from jumar.porting.rewriting.editing import add_argument, argument, is_open, replace, wrap
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.estimator_plan import estimator_plan
 
 _CALLS = {
@@ -38,7 +34,7 @@ _EXISTS = Text(en="the script already broadcasts its variables", zh="脚本已�
     source="npu_init.py and npu_hook.py of Ascend/tensorflow",
     nodes=(ast.Call,),
 )
-def broadcast_hooks(call: ast.Call, view: View) -> Iterator[Change]:
+def broadcast_hooks(call: ast.Call, view: View) -> Changes:
     """Append the broadcast to the hooks of all training outside NPUEstimator."""
     if not view.options.distributed:
         return

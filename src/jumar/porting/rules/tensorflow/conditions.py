@@ -3,8 +3,8 @@
 import ast
 import re
 
+from jumar.porting.rewriting import View
 from jumar.porting.rewriting.editing import argument, literal
-from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.concerned import uses_tensorflow
 from jumar.porting.rules.tensorflow.cross_shard_optimizer import tests_for_tpu
 from jumar.porting.rules.tensorflow.host_sessions import is_host_only

@@ -1,13 +1,9 @@
 """CrossShardOptimizer, which is for TPU cores, is removed."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Leave, Replacement
+from jumar.porting.rewriting import Changes, Leave, Replacement, Text, View, rule
 from jumar.porting.rewriting.editing import argument, is_open
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.script.expressions import names_within
 
 _DROPPED = Text(
@@ -28,7 +24,7 @@ _GUARDED = Text(
     source="tpu_optimizer.py of TensorFlow 1.15; npu_optimizer.py of Ascend/tensorflow",
     calls=("tensorflow.contrib.tpu.CrossShardOptimizer",),
 )
-def cross_shard_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
+def cross_shard_optimizer(call: ast.Call, view: View) -> Changes:
     """Unwrap the optimizer, unless the script tests for a TPU first."""
     inner = argument(call, "opt", 0)
     if inner is None or is_open(call):

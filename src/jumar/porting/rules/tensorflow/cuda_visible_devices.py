@@ -1,13 +1,9 @@
 """The environment variable that selects a GPU becomes the one that selects an NPU."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Confidence, Text
-from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting import Changes, Confidence, Remark, Text, View, rule
 from jumar.porting.rewriting.editing import delete, literal, replace
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.concerned import uses_tensorflow
 from jumar.porting.rules.tensorflow.environment_variables import assigned_variable, read_variable
 
@@ -17,40 +13,34 @@ _CHOICE = Text(
     en="ASCEND_DEVICE_ID selects the NPU of a process; a value from the launch script has priority",
     zh="进程使用的 NPU 由 ASCEND_DEVICE_ID 指定；启动脚本已设置时以其为准",
 )
-_SEVERAL = Text(
+_SEVERAL = Remark(
     en="a process uses one NPU, selected by ASCEND_DEVICE_ID and DEVICE_ID, which the launch "
     "script sets; a list of GPUs has no meaning",
     zh="一个进程只使用一个 NPU，由启动脚本设置的 ASCEND_DEVICE_ID 与 DEVICE_ID 指定；"
     "GPU 列表无意义",
+    todo_en="port again with --devices {count}, and start it with the launch script: one process "
+    "per device",
+    todo_zh="使用 --devices {count} 重新移植，并用启动脚本启动：每个设备一个进程",
+    severity="speed",
 )
-_SEVERAL_ADVICE = Text(
-    en="port again with --devices {count}, and start it with the launch script: one process per "
-    "device",
-    zh="使用 --devices {count} 重新移植，并用启动脚本启动：每个设备一个进程",
-)
-_UNKNOWN = Text(
+_UNKNOWN = Remark(
     en="the value must be a single device number, not a list such as 0,1 or an empty string",
     zh="该值必须是单个设备编号：0,1 这样的列表或空字符串均无效",
+    todo_en="pass one number, or set ASCEND_DEVICE_ID outside the script",
+    todo_zh="传入单个编号，或在脚本外设置 ASCEND_DEVICE_ID",
 )
-_UNKNOWN_ADVICE = Text(
-    en="pass one number, or set ASCEND_DEVICE_ID outside the script",
-    zh="传入单个编号，或在脚本外设置 ASCEND_DEVICE_ID",
-)
-_HIDDEN = Text(
+_HIDDEN = Remark(
     en="this hides the GPUs so that the script runs on the CPU; it does not hide the NPU",
     zh="该语句隐藏 GPU 以便在 CPU 上运行；它不会隐藏 NPU",
+    todo_en="to run on the CPU, use the original script: sessions of the ported script use the NPU",
+    todo_zh="需要在 CPU 上运行时请使用原脚本：移植后的会话使用 NPU",
 )
-_HIDDEN_ADVICE = Text(
-    en="to run on the CPU, use the original script: sessions of the ported script use the NPU",
-    zh="需要在 CPU 上运行时请使用原脚本：移植后的会话使用 NPU",
-)
-_READ = Text(
+_READ = Remark(
     en="the script reads which GPUs are visible, which says nothing about NPUs",
     zh="脚本读取可见的 GPU，这与 NPU 无关",
-)
-_READ_ADVICE = Text(
-    en="read ASCEND_DEVICE_ID for the device of this process, RANK_SIZE for the number of devices",
-    zh="本进程的设备读取 ASCEND_DEVICE_ID，设备总数读取 RANK_SIZE",
+    todo_en="read ASCEND_DEVICE_ID for the device of this process, RANK_SIZE for the number of "
+    "devices",
+    todo_zh="本进程的设备读取 ASCEND_DEVICE_ID，设备总数读取 RANK_SIZE",
 )
 _PCI = Text(en="the order of GPUs has no meaning on the NPU", zh="GPU 排序在 NPU 上无意义")
 
@@ -66,11 +56,11 @@ _PCI = Text(en="the order of GPUs has no meaning on the NPU", zh="GPU 排序在 
 )
 def cuda_visible_devices(
     node: ast.Assign | ast.Expr | ast.Subscript | ast.Call, view: View
-) -> Iterator[Change]:
+) -> Changes:
     """Select an NPU instead of a GPU; delete statements that select several GPUs."""
     if isinstance(node, ast.Subscript | ast.Call):
         if read_variable(node, view) == _VISIBLE and uses_tensorflow(view):
-            yield view.notice(node, reason=_READ, todo=_READ_ADVICE)
+            yield view.notice(node, _READ)
         return
     variable = assigned_variable(node, view)
     if variable is None or not uses_tensorflow(view):
@@ -82,12 +72,12 @@ def cuda_visible_devices(
         yield from _choice(node, value, view)
 
 
-def _choice(node: ast.Assign | ast.Expr, value: ast.expr, view: View) -> Iterator[Change]:
+def _choice(node: ast.Assign | ast.Expr, value: ast.expr, view: View) -> Changes:
     text = literal(value)
     if isinstance(text, str) and not text.strip().isdigit():
         numbers = [part for part in text.split(",") if part.strip().isdigit()]
         if len(numbers) < 2:
-            yield view.notice(node, reason=_HIDDEN, todo=_HIDDEN_ADVICE)
+            yield view.notice(node, _HIDDEN)
         else:
             yield from _several(node, str(len(numbers)), "certain", view)
         return
@@ -95,7 +85,7 @@ def _choice(node: ast.Assign | ast.Expr, value: ast.expr, view: View) -> Iterato
         yield from _several(node, "N", "likely", view)
         return
     if text is None:
-        yield view.notice(node, reason=_UNKNOWN, todo=_UNKNOWN_ADVICE)
+        yield view.notice(node, _UNKNOWN)
     environ = _environ(node, view)
     source = view.module.source(value)
     yield view.rewrite(
@@ -108,12 +98,11 @@ def _choice(node: ast.Assign | ast.Expr, value: ast.expr, view: View) -> Iterato
 
 def _several(
     node: ast.Assign | ast.Expr, count: str, confidence: Confidence, view: View
-) -> Iterator[Change]:
+) -> Changes:
     if not view.options.distributed:
-        todo = _SEVERAL_ADVICE.filled(count=count)
-        yield view.notice(node, reason=_SEVERAL, todo=todo, severity="speed", confidence=confidence)
+        yield view.notice(node, _SEVERAL.filled(count=count), confidence=confidence)
     change = delete(view.module, node)
-    yield view.rewrite(node, change, reason=_SEVERAL, confidence=confidence)
+    yield view.rewrite(node, change, reason=_SEVERAL.reason, confidence=confidence)
 
 
 def _is_list(value: ast.expr, view: View) -> bool:

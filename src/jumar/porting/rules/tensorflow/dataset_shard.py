@@ -1,13 +1,18 @@
 """With several devices, each rank reads its own part of the training data."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Confidence, Text
-from jumar.porting.rewriting.changes import Change, Leave, Replacement
+from jumar.porting.rewriting import (
+    Changes,
+    Confidence,
+    Leave,
+    Remark,
+    Replacement,
+    Text,
+    View,
+    rule,
+)
 from jumar.porting.rewriting.editing import argument, literal
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.conditions import is_mapped
 from jumar.porting.rules.tensorflow.input_purpose import purpose_of
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, queries_rank, rank_id, rank_size
@@ -17,38 +22,35 @@ _REASON = Text(
     "is shuffled; a single rank reads everything",
     zh="每个 rank 从自身编号起每隔 RANK_SIZE 取一个元素，在 shuffle 之前切分；单 rank 时读取全部",
 )
-_UNEVEN = Text(
+_UNEVEN = Remark(
     en="shards can differ by one element, and the data is not repeated: a rank with one batch less "
     "finishes its epoch while the others wait for its gradients",
     zh="各切片可能相差一个元素，且此处没有 repeat：批数较少的 rank 先结束本轮，其他 rank "
     "会一直等待其梯度",
+    todo_en="repeat the data set and count steps, or make the number of elements a multiple of "
+    "ranks times batch size",
+    todo_zh="对数据集 repeat 并按步数训练，或使样本数为 rank 数乘 batch size 的整数倍",
+    severity="blocking",
 )
-_UNEVEN_ADVICE = Text(
-    en="repeat the data set and count steps, or make the number of elements a multiple of ranks "
-    "times batch size",
-    zh="对数据集 repeat 并按步数训练，或使样本数为 rank 数乘 batch size 的整数倍",
-)
-_SAME_DATA = Text(
+_SAME_DATA = Remark(
     en="every rank reads the same elements here, so all devices train on the same data",
     zh="各 rank 在此读取相同的数据，多卡等于重复训练同样的数据",
-)
-_ADVICE = Text(
-    en='if it feeds training, add .shard(int(os.getenv("RANK_SIZE", "1")), int(os.getenv("RANK_ID",'
-    ' "0"))) before shuffle and batch; files that are listed in random order have to be sorted '
-    "first (list_files with shuffle=False)",
-    zh='若用于训练，在 shuffle 和 batch 之前加 .shard(int(os.getenv("RANK_SIZE", "1")), '
+    todo_en='if it feeds training, add .shard(int(os.getenv("RANK_SIZE", "1")), '
+    'int(os.getenv("RANK_ID", "0"))) before shuffle and batch; files that are listed in random '
+    "order have to be sorted first (list_files with shuffle=False)",
+    todo_zh='若用于训练，在 shuffle 和 batch 之前加 .shard(int(os.getenv("RANK_SIZE", "1")), '
     'int(os.getenv("RANK_ID", "0")))；随机列出的文件需先排序（list_files 设 shuffle=False）',
+    severity="accuracy",
 )
-_QUEUED = Text(
+_QUEUED = Remark(
     en="every rank fills its queue from all of the data, so each epoch processes the data once per "
     "rank",
     zh="各 rank 在此用全部数据填充队列：一个 epoch 会被重复 rank 数次",
-)
-_QUEUED_ADVICE = Text(
-    en='pass it every RANK_SIZE-th file or sample, starting at int(os.getenv("RANK_ID", "0")), the '
-    "same number on each rank, or rewrite the input with tf.data and .shard(...)",
-    zh='从 int(os.getenv("RANK_ID", "0")) 起每隔 RANK_SIZE 取一个文件或样本，各 rank 数量相同；'
-    "或用 tf.data 改写输入并加 .shard(...)",
+    todo_en='pass it every RANK_SIZE-th file or sample, starting at int(os.getenv("RANK_ID", '
+    '"0")), the same number on each rank, or rewrite the input with tf.data and .shard(...)',
+    todo_zh='从 int(os.getenv("RANK_ID", "0")) 起每隔 RANK_SIZE 取一个文件或样本，各 rank '
+    "数量相同；或用 tf.data 改写输入并加 .shard(...)",
+    severity="accuracy",
 )
 _SHARDED = Text(en="the script shards its data itself", zh="脚本已自行切分数据")
 _SURE = (
@@ -80,7 +82,7 @@ _RANDOM = ("tensorflow.data.Dataset.list_files", "tensorflow.data.Dataset.from_g
     "method named shard",
     calls=(*_SURE, *_RANDOM, *_QUEUES),
 )
-def dataset_shard(call: ast.Call, view: View) -> Iterator[Change]:
+def dataset_shard(call: ast.Call, view: View) -> Changes:
     """Shard training input; report input whose purpose is unclear."""
     if not view.options.distributed or is_mapped(call, view):
         return
@@ -95,13 +97,7 @@ def dataset_shard(call: ast.Call, view: View) -> Iterator[Change]:
         if queries_rank(view):
             yield Leave(node=call, reason=_SHARDED)
             return
-        yield view.notice(
-            call,
-            reason=_QUEUED,
-            todo=_QUEUED_ADVICE,
-            severity="accuracy",
-            confidence=confidence,
-        )
+        yield view.notice(call, _QUEUED, confidence=confidence)
         return
     if not _is_sharded_here(call, view):
         function = view.module.function(call)
@@ -115,20 +111,14 @@ def dataset_shard(call: ast.Call, view: View) -> Iterator[Change]:
         ):
             yield Leave(node=call, reason=_FURTHER_DOWN)
             return
-        yield view.notice(
-            call,
-            reason=_SAME_DATA,
-            todo=_ADVICE,
-            severity="accuracy",
-            confidence=confidence,
-        )
+        yield view.notice(call, _SAME_DATA, confidence=confidence)
         return
     size, index = rank_size(view), rank_id(view)
     if use.purpose == "both":
         size, index = f"{size} if {use.test} else 1", f"{index} if {use.test} else 0"
     _, end = view.module.span(call)
     if "repeat" not in view.module.text:
-        yield view.notice(call, reason=_UNEVEN, todo=_UNEVEN_ADVICE, severity="blocking")
+        yield view.notice(call, _UNEVEN)
     yield view.rewrite(
         call,
         Replacement(start=end, end=end, text=f".shard({size}, {index})", side="close"),

@@ -2,13 +2,9 @@
 
 import ast
 import re
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Leave
+from jumar.porting.rewriting import Changes, Leave, Remark, Text, View, rule
 from jumar.porting.rewriting.editing import argument, replace
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.script.expressions import is_none
 from jumar.porting.script.nodes import walk
 
@@ -23,34 +19,31 @@ _MARKED = Text(
     en="there is no GPU; NpuOptimizer places the NPU's graph regardless of the device name",
     zh="没有 GPU；NPU 计算图由 NpuOptimizer 放置，与此处的设备名无关",
 )
-_TOWERS = Text(
+_TOWERS = Remark(
     en="one tower for each GPU: a process uses one NPU, so all towers would run on it one after "
     "another",
     zh="每个 GPU 一个 tower：一个进程只使用一个 NPU，所有 tower 会在同一设备上依次执行",
+    todo_en="build one tower, and start one process for each NPU (--devices N): the processes "
+    "average their gradients",
+    todo_zh="只保留一个 tower，并为每个 NPU 启动一个进程（--devices N）：各进程之间会平均梯度",
+    severity="speed",
 )
-_TOWERS_ADVICE = Text(
-    en="build one tower, and start one process for each NPU (--devices N): the processes average "
-    "their gradients",
-    zh="只保留一个 tower，并为每个 NPU 启动一个进程（--devices N）：各进程之间会平均梯度",
-)
-_UNKNOWN = Text(
+_UNKNOWN = Remark(
     en="the device name is computed: it is unclear whether it is a GPU",
     zh="设备名由计算得到，此处无法判断是否为 GPU",
-)
-_UNKNOWN_ADVICE = Text(
-    en="make sure that it is '/cpu:0' or None; the name of a GPU requires "
+    todo_en="make sure that it is '/cpu:0' or None; the name of a GPU requires "
     "allow_soft_placement=True, which npu_config_proto sets",
-    zh="请确认其结果为 '/cpu:0' 或 None；若为 GPU 名称则需要 allow_soft_placement=True"
+    todo_zh="请确认其结果为 '/cpu:0' 或 None；若为 GPU 名称则需要 allow_soft_placement=True"
     "（npu_config_proto 会设置）",
+    confidence="unsure",
 )
-_SERVERS = Text(
+_SERVERS = Remark(
     en="variables are spread over parameter servers: several NPUs train by averaging gradients "
     "instead",
     zh="变量分布在参数服务器上：多 NPU 训练采用梯度平均方式",
-)
-_SERVERS_ADVICE = Text(
-    en="remove replica_device_setter, and port again with --devices N",
-    zh="去掉 replica_device_setter，使用 --devices N 重新移植",
+    todo_en="remove replica_device_setter, and port again with --devices N",
+    todo_zh="去掉 replica_device_setter，使用 --devices N 重新移植",
+    severity="blocking",
 )
 
 
@@ -60,7 +53,7 @@ _SERVERS_ADVICE = Text(
     source="TensorFlow 1.15 migration guide of CANN; ModelZoo-TensorFlow, PSENet_ID0239",
     nodes=(ast.Call,),
 )
-def device_placement(call: ast.Call, view: View) -> Iterator[Change]:
+def device_placement(call: ast.Call, view: View) -> Changes:
     """Replace GPUs by `/cpu:0`; report towers and computed device names."""
     if view.module.name_of(call.func) != "tensorflow.device" and not _of_graph(call, view):
         return
@@ -68,18 +61,18 @@ def device_placement(call: ast.Call, view: View) -> Iterator[Change]:
     if device is None or is_none(device):
         return
     if _is_device_setter(device, view):
-        yield view.notice(call, reason=_SERVERS, todo=_SERVERS_ADVICE, severity="blocking")
+        yield view.notice(call, _SERVERS)
         return
     text = _text(device, view, 0)
     if text is None:
-        yield view.notice(call, reason=_UNKNOWN, todo=_UNKNOWN_ADVICE, confidence="unsure")
+        yield view.notice(call, _UNKNOWN)
         return
     if not _GPU.search(text):
         if _CPU.search(text):
             yield Leave(node=call, reason=_HOST)
         return
     if _is_tower(call, device, view):
-        yield view.notice(call, reason=_TOWERS, todo=_TOWERS_ADVICE, severity="speed")
+        yield view.notice(call, _TOWERS)
     quote = '"' if view.module.source(device).startswith('"') else "'"
     yield view.rewrite(call, replace(view.module, device, f"{quote}/cpu:0{quote}"), reason=_MARKED)
 

@@ -1,12 +1,8 @@
 """With several devices, optimizers average their gradients over the ranks."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
+from jumar.porting.rewriting import Changes, Remark, Text, View, rule
 from jumar.porting.rules.tensorflow.optimizer_sites import (
     DISTRIBUTED,
     LOSS_SCALED,
@@ -25,24 +21,24 @@ _IN_ESTIMATOR = Text(
     en="this optimizer is passed to an Estimator; its gradients are averaged as well",
     zh="该优化器交给 Estimator 使用，同样在各 rank 间求平均",
 )
-_NOT_AVERAGED = Text(
+_NOT_AVERAGED = Remark(
     en="the optimizer within this loss scale does not average its gradients: each rank would "
     "train separately",
     zh="该 loss scale 内的优化器不对梯度求平均：各 rank 将各自训练",
+    todo_en="wrap the inner optimizer in NPUDistributedOptimizer(...), and pass "
+    "is_distributed=True to the loss scale",
+    todo_zh="在内层优化器外包上 NPUDistributedOptimizer(...)，并给 loss scale 传入 "
+    "is_distributed=True",
+    severity="accuracy",
 )
-_AVERAGE = Text(
-    en="wrap the inner optimizer in NPUDistributedOptimizer(...), and pass is_distributed=True to "
-    "the loss scale",
-    zh="在内层优化器外包上 NPUDistributedOptimizer(...)，并给 loss scale 传入 is_distributed=True",
-)
-_CLASS = Text(
+_CLASS = Remark(
     en="the optimizer is created where this class is called, so its gradients are not averaged: "
     "each rank would train separately",
     zh="优化器在调用该类的位置创建，因此其梯度未求平均：各 rank 将各自训练",
-)
-_CLASS_ADVICE = Text(
-    en="wrap the optimizer that the call returns: NPUDistributedOptimizer(optimizer)",
-    zh="包装调用所得的优化器：NPUDistributedOptimizer(optimizer)",
+    todo_en="wrap the optimizer that the call returns: NPUDistributedOptimizer(optimizer)",
+    todo_zh="包装调用所得的优化器：NPUDistributedOptimizer(optimizer)",
+    severity="blocking",
+    confidence="likely",
 )
 
 
@@ -51,7 +47,7 @@ _CLASS_ADVICE = Text(
     title=Text(en="Optimizers average gradients over the ranks", zh="优化器在各 rank 间平均梯度"),
     source="npu_optimizer.py of Ascend/tensorflow",
 )
-def distributed_optimizer(_: ast.Module, view: View) -> Iterator[Change]:
+def distributed_optimizer(_: ast.Module, view: View) -> Changes:
     """Wrap each optimizer that computes gradients in the distributed one."""
     if not view.options.distributed:
         return
@@ -71,10 +67,6 @@ def distributed_optimizer(_: ast.Module, view: View) -> Iterator[Change]:
     if not DISTRIBUTED & optimizers_by_name.keys():
         # Nothing wraps a loss-scale optimizer: it must see the averaged gradients.
         for name in sorted(LOSS_SCALED & optimizers_by_name.keys()):
-            yield view.notice(
-                optimizers_by_name[name], reason=_NOT_AVERAGED, todo=_AVERAGE, severity="accuracy"
-            )
+            yield view.notice(optimizers_by_name[name], _NOT_AVERAGED)
     for node in unreached_classes(view):
-        yield view.notice(
-            node, reason=_CLASS, todo=_CLASS_ADVICE, severity="blocking", confidence="likely"
-        )
+        yield view.notice(node, _CLASS)

@@ -2,12 +2,8 @@
 
 import ast
 import re
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
+from jumar.porting.rewriting import Changes, Remark, Text, View, rule
 from jumar.porting.rules.tensorflow.concerned import uses_tensorflow
 from jumar.porting.script.nodes import walk
 
@@ -15,16 +11,16 @@ _NAME = re.compile(r"(?i)grad|tower")
 _REDUCED = frozenset(
     f"tensorflow.{name}" for name in ("add_n", "reduce_mean", "reduce_sum", "accumulate_n")
 )
-_REASON = Text(
+_REASON = Remark(
     en="this averages the gradients of towers, one for each GPU of a process; on NPUs, a process "
     "has one device and therefore one tower",
     zh="此处对各 tower（单进程内每个 GPU 一个）的梯度求平均；NPU 每个进程只有一个设备，"
     "即只有一个 tower",
-)
-_ADVICE = Text(
-    en="build one tower and port again with --devices N: NPUDistributedOptimizer averages over the "
-    "processes",
-    zh="只构建一个 tower，并用 --devices N 移植：NPUDistributedOptimizer 在各进程间求平均",
+    todo_en="build one tower and port again with --devices N: NPUDistributedOptimizer averages "
+    "over the processes",
+    todo_zh="只构建一个 tower，并用 --devices N 移植：NPUDistributedOptimizer 在各进程间求平均",
+    severity="blocking",
+    confidence="likely",
 )
 
 
@@ -34,7 +30,7 @@ _ADVICE = Text(
     source="TensorFlow 1.15 migration guide of CANN; npu_optimizer.py of Ascend/tensorflow",
     nodes=(ast.FunctionDef,),
 )
-def distribution_towers(function: ast.FunctionDef, view: View) -> Iterator[Change]:
+def distribution_towers(function: ast.FunctionDef, view: View) -> Changes:
     """Report a function that iterates over the gradients of all towers, variable by variable.
 
     `gradients, variables = zip(*pairs)` is not reported: it splits the pairs of one optimizer.
@@ -56,7 +52,5 @@ def distribution_towers(function: ast.FunctionDef, view: View) -> Iterator[Chang
             and isinstance(towers.value, ast.Name)
             and towers.value.id in parameters
         ):
-            yield view.notice(
-                call, reason=_REASON, todo=_ADVICE, severity="blocking", confidence="likely"
-            )
+            yield view.notice(call, _REASON)
             return

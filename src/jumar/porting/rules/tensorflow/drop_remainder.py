@@ -1,13 +1,9 @@
 """Batches for training get a fixed size; those for evaluation keep their last samples."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Leave
+from jumar.porting.rewriting import Changes, Leave, Remark, Text, View, rule
 from jumar.porting.rewriting.editing import add_argument, argument, is_open, literal
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.input_purpose import Use, purpose_of
 from jumar.porting.script.expressions import is_none
 
@@ -23,35 +19,32 @@ _REASON = Text(
     en="the graph on the NPU has fixed shapes: a smaller last batch would be another graph",
     zh="NPU 上的图形状固定：最后不足一批的数据会成为另一张图",
 )
-_EVAL = Text(
+_EVAL = Remark(
     en="these batches are for evaluation or prediction, so drop_remainder=True would silently lose "
     "the last samples; without it, the graph is compiled again for the shape of the last batch",
     zh="该数据用于评估或预测，drop_remainder=True 会悄悄丢失最后的样本；"
     "不加则最后一批形状不同，需重新编译",
-)
-_EVAL_ADVICE = Text(
-    en="pad the last batch and exclude the padding from the metric, choose a batch size that "
+    todo_en="pad the last batch and exclude the padding from the metric, choose a batch size that "
     "divides the number of samples, or evaluate the remaining samples on the CPU",
-    zh="补齐最后一批并在指标中忽略补齐部分，或选用能整除样本数的 batch size，或在 CPU "
+    todo_zh="补齐最后一批并在指标中忽略补齐部分，或选用能整除样本数的 batch size，或在 CPU "
     "上评估剩余样本",
+    severity="accuracy",
 )
-_UNSURE = Text(
+_UNSURE = Remark(
     en="it is unclear whether these batches are for training or evaluation",
     zh="此处无法判断该数据用于训练还是评估",
+    todo_en="for training, add drop_remainder=True; for evaluation, which would lose samples, pad "
+    "the last batch instead",
+    todo_zh="用于训练则加 drop_remainder=True；用于评估会丢样本，请改为补齐最后一批",
+    confidence="unsure",
 )
-_UNSURE_ADVICE = Text(
-    en="for training, add drop_remainder=True; for evaluation, which would lose samples, pad the "
-    "last batch instead",
-    zh="用于训练则加 drop_remainder=True；用于评估会丢样本，请改为补齐最后一批",
-)
-_FALSE = Text(
+_FALSE = Remark(
     en="drop_remainder is False in the training input: the graph is compiled again for the shape "
     "of an epoch's last batch",
     zh="训练输入中 drop_remainder 为 False：每轮最后一批形状不同，需重新编译图",
-)
-_FALSE_ADVICE = Text(
-    en="set it to True, or repeat before batching so that no batch is smaller",
-    zh="改为 True，或先 repeat 再 batch，使每批大小相同",
+    todo_en="set it to True, or repeat before batching so that no batch is smaller",
+    todo_zh="改为 True，或先 repeat 再 batch，使每批大小相同",
+    severity="speed",
 )
 _SET = Text(en="the script sets drop_remainder itself", zh="脚本已自行设置 drop_remainder")
 
@@ -63,23 +56,19 @@ _SET = Text(en="the script sets drop_remainder itself", zh="脚本已自行设�
     "evaluation as well",
     nodes=(ast.Call,),
 )
-def drop_remainder(call: ast.Call, view: View) -> Iterator[Change]:
+def drop_remainder(call: ast.Call, view: View) -> Changes:
     """Add `drop_remainder` to data sets that are batched for training."""
     method = _method(call, view)
     if method is None:
         return
     decision = argument(call, "drop_remainder", _POSITION[method])
     if decision is None and is_open(call):
-        yield view.notice(
-            call, reason=_UNSURE, todo=_UNSURE_ADVICE, severity="look", confidence="unsure"
-        )
+        yield view.notice(call, _UNSURE)
         return
     use = purpose_of(call, view)
     if decision is not None:
         if literal(decision) is False and use.purpose == "train" and not _repeats(call):
-            yield view.notice(
-                call, reason=_FALSE, todo=_FALSE_ADVICE, severity="speed", confidence=use.confidence
-            )
+            yield view.notice(call, _FALSE, confidence=use.confidence)
         else:
             yield Leave(node=call, reason=_SET)
         return
@@ -87,13 +76,9 @@ def drop_remainder(call: ast.Call, view: View) -> Iterator[Change]:
         # An endless data set has no smaller batch, regardless of its purpose.
         use = Use(purpose="train", confidence="certain")
     if use.purpose == "other":
-        yield view.notice(
-            call, reason=_EVAL, todo=_EVAL_ADVICE, severity="accuracy", confidence=use.confidence
-        )
+        yield view.notice(call, _EVAL, confidence=use.confidence)
     elif use.purpose == "unknown":
-        yield view.notice(
-            call, reason=_UNSURE, todo=_UNSURE_ADVICE, severity="look", confidence="unsure"
-        )
+        yield view.notice(call, _UNSURE)
     else:
         text = use.test or "True"
         yield view.rewrite(

@@ -3,11 +3,8 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.edits import Severity, Text
-from jumar.porting.rewriting.changes import Change, Leave, Replacement
+from jumar.porting.rewriting import Changes, Leave, Remark, Replacement, Severity, Text, View, rule
 from jumar.porting.rewriting.editing import argument, is_open, keyword, literal, replace, wrap
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.script.expressions import is_none, is_omitted
 
 _REASON = Text(
@@ -15,18 +12,17 @@ _REASON = Text(
     "TensorFlow 1",
     zh="由一个融合算子生成并应用 mask；第二个参数是保留比例，与 TensorFlow 1 相同",
 )
-_BOTH = Text(
+_BOTH = Remark(
     en="both keep_prob and rate are set, which TensorFlow rejects unless one is None",
     zh="同时给出了 keep_prob 与 rate，除非其一为 None，否则 TensorFlow 会报错",
+    todo_en="keep one of them, and port again",
+    todo_zh="只保留其中一个，再重新移植",
 )
-_BOTH_ADVICE = Text(en="keep one of them, and port again", zh="只保留其中一个，再重新移植")
-_OPEN = Text(
+_OPEN = Remark(
     en="arguments are passed with * or **: it is unclear whether they contain keep_prob or rate",
     zh="参数由 * 或 ** 传入，此处无法判断给出的是保留比例还是丢弃比例",
-)
-_OPEN_ADVICE = Text(
-    en="use npu_ops.dropout(x, keep_prob=...)",
-    zh="写成 npu_ops.dropout(x, keep_prob=...)，参数为保留比例",
+    todo_en="use npu_ops.dropout(x, keep_prob=...)",
+    todo_zh="写成 npu_ops.dropout(x, keep_prob=...)，参数为保留比例",
 )
 _LAYER = Text(
     en="a dropout layer also disables itself outside training; it runs unchanged",
@@ -38,11 +34,13 @@ _SMALLER_MASK = Text(
     zh="noise_shape 让多个值共用一个 mask；npu_ops.dropout 的算子只接受与张量同样大小的 mask，"
     "保持 tf.nn.dropout 即可运行",
 )
-_ZERO = Text(
+_ZERO = Remark(
     en="everything is dropped here: the NPU's operator only accepts keep_prob above 0",
     zh="此处会丢弃全部数据：NPU 算子只接受大于 0 的保留比例",
+    todo_en="correct the probability",
+    todo_zh="请更正保留比例",
+    severity="blocking",
 )
-_ZERO_ADVICE = Text(en="correct the probability", zh="请更正保留比例")
 _LAYERS = (
     "tensorflow.layers.dropout",
     "tensorflow.layers.Dropout",
@@ -63,7 +61,7 @@ _LAYERS = (
     calls=("tensorflow.nn.dropout", *_LAYERS),
     minimal=False,
 )
-def dropout(call: ast.Call, view: View) -> Iterator[Change]:
+def dropout(call: ast.Call, view: View) -> Changes:
     """Replace the function, and `rate` by `keep_prob`."""
     if view.module.name_of(call.func) in _LAYERS:
         yield Leave(node=call, reason=_LAYER)
@@ -74,17 +72,17 @@ def dropout(call: ast.Call, view: View) -> Iterator[Change]:
     rate = keyword(call, "rate")
     keep_prob = argument(call, "keep_prob", 1)
     if is_open(call) or (rate is None and keep_prob is None):
-        yield view.notice(call, reason=_OPEN, todo=_OPEN_ADVICE, severity="look")
+        yield view.notice(call, _OPEN)
         return
     if rate is not None and keep_prob is not None:
         # TensorFlow accepts both if one is None; the operator has no rate.
         both_set = not (is_none(rate.value) or is_none(keep_prob))
         severity: Severity = "blocking" if both_set else "look"
-        yield view.notice(call, reason=_BOTH, todo=_BOTH_ADVICE, severity=severity)
+        yield view.notice(call, _BOTH, severity=severity)
         return
     probability = literal(rate.value) if rate is not None else literal(keep_prob)
     if probability is not None and probability == (1 if rate is not None else 0):
-        yield view.notice(call, reason=_ZERO, todo=_ZERO_ADVICE, severity="blocking")
+        yield view.notice(call, _ZERO)
         return
     changes = [replace(view.module, call.func, f"{view.npu('npu_ops')}.dropout")]
     if rate is not None:

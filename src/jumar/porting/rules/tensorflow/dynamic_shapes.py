@@ -1,37 +1,32 @@
 """Placeholders whose shape changes from step to step."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Leave
+from jumar.porting.rewriting import Change, Changes, Leave, Remark, Text, View, rule
 from jumar.porting.rewriting.editing import argument, literal
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.script.expressions import is_none
 from jumar.porting.script.nodes import walk
 
-_OPEN = Text(
+_OPEN = Remark(
     en="{what} of this placeholder {is_open}: the NPU compiles a graph for fixed shapes, and again "
     "for every new shape",
     zh="该占位符{what}：NPU 按固定 shape 编译计算图，每出现一种新 shape 都会重新编译",
+    todo_en="specify the sizes and feed only those (drop the last, smaller batch); for sizes that "
+    "have to vary, set dynamic_input, dynamic_graph_execute_mode and dynamic_inputs_shape_range, "
+    "and evaluate in a separate session and graph",
+    todo_zh="写明各维大小并只输入该大小（丢弃最后不足一个 batch 的数据）；必须变化时设置 "
+    "dynamic_input、dynamic_graph_execute_mode 与 dynamic_inputs_shape_range，"
+    "并在独立的会话与图中评估",
+    severity="speed",
 )
-_ADVICE = Text(
-    en="specify the sizes and feed only those (drop the last, smaller batch); for sizes that have "
-    "to vary, set dynamic_input, dynamic_graph_execute_mode and dynamic_inputs_shape_range, and "
-    "evaluate in a separate session and graph",
-    zh="写明各维大小并只输入该大小（丢弃最后不足一个 batch 的数据）；必须变化时设置 dynamic_input、"
-    "dynamic_graph_execute_mode 与 dynamic_inputs_shape_range，并在独立的会话与图中评估",
-)
-_TRAINING = Text(
+_TRAINING = Remark(
     en="a placeholder decides whether the graph trains or evaluates: on the device, both are one "
     "graph with a branch",
     zh="用占位符区分训练与评估：两者在设备上是同一张带分支的图",
-)
-_TRAINING_ADVICE = Text(
-    en="build separate graphs for training and evaluation with a Python bool, each with its own "
-    "session; transfer the weights through a checkpoint",
-    zh="分别用 Python 布尔值构建训练图与评估图，各自使用一个会话，权重通过 checkpoint 传递",
+    todo_en="build separate graphs for training and evaluation with a Python bool, each with its "
+    "own session; transfer the weights through a checkpoint",
+    todo_zh="分别用 Python 布尔值构建训练图与评估图，各自使用一个会话，权重通过 checkpoint 传递",
+    confidence="likely",
 )
 _HOST = Text(
     en="strings, and the inputs of an exported model, are not part of the training graph",
@@ -60,7 +55,7 @@ _SCALARS = (
     source="ModelZoo-TensorFlow, ViDeNN_ID1146; npu_attrs.cc of Ascend/tensorflow",
     calls=("tensorflow.placeholder", "tensorflow.placeholder_with_default"),
 )
-def dynamic_shapes(call: ast.Call, view: View) -> Iterator[Change]:
+def dynamic_shapes(call: ast.Call, view: View) -> Changes:
     """Report dimensions that are None, and placeholders that switch training on and off."""
     name = view.kinds.called(call) or ""
     with_default = name.endswith("with_default")
@@ -69,7 +64,7 @@ def dynamic_shapes(call: ast.Call, view: View) -> Iterator[Change]:
         yield Leave(node=call, reason=_HOST)
         return
     if _is_switch(call, with_default, view):
-        yield view.notice(call, reason=_TRAINING, todo=_TRAINING_ADVICE, confidence="likely")
+        yield view.notice(call, _TRAINING)
         return
     if shape is None or is_none(shape):
         if not _is_scalar_by_name(call, view):
@@ -86,8 +81,8 @@ def dynamic_shapes(call: ast.Call, view: View) -> Iterator[Change]:
 
 
 def _notice(call: ast.Call, english: str, chinese: str, is_open: str, view: View) -> Change:
-    reason = _OPEN.filled(what=Text(en=english, zh=chinese), is_open=is_open)
-    return view.notice(call, reason=reason, todo=_ADVICE, severity="speed")
+    remark = _OPEN.filled(what=Text(en=english, zh=chinese), is_open=is_open)
+    return view.notice(call, remark)
 
 
 def _is_text(call: ast.Call, view: View) -> bool:

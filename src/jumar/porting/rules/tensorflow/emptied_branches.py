@@ -1,14 +1,10 @@
 """Branches that a port has left empty."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting import Changes, Text, View, rule
 from jumar.porting.rewriting.editing import delete
 from jumar.porting.rewriting.emptied import is_empty
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 
 _EMPTY = Text(en="the port has removed everything in this branch", zh="移植后该分支已没有任何内容")
 
@@ -19,7 +15,7 @@ _EMPTY = Text(en="the port has removed everything in this branch", zh="移植后
     source="jumar",
     nodes=(ast.If,),
 )
-def emptied_branches(node: ast.If, view: View) -> Iterator[Change]:
+def emptied_branches(node: ast.If, view: View) -> Changes:
     """Delete an empty branch, unless it was empty before or contains a comment."""
     parent = view.module.parent(node)
     if isinstance(parent, ast.If) and node in parent.orelse and is_empty(parent):

@@ -4,8 +4,8 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from jumar.porting.rewriting import View
 from jumar.porting.rewriting.editing import argument
-from jumar.porting.rewriting.view import View
 from jumar.porting.script.nodes import walk
 
 EXITS = ("sys.exit", "builtins.exit", "builtins.quit")

@@ -2,7 +2,7 @@
 
 import ast
 
-from jumar.porting.rewriting.view import View
+from jumar.porting.rewriting import View
 
 
 def assigned_variable(node: ast.AST, view: View) -> tuple[str, ast.expr] | None:

@@ -1,26 +1,12 @@
 """Estimator becomes NPUEstimator, or keeps its class and gets a configuration for the NPU."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
 from jumar.porting.npu.session_options import run_config_imports
-from jumar.porting.rewriting.changes import Change, Leave, Replacement
-from jumar.porting.rewriting.editing import (
-    add_argument,
-    argument,
-    insert_before,
-    is_open,
-    replace,
-)
+from jumar.porting.rewriting import Changes, Leave, Remark, Replacement, Text, View, rule
+from jumar.porting.rewriting.editing import add_argument, argument, insert_before, is_open, replace
 from jumar.porting.rewriting.prelude import RUN_CONFIG as RUN_CONFIG_FUNCTIONS
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
-from jumar.porting.rules.tensorflow.estimator_plan import (
-    ESTIMATOR,
-    estimator_plan,
-    minimal_config,
-)
+from jumar.porting.rules.tensorflow.estimator_plan import ESTIMATOR, estimator_plan, minimal_config
 from jumar.porting.rules.tensorflow.run_config import default_npu_run_config
 from jumar.porting.script.expressions import is_omitted
 
@@ -38,24 +24,22 @@ _MINIMAL = Text(
     "npu_run_config_init 会在传入的 RunConfig 中加入 NpuOptimizer",
 )
 _DONE = Text(en="it already has the NPU's configuration", zh="已带有 NPU 配置")
-_STARRED = Text(
+_STARRED = Remark(
     en="arguments are passed with * or **: it is unclear whether they contain a configuration",
     zh="参数由 * 或 ** 传入，此处无法判断其中是否含有运行配置",
+    todo_en="pass config=npu_run_config_init(run_config=...) where the arguments are created",
+    todo_zh="在构造这些参数的位置传入 config=npu_run_config_init(run_config=...)",
+    confidence="likely",
 )
-_STARRED_ADVICE = Text(
-    en="pass config=npu_run_config_init(run_config=...) where the arguments are created",
-    zh="在构造这些参数的位置传入 config=npu_run_config_init(run_config=...)",
-)
-_LOOP = Text(
+_LOOP = Remark(
     en="the session options request {steps} steps per run, but only NPUEstimator turns that into a "
     "loop on the device",
     zh="会话选项要求每次运行 {steps} 步，但只有 NPUEstimator 会据此在设备侧构造循环，"
     "该 Estimator 不会",
-)
-_LOOP_ADVICE = Text(
-    en="port again without --iterations-per-loop, or use NPUEstimator with an NPURunConfig that is "
-    "created in the same module",
-    zh="去掉 --iterations-per-loop 重新移植，或在同一模块中改用 NPURunConfig 与 NPUEstimator",
+    todo_en="port again without --iterations-per-loop, or use NPUEstimator with an NPURunConfig "
+    "that is created in the same module",
+    todo_zh="去掉 --iterations-per-loop 重新移植，或在同一模块中改用 NPURunConfig 与 NPUEstimator",
+    severity="blocking",
 )
 
 
@@ -65,7 +49,7 @@ _LOOP_ADVICE = Text(
     source="npu_estimator.py and npu_init.py of Ascend/tensorflow",
     calls=(ESTIMATOR,),
 )
-def estimator(call: ast.Call, view: View) -> Iterator[Change]:
+def estimator(call: ast.Call, view: View) -> Changes:
     """Use NPUEstimator if the configuration can be an NPURunConfig."""
     if call in estimator_plan(view).estimators:
         yield view.rewrite(
@@ -79,10 +63,10 @@ def estimator(call: ast.Call, view: View) -> Iterator[Change]:
     yield from with_minimal_config(call, 2, view)
 
 
-def with_minimal_config(call: ast.Call, position: int, view: View) -> Iterator[Change]:
+def with_minimal_config(call: ast.Call, position: int, view: View) -> Changes:
     """The changes of an estimator that keeps its class."""
     if is_open(call) and argument(call, "config", position) is None:
-        yield view.notice(call, reason=_STARRED, todo=_STARRED_ADVICE, confidence="likely")
+        yield view.notice(call, _STARRED)
         return
     change = minimal_config(call, position, view)
     if change is None:
@@ -93,13 +77,11 @@ def with_minimal_config(call: ast.Call, position: int, view: View) -> Iterator[C
     yield view.rewrite(call, *replacements, reason=_MINIMAL, imports=imports, functions=functions)
 
 
-def loop_notice(call: ast.Call, view: View) -> Iterator[Change]:
+def loop_notice(call: ast.Call, view: View) -> Changes:
     """Report that an estimator that keeps its class ignores the steps per run."""
     steps = view.options.iterations_per_loop
     if steps > 1:
-        yield view.notice(
-            call, reason=_LOOP.filled(steps=steps), todo=_LOOP_ADVICE, severity="blocking"
-        )
+        yield view.notice(call, _LOOP.filled(steps=steps))
 
 
 def job_line(call: ast.Call, view: View) -> tuple[Replacement, ...]:

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
-from jumar.porting.rewriting.changes import Replacement
+from jumar.porting.rewriting import NPU_INIT, Replacement, View
 from jumar.porting.rewriting.editing import add_argument, argument, is_open, replace, wrap
-from jumar.porting.rewriting.view import NPU_INIT, View
 from jumar.porting.rules.tensorflow.session_config import has_npu_config
 from jumar.porting.script.expressions import is_none
 from jumar.porting.script.nodes import walk

@@ -1,12 +1,8 @@
 """Subclasses of Estimator pass a configuration for the NPU to their base class."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
+from jumar.porting.rewriting import Changes, Text, View, rule
 from jumar.porting.rules.tensorflow.estimator import with_minimal_config
 from jumar.porting.rules.tensorflow.estimator_plan import CANNED, ESTIMATOR
 
@@ -22,7 +18,7 @@ _POSITIONS = {**CANNED, ESTIMATOR: 2}
     source="npu_init.py of Ascend/tensorflow",
     nodes=(ast.Call,),
 )
-def estimator_subclass(call: ast.Call, view: View) -> Iterator[Change]:
+def estimator_subclass(call: ast.Call, view: View) -> Changes:
     """Wrap the configuration that a class passes to its Estimator base class."""
     func = call.func
     if not isinstance(func, ast.Attribute) or func.attr != "__init__":

@@ -1,35 +1,26 @@
 """With several devices, data that each rank feeds from Python."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Leave
+from jumar.porting.rewriting import Changes, Leave, Remark, Text, View, rule
 from jumar.porting.rewriting.editing import argument
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.keras_runs import runs_keras
 from jumar.porting.rules.tensorflow.ranks import queries_rank
-from jumar.porting.rules.tensorflow.training_scripts import (
-    evaluates,
-    is_run,
-    runs_train_op,
-    trains,
-)
+from jumar.porting.rules.tensorflow.training_scripts import evaluates, is_run, runs_train_op, trains
 from jumar.porting.script.expressions import is_omitted
 
-_SAME = Text(
+_SAME = Remark(
     en="every rank feeds data that the script reads itself: all ranks see the same data, or each "
     "samples from all of it, and each epoch processes the data once per rank",
     zh="每个 rank 都由脚本自行读取数据并 feed：各 rank 看到相同数据，或各自从全部数据中抽取，"
     "一个 epoch 会被重复 rank 数次",
-)
-_ADVICE = Text(
-    en='keep every RANK_SIZE-th sample, starting at int(os.getenv("RANK_ID", "0")), before '
+    todo_en='keep every RANK_SIZE-th sample, starting at int(os.getenv("RANK_ID", "0")), before '
     "shuffling and batching; use a different seed on each rank if data is sampled at random, and "
     "the same number of batches on all ranks",
-    zh='在打乱和分批之前，从 int(os.getenv("RANK_ID", "0")) 起每隔 RANK_SIZE 取一个样本；'
+    todo_zh='在打乱和分批之前，从 int(os.getenv("RANK_ID", "0")) 起每隔 RANK_SIZE 取一个样本；'
     "随机抽取数据时各 rank 使用不同的种子，且批数须相同",
+    severity="accuracy",
+    confidence="likely",
 )
 _FITS = {"fit": "x", "fit_generator": "generator", "train_on_batch": "x"}
 """Methods that train a Keras model, with the parameter for the data."""
@@ -43,7 +34,7 @@ _USES_RANK = Text(en="the script already uses its rank", zh="脚本已使用 ran
     ),
     source="TensorFlow 1.15 migration guide of CANN",
 )
-def fed_data(_: ast.Module, view: View) -> Iterator[Change]:
+def fed_data(_: ast.Module, view: View) -> Changes:
     """Report the first training step of a module that feeds data from Python."""
     if not view.options.distributed:
         return
@@ -66,12 +57,10 @@ def fed_data(_: ast.Module, view: View) -> Iterator[Change]:
     if queries_rank(view):
         yield Leave(node=steps[0], reason=_USES_RANK)
         return
-    yield view.notice(
-        steps[0], reason=_SAME, todo=_ADVICE, severity="accuracy", confidence="likely"
-    )
+    yield view.notice(steps[0], _SAME)
 
 
-def _fitted(view: View) -> Iterator[Change]:
+def _fitted(view: View) -> Changes:
     """Report the first call that trains a Keras model on arrays or a generator."""
     for call in view.module.scopes.nodes:
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
@@ -84,9 +73,7 @@ def _fitted(view: View) -> Iterator[Change]:
         if queries_rank(view):
             yield Leave(node=call, reason=_USES_RANK)
         else:
-            yield view.notice(
-                call, reason=_SAME, todo=_ADVICE, severity="accuracy", confidence="likely"
-            )
+            yield view.notice(call, _SAME)
         return
 
 

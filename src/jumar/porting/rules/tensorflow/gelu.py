@@ -3,12 +3,9 @@
 import ast
 import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Replacement
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
+from jumar.porting.rewriting import Changes, Remark, Replacement, Text, View, rule
 from jumar.porting.script.expressions import last_name
 from jumar.porting.script.module import Module
 from jumar.porting.script.nodes import walk
@@ -18,23 +15,22 @@ _REASON = Text(
     "has a fused operator with its own gradient",
     zh="该函数对唯一的张量计算 GELU 的 tanh 近似，NPU 有带梯度的融合算子",
 )
-_ERF = Text(
+_ERF = Remark(
     en="this computes GELU with the error function; the NPU's fused operator is the tanh "
     "approximation, which differs by up to 5e-4",
     zh="这是用 erf 计算的 GELU；NPU 融合算子是 tanh 近似，最大相差约 5e-4",
+    todo_en="keep it for identical results, or use npu_unary_ops.gelu(x) for speed",
+    todo_zh="需要数值一致则保留；追求速度可改用 npu_unary_ops.gelu(x)",
+    severity="speed",
 )
-_ERF_ADVICE = Text(
-    en="keep it for identical results, or use npu_unary_ops.gelu(x) for speed",
-    zh="需要数值一致则保留；追求速度可改用 npu_unary_ops.gelu(x)",
-)
-_OTHER = Text(
+_OTHER = Remark(
     en="this function is named gelu, but was not recognised as the tanh approximation for one "
     "tensor",
     zh="名为 gelu 的函数，但未能识别为单个张量的 tanh 近似",
-)
-_OTHER_ADVICE = Text(
-    en="compare it with npu_unary_ops.gelu(x), the tanh approximation, before replacing it",
-    zh="替换前请与 npu_unary_ops.gelu(x)（tanh 近似）比较",
+    todo_en="compare it with npu_unary_ops.gelu(x), the tanh approximation, before replacing it",
+    todo_zh="替换前请与 npu_unary_ops.gelu(x)（tanh 近似）比较",
+    severity="speed",
+    confidence="unsure",
 )
 _POINTS = (-2.5, -1.0, -0.3, 0.0, 0.7, 1.9)
 _CONSTANTS = {"math.pi": math.pi, "numpy.pi": math.pi}
@@ -83,7 +79,7 @@ _LIBRARIES = ("tensorflow.", "tensorflow.math.", "tensorflow.nn.", "numpy.", "ma
     nodes=(ast.FunctionDef,),
     minimal=False,
 )
-def gelu(function: ast.FunctionDef, view: View) -> Iterator[Change]:
+def gelu(function: ast.FunctionDef, view: View) -> Changes:
     """Replace the body of a function that computes the same as the operator."""
     is_named_gelu = "gelu" in function.name.lower()
     is_method = isinstance(view.module.parent(function), ast.ClassDef)
@@ -109,11 +105,9 @@ def gelu(function: ast.FunctionDef, view: View) -> Iterator[Change]:
             imports=("npu_unary_ops",),
         )
     elif values is not None and _are_close(values, _gelu_erf):
-        yield view.notice(body[-1], reason=_ERF, todo=_ERF_ADVICE, severity="speed")
+        yield view.notice(body[-1], _ERF)
     elif is_named_gelu:
-        yield view.notice(
-            body[-1], reason=_OTHER, todo=_OTHER_ADVICE, severity="speed", confidence="unsure"
-        )
+        yield view.notice(body[-1], _OTHER)
 
 
 def _is_docstring(part: ast.stmt) -> bool:

@@ -1,13 +1,9 @@
 """GPU options have no effect on the NPU."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Confidence, Text
-from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting import Changes, Confidence, Remark, Text, View, rule
 from jumar.porting.rewriting.editing import delete, keyword, remove_arguments
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.concerned import uses_tensorflow
 
 _FIELDS = frozenset(
@@ -34,15 +30,13 @@ _NO_EFFECT = Text(
     "variable_memory_max_size",
     zh="GPU 选项在 NPU 上无效；NPU 内存由 graph_memory_max_size 与 variable_memory_max_size 设置",
 )
-_COUNT = Text(
+_COUNT = Remark(
     en="this limits the GPUs that a session uses; it does not keep the session off the NPU",
     zh="该设置只限制会话使用的 GPU 数量，不会阻止会话使用 NPU",
-)
-_COUNT_ADVICE = Text(
-    en="remove it; to compute on the host, use npu_scope.without_npu_compile_scope() with "
+    todo_en="remove it; to compute on the host, use npu_scope.without_npu_compile_scope() with "
     "mix_compile_mode, or the original script",
-    zh="删除该设置；主机侧计算请使用 npu_scope.without_npu_compile_scope() 与 mix_compile_mode，"
-    "或使用原脚本",
+    todo_zh="删除该设置；主机侧计算请使用 npu_scope.without_npu_compile_scope() 与 "
+    "mix_compile_mode，或使用原脚本",
 )
 _UNUSED = Text(en="these GPU options are no longer used", zh="这些 GPU 选项已无处使用")
 
@@ -53,7 +47,7 @@ _UNUSED = Text(en="these GPU options are no longer used", zh="这些 GPU 选项�
     source="TensorFlow 1.15 migration guide of CANN; config.proto of TensorFlow 1.15",
     nodes=(ast.Assign, ast.Expr, ast.Call),
 )
-def gpu_options(node: ast.Assign | ast.Expr | ast.Call, view: View) -> Iterator[Change]:
+def gpu_options(node: ast.Assign | ast.Expr | ast.Call, view: View) -> Changes:
     """Delete assignments to fields of GPUOptions, arguments with GPUOptions, and unused ones."""
     if isinstance(node, ast.Call):
         yield from _argument(node, view)
@@ -64,7 +58,7 @@ def gpu_options(node: ast.Assign | ast.Expr | ast.Call, view: View) -> Iterator[
         yield from _assignment(node, view)
 
 
-def _assignment(node: ast.Assign, view: View) -> Iterator[Change]:
+def _assignment(node: ast.Assign, view: View) -> Changes:
     target = node.targets[0]
     if isinstance(target, ast.Attribute):
         confidence = _is_gpu_field(target, view)
@@ -102,12 +96,12 @@ def _is_gpu_field(target: ast.Attribute, view: View) -> Confidence | None:
     return None
 
 
-def _argument(call: ast.Call, view: View) -> Iterator[Change]:
+def _argument(call: ast.Call, view: View) -> Changes:
     if view.module.name_of(call.func) != "tensorflow.ConfigProto":
         return
     counts = keyword(call, "device_count")
     if counts and _names_gpus(counts.value, view):
-        yield view.notice(counts.value, reason=_COUNT, todo=_COUNT_ADVICE)
+        yield view.notice(counts.value, _COUNT)
     options = keyword(call, "gpu_options")
     if options:
         changes = remove_arguments(view.module, call, {options})

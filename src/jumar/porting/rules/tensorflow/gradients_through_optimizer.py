@@ -1,13 +1,9 @@
 """Gradients from `tf.gradients` are computed by the optimizer, on which its wrappers rely."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting import Changes, Remark, Text, View, rule
 from jumar.porting.rewriting.editing import is_open, keyword, replace
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.script.nodes import walk
 
 _REASON = Text(
@@ -18,30 +14,30 @@ _REASON = Text(
     "的梯度绕过了它们；"
     "变量顺序不变，梯度裁剪仍在其后",
 )
-_NOTICE = Text(
+_NOTICE = Remark(
     en="these gradients reach apply_gradients without the optimizer's compute_gradients, in which "
     "loss scaling and averaging over ranks happen",
     zh="这些梯度未经优化器的 compute_gradients 就传给了 apply_gradients，loss scale "
     "与多卡梯度平均不会生效",
-)
-_ADVICE = Text(
-    en="create the optimizer before this line, wrap it, and write: gradients = [gradient for "
+    todo_en="create the optimizer before this line, wrap it, and write: gradients = [gradient for "
     "gradient, _ in optimizer.compute_gradients(loss, variables)]; clip after that",
-    zh="在此行之前创建并包装优化器，然后写：gradients = [gradient for gradient, _ in "
+    todo_zh="在此行之前创建并包装优化器，然后写：gradients = [gradient for gradient, _ in "
     "optimizer.compute_gradients(loss, variables)]；裁剪放在其后",
+    severity="accuracy",
+    confidence="likely",
 )
-_BY_HAND = Text(
+_BY_HAND = Remark(
     en="an assignment updates variables with these gradients: no optimizer is involved, so neither "
     "the loss scale nor the averaging over ranks that the port's options request has an effect",
     zh="用这些梯度直接赋值更新变量，未经过优化器，因此既没有所要求的 loss scale，"
     "也没有多卡梯度平均",
-)
-_BY_HAND_ADVICE = Text(
-    en="if this trains the network, update it through an optimizer (GradientDescentOptimizer for "
-    "w - rate * gradient); or use npu_allreduce(tf.gradients(...)) if RANK_SIZE is above 1, "
+    todo_en="if this trains the network, update it through an optimizer (GradientDescentOptimizer "
+    "for w - rate * gradient); or use npu_allreduce(tf.gradients(...)) if RANK_SIZE is above 1, "
     "and train without a loss scale",
-    zh="若此处训练网络，请改用优化器更新（w - rate * gradient 对应 GradientDescentOptimizer）；"
-    "或在 RANK_SIZE 大于 1 时使用 npu_allreduce(tf.gradients(...))，且不使用 loss scale",
+    todo_zh="若此处训练网络，请改用优化器更新（w - rate * gradient 对应 GradientDescentOptimizer）"
+    "；或在 RANK_SIZE 大于 1 时使用 npu_allreduce(tf.gradients(...))，且不使用 loss scale",
+    severity="accuracy",
+    confidence="likely",
 )
 _ASSIGNS = frozenset({"assign", "assign_add", "assign_sub", "scatter_sub", "scatter_add"})
 _KEYWORDS = frozenset(
@@ -60,7 +56,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
     source="npu_optimizer.py and npu_loss_scale_optimizer.py of Ascend/tensorflow",
     calls=("tensorflow.gradients",),
 )
-def gradients_through_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
+def gradients_through_optimizer(call: ast.Call, view: View) -> Changes:
     """Replace `tf.gradients(loss, variables)` by the optimizer's gradients, if they are equal."""
     if view.options.loss_scale is None and not view.options.distributed:
         return
@@ -69,22 +65,14 @@ def gradients_through_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
     apply_call = _apply_call(call, function, carriers, view)
     if apply_call is None:
         if any(_assigns(node, call, carriers) for node in walk(function)):
-            yield view.notice(
-                call,
-                reason=_BY_HAND,
-                todo=_BY_HAND_ADVICE,
-                severity="accuracy",
-                confidence="likely",
-            )
+            yield view.notice(call, _BY_HAND)
         return
     if view.module.imports("horovod"):
         return
     parts = _loss_and_variables(call)
     optimizer = _optimizer(apply_call, call, view)
     if parts is None or optimizer is None or not _same_variables(parts[1], apply_call):
-        yield view.notice(
-            call, reason=_NOTICE, todo=_ADVICE, severity="accuracy", confidence="likely"
-        )
+        yield view.notice(call, _NOTICE)
         return
     options = [
         f", {_RENAMED_KEYWORDS.get(passed.arg, passed.arg)}={view.module.source(passed.value)}"

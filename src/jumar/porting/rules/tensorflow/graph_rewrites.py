@@ -1,13 +1,9 @@
 """Two of TensorFlow's graph rewrites are disabled: the NPU's graph engine does their work."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting import Changes, Remark, Text, View, rule
 from jumar.porting.rewriting.editing import delete, keyword, literal, remove_arguments, replace
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.concerned import uses_tensorflow
 
 _REWRITES = ("remapping", "memory_optimization")
@@ -16,13 +12,12 @@ _OFF = Text(
     en="TensorFlow's {name} changes the graph in ways that the NPU's graph engine does not expect",
     zh="TensorFlow 的 {name} 会改写计算图，与 NPU 图引擎冲突，需关闭",
 )
-_PRECISION = Text(
+_PRECISION = Remark(
     en="mixed precision on the NPU is set by precision_mode, not by this rewrite for GPUs",
     zh="NPU 的混合精度由 precision_mode 设置，而非该针对 GPU 的图改写",
-)
-_PRECISION_ADVICE = Text(
-    en="port again with --precision allow_mix_precision and --loss-scale exponential",
-    zh="使用 --precision allow_mix_precision 与 --loss-scale exponential 重新移植",
+    todo_en="port again with --precision allow_mix_precision and --loss-scale exponential",
+    todo_zh="使用 --precision allow_mix_precision 与 --loss-scale exponential 重新移植",
+    severity="speed",
 )
 _EXPERIMENTAL = "tensorflow.config.optimizer.set_experimental_options"
 
@@ -36,7 +31,7 @@ _EXPERIMENTAL = "tensorflow.config.optimizer.set_experimental_options"
     source="npu_init.py of Ascend/tensorflow; rewriter_config.proto of TensorFlow 1.15",
     nodes=(ast.Assign, ast.Call),
 )
-def graph_rewrites(node: ast.Assign | ast.Call, view: View) -> Iterator[Change]:
+def graph_rewrites(node: ast.Assign | ast.Call, view: View) -> Changes:
     """Set both to OFF if the script sets them to anything else."""
     if isinstance(node, ast.Assign):
         target = node.targets[0]
@@ -48,7 +43,7 @@ def graph_rewrites(node: ast.Assign | ast.Call, view: View) -> Iterator[Change]:
             yield from _disabled(target.attr, node.value, view)
         elif target.attr == _MIXED:
             yield from _precision(node, view)
-            yield view.rewrite(node, delete(view.module, node), reason=_PRECISION)
+            yield view.rewrite(node, delete(view.module, node), reason=_PRECISION.reason)
         return
     name = view.module.name_of(node.func) or ""
     if name == _EXPERIMENTAL:
@@ -61,7 +56,7 @@ def graph_rewrites(node: ast.Assign | ast.Call, view: View) -> Iterator[Change]:
         if mixed:
             yield from _precision(node, view)
             removals = remove_arguments(view.module, node, {mixed})
-            yield view.rewrite(node, *removals, reason=_PRECISION)
+            yield view.rewrite(node, *removals, reason=_PRECISION.reason)
 
 
 def _is_rewrite_options(node: ast.expr, view: View) -> bool:
@@ -81,7 +76,7 @@ def _is_rewrite_options(node: ast.expr, view: View) -> bool:
     return False
 
 
-def _disabled(name: str, value: ast.expr, view: View) -> Iterator[Change]:
+def _disabled(name: str, value: ast.expr, view: View) -> Changes:
     number = literal(value)
     if isinstance(value, ast.Attribute):
         if value.attr in ("OFF", "NO_MEM_OPT", "MANUAL"):
@@ -94,7 +89,7 @@ def _disabled(name: str, value: ast.expr, view: View) -> Iterator[Change]:
     yield view.rewrite(value, replace(view.module, value, text), reason=_OFF.filled(name=name))
 
 
-def _dictionary(call: ast.Call, view: View) -> Iterator[Change]:
+def _dictionary(call: ast.Call, view: View) -> Changes:
     if not call.args or not isinstance(call.args[0], ast.Dict):
         return
     mapping = call.args[0]
@@ -104,10 +99,10 @@ def _dictionary(call: ast.Call, view: View) -> Iterator[Change]:
             continue
         if name == _MIXED:
             yield from _precision(call, view)
-        reason = _PRECISION if name == _MIXED else _OFF.filled(name=name)
+        reason = _PRECISION.reason if name == _MIXED else _OFF.filled(name=name)
         yield view.rewrite(value, replace(view.module, value, "False"), reason=reason)
 
 
-def _precision(node: ast.AST, view: View) -> Iterator[Change]:
+def _precision(node: ast.AST, view: View) -> Changes:
     if view.options.precision is None:
-        yield view.notice(node, reason=_PRECISION, todo=_PRECISION_ADVICE, severity="speed")
+        yield view.notice(node, _PRECISION)

@@ -1,19 +1,10 @@
 """Horovod's collective operations become those of HCCL if there are several ranks."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Replacement
+from jumar.porting.rewriting import Changes, Remark, Replacement, Text, View, rule
 from jumar.porting.rewriting.editing import argument, is_open, replace
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
-from jumar.porting.rules.tensorflow.horovod_names import (
-    SOURCE,
-    called_member,
-    horovod,
-    member,
-)
+from jumar.porting.rules.tensorflow.horovod_names import SOURCE, called_member, horovod, member
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, rank_size, several_ranks
 
 _REASON = Text(
@@ -21,14 +12,13 @@ _REASON = Text(
     "graph has no HCCL operations",
     zh="改用 HCCL 算子；单 rank 时直接取原值，否则单 rank 的图中也会有 HCCL 算子",
 )
-_UNREAD = Text(
+_UNREAD = Remark(
     en="it is unclear how the values are reduced",
     zh="此处无法判断规约方式",
-)
-_UNREAD_ADVICE = Text(
-    en='if RANK_SIZE is above 1, use npu_allreduce(value, reduction="mean"), or sum, max, min or '
-    "prod",
-    zh='RANK_SIZE 大于 1 时写 npu_allreduce(value, reduction="mean")，或 sum、max、min、prod',
+    todo_en='if RANK_SIZE is above 1, use npu_allreduce(value, reduction="mean"), or sum, max, '
+    "min or prod",
+    todo_zh='RANK_SIZE 大于 1 时写 npu_allreduce(value, reduction="mean")，或 sum、max、min、prod',
+    severity="blocking",
 )
 _REDUCTIONS = {"Average": "mean", "Sum": "sum", "Min": "min", "Max": "max", "Product": "prod"}
 
@@ -39,17 +29,17 @@ _REDUCTIONS = {"Average": "mean", "Sum": "sum", "Min": "min", "Max": "max", "Pro
     source=SOURCE,
     calls=horovod("allreduce", "allgather", "broadcast"),
 )
-def horovod_collectives(call: ast.Call, view: View) -> Iterator[Change]:
+def horovod_collectives(call: ast.Call, view: View) -> Changes:
     """Replace the called function, and keep its first argument."""
     name = called_member(call, view)
     value = call.args[0] if call.args else argument(call, "tensor")
     if value is None or is_open(call):
-        yield view.notice(call, reason=_UNREAD, todo=_UNREAD_ADVICE, severity="blocking")
+        yield view.notice(call, _UNREAD)
         return
     if name == "allreduce":
         reduction = _reduction(call, view)
         if reduction is None:
-            yield view.notice(call, reason=_UNREAD, todo=_UNREAD_ADVICE, severity="blocking")
+            yield view.notice(call, _UNREAD)
             return
         import_name = "npu_allreduce"
         text = f"{view.npu(import_name)}(value, reduction={reduction})"

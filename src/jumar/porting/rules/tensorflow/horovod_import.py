@@ -1,13 +1,9 @@
 """Horovod's import is removed once nothing uses it; remaining uses are reported."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Replacement
+from jumar.porting.rewriting import Changes, Remark, Replacement, Text, View, rule
 from jumar.porting.rewriting.editing import delete, replace
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.horovod_names import SOURCE, member
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, several_ranks
 from jumar.porting.script.expressions import is_none
@@ -26,14 +22,13 @@ _NONE = Text(
     en="gradients are not compressed before HCCL reduces them",
     zh="HCCL 规约前不压缩梯度",
 )
-_LEFT = Text(
+_LEFT = Remark(
     en="Horovod's {name} has no counterpart on the NPU",
     zh="Horovod 的 {name} 在 NPU 上没有对应接口",
-)
-_LEFT_ADVICE = Text(
-    en="rewrite it with hccl_ops or the environment (RANK_ID, RANK_SIZE), or remove it: Horovod "
-    "cannot be imported on the NPU",
-    zh="用 hccl_ops 或环境变量（RANK_ID、RANK_SIZE）改写，或删除：NPU 环境中无法导入 Horovod",
+    todo_en="rewrite it with hccl_ops or the environment (RANK_ID, RANK_SIZE), or remove it: "
+    "Horovod cannot be imported on the NPU",
+    todo_zh="用 hccl_ops 或环境变量（RANK_ID、RANK_SIZE）改写，或删除：NPU 环境中无法导入 Horovod",
+    severity="blocking",
 )
 _HANDLED_ELSEWHERE = frozenset(
     "init shutdown rank size local_rank local_size DistributedOptimizer "  # noqa: SIM905
@@ -52,7 +47,7 @@ _OPERATIONS = ("Sum", "Average", "Min", "Max", "Product", "Adasum")
     ),
     source=SOURCE,
 )
-def horovod_import(_: ast.Module, view: View) -> Iterator[Change]:
+def horovod_import(_: ast.Module, view: View) -> Changes:
     """Remove an import that is not needed; replace tests of it; report remaining uses."""
     if "horovod" not in view.module.text:
         return
@@ -61,9 +56,7 @@ def horovod_import(_: ast.Module, view: View) -> Iterator[Change]:
             yield from _of_node(node, view)
 
 
-def _of_node(
-    node: ast.Import | ast.ImportFrom | ast.Name | ast.Attribute, view: View
-) -> Iterator[Change]:
+def _of_node(node: ast.Import | ast.ImportFrom | ast.Name | ast.Attribute, view: View) -> Changes:
     if isinstance(node, ast.Import | ast.ImportFrom):
         yield from _imported(node, view)
         return
@@ -85,9 +78,7 @@ def _of_node(
     elif member_name in _HANDLED_ELSEWHERE and isinstance(parent, ast.Call) and parent.func is node:
         return
     else:
-        yield view.notice(
-            node, reason=_LEFT.filled(name=member_name), todo=_LEFT_ADVICE, severity="blocking"
-        )
+        yield view.notice(node, _LEFT.filled(name=member_name))
 
 
 def _is_argument(node: ast.expr, view: View) -> bool:
@@ -106,7 +97,7 @@ def _is_inner(node: ast.expr, view: View) -> bool:
     return isinstance(parent, ast.Attribute) and member(view.module.name_of(parent)) is not None
 
 
-def _tested(node: ast.Name | ast.Attribute, view: View) -> Iterator[Change]:
+def _tested(node: ast.Name | ast.Attribute, view: View) -> Changes:
     """Replace tests such as `if hvd:` and `if hvd is not None:`."""
     parent = view.module.parent(node)
     test: ast.expr = node
@@ -121,15 +112,13 @@ def _tested(node: ast.Name | ast.Attribute, view: View) -> Iterator[Change]:
         isinstance(parent, ast.If | ast.IfExp | ast.While) and parent.test is node
     ):
         if not isinstance(parent, ast.Attribute):
-            yield view.notice(
-                node, reason=_LEFT.filled(name="module"), todo=_LEFT_ADVICE, severity="blocking"
-            )
+            yield view.notice(node, _LEFT.filled(name="module"))
         return
     text = several_ranks(view) if several else several_ranks(view).replace(" > 1", " <= 1")
     yield view.rewrite(test, replace(view.module, test, text), reason=_TEST, imports=RANK_IMPORTS)
 
 
-def _imported(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Change]:
+def _imported(node: ast.Import | ast.ImportFrom, view: View) -> Changes:
     """Remove the unused parts of Horovod from an import."""
     unused = [alias for alias in node.names if _is_unused(alias, node, view)]
     if not unused:

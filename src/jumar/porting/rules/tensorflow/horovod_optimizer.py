@@ -1,13 +1,9 @@
 """Horovod's distributed optimizer and its initial broadcast become the NPU's."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting import Changes, Remark, Text, View, rule
 from jumar.porting.rewriting.editing import argument, is_open, keyword, remove_arguments, replace
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.horovod_names import SOURCE, called_member, horovod
 from jumar.porting.rules.tensorflow.ranks import (
     RANK_IMPORTS,
@@ -20,49 +16,45 @@ _OPTIMIZER = Text(
     en="HCCL averages the gradients over the ranks; with a single rank, nothing is added",
     zh="梯度由 HCCL 在各 rank 间求平均；单 rank 时不增加算子",
 )
-_DROPPED = Text(
+_DROPPED = Remark(
     en="arguments of Horovod's optimizer without a counterpart were removed: {names}",
     zh="Horovod 优化器的以下参数没有对应项，已删除：{names}",
+    todo_en="compression and device arguments do not change results; check whether training "
+    "depends on op or backward_passes_per_step: the NPU's optimizer averages the gradients of "
+    "every step",
+    todo_zh="compression 与 device 类参数不影响结果；op 与 backward_passes_per_step 请确认：NPU "
+    "优化器每步都对梯度求平均",
 )
 _HARMLESS = 6
 """Positional arguments before `backward_passes_per_step` or `op` at the earliest, with Keras."""
-_DROPPED_ADVICE = Text(
-    en="compression and device arguments do not change results; check whether training depends on "
-    "op or backward_passes_per_step: the NPU's optimizer averages the gradients of every step",
-    zh="compression 与 device 类参数不影响结果；op 与 backward_passes_per_step 请确认：NPU "
-    "优化器每步都对梯度求平均",
-)
 _BROADCAST = Text(
     en="rank 0 broadcasts its initial values to the others",
     zh="rank 0 把初始值广播给其他 rank",
 )
-_TRAINABLE = Text(
+_TRAINABLE = Remark(
     en="Horovod broadcasts all global variables, the NPU's hook only the trainable ones: moving "
     "averages of batch normalisation and the global step keep the initial values of each rank",
     zh="Horovod 广播全部全局变量，NPU 的 hook 只广播可训练变量：BN 滑动平均和 global_step "
     "保持各 rank 自己的初值",
-)
-_TRAINABLE_ADVICE = Text(
-    en="nothing to do if all ranks initialise them with constants or from the same checkpoint; "
-    "otherwise broadcast them with hccl_ops.broadcast",
-    zh="若它们在各 rank 上初值为常量或来自同一 checkpoint，则无需处理；否则用 "
+    todo_en="nothing to do if all ranks initialise them with constants or from the same "
+    "checkpoint; otherwise broadcast them with hccl_ops.broadcast",
+    todo_zh="若它们在各 rank 上初值为常量或来自同一 checkpoint，则无需处理；否则用 "
     "hccl_ops.broadcast 广播",
+    severity="accuracy",
 )
-_METRIC = Text(
+_METRIC = Remark(
     en="metrics are not averaged over the ranks: an empty callback replaces Horovod's",
     zh="指标不在各 rank 间平均：以空回调代替 Horovod 的回调",
+    todo_en="if a schedule depends on the logged metrics, average them over the ranks yourself",
+    todo_zh="若学习率等策略依赖这些指标，请自行在各 rank 间求平均",
 )
-_METRIC_ADVICE = Text(
-    en="if a schedule depends on the logged metrics, average them over the ranks yourself",
-    zh="若学习率等策略依赖这些指标，请自行在各 rank 间求平均",
-)
-_NO_NAME = Text(
+_NO_NAME = Remark(
     en="the module has no name for TensorFlow itself, so the broadcast cannot be inserted",
     zh="该模块没有 TensorFlow 的名称，无法在此写出广播",
-)
-_NO_NAME_ADVICE = Text(
-    en="broadcast each variable with hccl_ops.broadcast([variable], 0) if RANK_SIZE is above 1",
-    zh="RANK_SIZE 大于 1 时用 hccl_ops.broadcast([variable], 0) 广播每个变量",
+    todo_en="broadcast each variable with hccl_ops.broadcast([variable], 0) if RANK_SIZE is above "
+    "1",
+    todo_zh="RANK_SIZE 大于 1 时用 hccl_ops.broadcast([variable], 0) 广播每个变量",
+    severity="blocking",
 )
 
 
@@ -82,32 +74,30 @@ _NO_NAME_ADVICE = Text(
         "broadcast_variables",
     ),
 )
-def horovod_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
+def horovod_optimizer(call: ast.Call, view: View) -> Changes:
     """Replace the class or function, and keep the relevant arguments."""
     name = called_member(call, view)
     if name == "DistributedOptimizer":
         yield from _optimizer(call, view)
     elif name == "BroadcastGlobalVariablesHook":
-        yield view.notice(call, reason=_TRAINABLE, todo=_TRAINABLE_ADVICE, severity="accuracy")
+        yield view.notice(call, _TRAINABLE)
         yield from _renamed(
             call, "NPUBroadcastGlobalVariablesHook", "root_rank", rank_id(view), view
         )
     elif name == "callbacks.BroadcastGlobalVariablesCallback":
-        yield view.notice(call, reason=_TRAINABLE, todo=_TRAINABLE_ADVICE, severity="accuracy")
+        yield view.notice(call, _TRAINABLE)
         yield from _renamed(call, "NPUBroadcastGlobalVariablesCallback", "root_rank", "", view)
     elif name == "callbacks.MetricAverageCallback":
-        yield view.notice(call, reason=_METRIC, todo=_METRIC_ADVICE, severity="look")
+        yield view.notice(call, _METRIC)
         yield from _empty_callback(call, view)
     else:
         yield from _broadcast(call, view)
 
 
-def _optimizer(call: ast.Call, view: View) -> Iterator[Change]:
+def _optimizer(call: ast.Call, view: View) -> Changes:
     optimizer = argument(call, "optimizer", 0)
     if optimizer is None or is_open(call):
-        yield view.notice(
-            call, reason=_DROPPED.filled(names="*"), todo=_DROPPED_ADVICE, severity="blocking"
-        )
+        yield view.notice(call, _DROPPED.filled(names="*"), severity="blocking")
         return
     dropped_arguments = [
         value
@@ -123,8 +113,7 @@ def _optimizer(call: ast.Call, view: View) -> Iterator[Change]:
     if names:
         yield view.notice(
             call,
-            reason=_DROPPED.filled(names=", ".join(names)),
-            todo=_DROPPED_ADVICE,
+            _DROPPED.filled(names=", ".join(names)),
             severity="accuracy" if is_significant else "look",
         )
     wrapper = "npu_distributed_optimizer_wrapper"
@@ -137,7 +126,7 @@ def _optimizer(call: ast.Call, view: View) -> Iterator[Change]:
     )
 
 
-def _renamed(call: ast.Call, name: str, parameter: str, index: str, view: View) -> Iterator[Change]:
+def _renamed(call: ast.Call, name: str, parameter: str, index: str, view: View) -> Changes:
     """Replace the class, keeping the first argument and adding `index` if it is not empty."""
     root = argument(call, parameter, 0)
     root_text = "0" if root is None else view.module.source(root)
@@ -153,7 +142,7 @@ def _renamed(call: ast.Call, name: str, parameter: str, index: str, view: View) 
     )
 
 
-def _empty_callback(call: ast.Call, view: View) -> Iterator[Change]:
+def _empty_callback(call: ast.Call, view: View) -> Changes:
     is_keras_alone = (view.module.name_of(call.func) or "").startswith("horovod.keras.")
     for name in view.module.scopes.module.bindings:
         full_name = view.module.exported(name, frozenset())
@@ -164,24 +153,24 @@ def _empty_callback(call: ast.Call, view: View) -> Iterator[Change]:
         }.get(full_name or "")
         # Callbacks of keras and tf.keras are not interchangeable.
         if text and is_keras_alone == (full_name == "keras"):
-            yield view.rewrite(call, replace(view.module, call, text), reason=_METRIC)
+            yield view.rewrite(call, replace(view.module, call, text), reason=_METRIC.reason)
             return
     callbacks_module = "keras.callbacks" if is_keras_alone else "tensorflow.keras.callbacks"
     yield view.rewrite(
         call,
         replace(view.module, call, "Callback()"),
-        reason=_METRIC,
+        reason=_METRIC.reason,
         imports=(f"{callbacks_module}:Callback",),
     )
 
 
-def _broadcast(call: ast.Call, view: View) -> Iterator[Change]:
+def _broadcast(call: ast.Call, view: View) -> Changes:
     is_partial = called_member(call, view) == "broadcast_variables"
     tf = tensorflow_name(view)
     root = argument(call, "root_rank", 1 if is_partial else 0)
     variables = argument(call, "variables", 0) if is_partial else None
     if tf is None or (is_partial and variables is None):
-        yield view.notice(call, reason=_NO_NAME, todo=_NO_NAME_ADVICE, severity="blocking")
+        yield view.notice(call, _NO_NAME)
         return
     values = f"{tf}.global_variables()" if variables is None else view.module.source(variables)
     text = broadcast_op(view, tf, values, "0" if root is None else view.module.source(root))

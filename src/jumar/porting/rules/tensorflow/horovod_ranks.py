@@ -1,33 +1,23 @@
 """Replace Horovod's ranks with the environment's; remove its init and GPU pinning."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting import Changes, Remark, Text, View, rule
 from jumar.porting.rewriting.editing import delete, remove_arguments, replace
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.horovod_names import SOURCE, called_member, horovod
-from jumar.porting.rules.tensorflow.ranks import (
-    RANK_IMPORTS,
-    local_rank_id,
-    rank_id,
-    rank_size,
-)
+from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, local_rank_id, rank_id, rank_size
 
 _RANKS = Text(
     en="ranks come from variables that the launch script sets; without them, there is one rank",
     zh="rank 取自启动脚本设置的环境变量；未设置时即单 rank",
 )
-_LOCAL_SIZE = Text(
+_LOCAL_SIZE = Remark(
     en="no environment variable contains the number of ranks per server; on a single server, it is "
     "the total",
     zh="环境变量中没有本机 rank 数；单机时等于总数",
-)
-_LOCAL_SIZE_ADVICE = Text(
-    en="with several servers, replace RANK_SIZE by the number of devices per server",
-    zh="多机时把 RANK_SIZE 换成每台服务器的设备数",
+    todo_en="with several servers, replace RANK_SIZE by the number of devices per server",
+    todo_zh="多机时把 RANK_SIZE 换成每台服务器的设备数",
+    confidence="likely",
 )
 _INIT = Text(
     en="HCCL is initialised by the first session with NpuOptimizer, and closed with it",
@@ -45,7 +35,7 @@ _PIN = Text(
     source=SOURCE,
     calls=horovod("init", "shutdown", "rank", "size", "local_rank", "local_size"),
 )
-def horovod_ranks(call: ast.Call, view: View) -> Iterator[Change]:
+def horovod_ranks(call: ast.Call, view: View) -> Changes:
     """Replace a rank by its expression, or remove a statement that is not needed."""
     name = called_member(call, view)
     statement = view.module.statement(call)
@@ -64,9 +54,7 @@ def horovod_ranks(call: ast.Call, view: View) -> Iterator[Change]:
         yield view.rewrite(outer, *remove_arguments(view.module, outer, {passed}), reason=_PIN)
         return
     if name == "local_size":
-        yield view.notice(
-            call, reason=_LOCAL_SIZE, todo=_LOCAL_SIZE_ADVICE, severity="look", confidence="likely"
-        )
+        yield view.notice(call, _LOCAL_SIZE)
     text = {"rank": rank_id, "local_rank": local_rank_id}.get(name or "", rank_size)(view)
     yield view.rewrite(call, replace(view.module, call, text), reason=_RANKS, imports=RANK_IMPORTS)
 

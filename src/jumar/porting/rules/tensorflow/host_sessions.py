@@ -2,7 +2,7 @@
 
 import ast
 
-from jumar.porting.rewriting.view import View
+from jumar.porting.rewriting import View
 from jumar.porting.script.nodes import walk
 
 _HOST = (

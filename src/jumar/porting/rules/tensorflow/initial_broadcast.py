@@ -1,13 +1,9 @@
 """With several devices, plain sessions start with the values of rank 0."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting import Changes, Remark, Text, View, rule
 from jumar.porting.rewriting.editing import argument, insert_after, insert_before
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, several_ranks, tensorflow_name
 from jumar.porting.rules.tensorflow.training_scripts import evaluates, trains
 
@@ -16,16 +12,15 @@ _REASON = Text(
     "they start equal",
     zh="各 rank 随机初始化不同；只有初值相同，梯度平均后各 rank 才能保持一致",
 )
-_NOTICE = Text(
+_NOTICE = Remark(
     en="each rank draws its own initial values here, and the broadcast of those of rank 0 could "
     "not be inserted",
     zh="各 rank 在此随机初始化，且无法自动加入广播 rank 0 初值的语句",
-)
-_ADVICE = Text(
-    en="after it, run tf.assign(variable, hccl_ops.broadcast([variable], 0)[0]) for all global "
-    "variables if RANK_SIZE is above 1",
-    zh="RANK_SIZE 大于 1 时，在其后对全部全局变量执行 "
+    todo_en="after it, run tf.assign(variable, hccl_ops.broadcast([variable], 0)[0]) for all "
+    "global variables if RANK_SIZE is above 1",
+    todo_zh="RANK_SIZE 大于 1 时，在其后对全部全局变量执行 "
     "tf.assign(variable, hccl_ops.broadcast([variable], 0)[0])",
+    severity="accuracy",
 )
 _BEFORE = Text(
     en="build tf.group(*[tf.assign(variable, hccl_ops.broadcast([variable], 0)[0]) for variable in "
@@ -35,17 +30,16 @@ _BEFORE = Text(
     "hccl_ops.broadcast([variable], 0)[0]) for variable in tf.global_variables()])，"
     "RANK_SIZE 大于 1 时在其会话中首先执行",
 )
-_HIDDEN = Text(
+_HIDDEN = Remark(
     en="each rank draws its own initial values here, and slim opens the session itself",
     zh="各 rank 在此随机初始化，而会话由 slim 自行创建",
-)
-_HIDDEN_ADVICE = Text(
-    en="build tf.group(*[tf.assign(variable, hccl_ops.broadcast([variable], 0)[0]) for variable in "
-    "tf.global_variables()]) before this call, and pass init_fn=lambda session: session.run(...) "
-    "if RANK_SIZE is above 1",
-    zh="在此调用之前构建 tf.group(*[tf.assign(variable, hccl_ops.broadcast([variable], 0)[0]) for "
-    "variable in tf.global_variables()])，RANK_SIZE 大于 1 时传入 "
-    "init_fn=lambda session: session.run(...)",
+    todo_en="build tf.group(*[tf.assign(variable, hccl_ops.broadcast([variable], 0)[0]) for "
+    "variable in tf.global_variables()]) before this call, and pass init_fn=lambda session: "
+    "session.run(...) if RANK_SIZE is above 1",
+    todo_zh="在此调用之前构建 tf.group(*[tf.assign(variable, hccl_ops.broadcast([variable], "
+    "0)[0]) for variable in tf.global_variables()])，RANK_SIZE 大于 1 时传入 init_fn=lambda "
+    "session: session.run(...)",
+    severity="accuracy",
 )
 _OPENS = ("managed_session", "prepare_or_wait_for_session")
 _NAME = "npu_broadcast"
@@ -62,7 +56,7 @@ _BROADCASTS = (
     title=Text(en="Sessions start with the values of rank 0", zh="会话以 rank 0 的初值开始训练"),
     source="Facenet_ID0122 of ModelZoo-TensorFlow; hccl_ops.py of Ascend/tensorflow",
 )
-def initial_broadcast(_: ast.Module, view: View) -> Iterator[Change]:
+def initial_broadcast(_: ast.Module, view: View) -> Changes:
     """Broadcast the variables after the initialisers have run."""
     if not view.options.distributed or _has_broadcast(view) or not trains(view):
         return
@@ -74,7 +68,7 @@ def initial_broadcast(_: ast.Module, view: View) -> Iterator[Change]:
             yield from _supervised(node, tf, view)
             continue
         if (view.module.name_of(node.func) or "").endswith("slim.learning.train"):
-            yield view.notice(node, reason=_HIDDEN, todo=_HIDDEN_ADVICE, severity="accuracy")
+            yield view.notice(node, _HIDDEN)
             continue
         if _within_supervisor(node, view):
             # The graph is closed there; `_supervised` runs an operation that is built before.
@@ -84,7 +78,7 @@ def initial_broadcast(_: ast.Module, view: View) -> Iterator[Change]:
             continue
         statement = view.module.statement(node)
         if tf is None or not isinstance(statement, ast.Expr) or statement.value is not node:
-            yield view.notice(node, reason=_NOTICE, todo=_ADVICE, severity="accuracy")
+            yield view.notice(node, _NOTICE)
             continue
         indent = view.module.lines.indentation
         operation = _operation(view, tf, indent * 2)
@@ -110,14 +104,14 @@ def _operation(view: View, tf: str, indent: str) -> list[str]:
     ]
 
 
-def _supervised(call: ast.Call, tf: str | None, view: View) -> Iterator[Change]:
+def _supervised(call: ast.Call, tf: str | None, view: View) -> Changes:
     """Build the broadcast before a Supervisor closes the graph; run it in its session."""
     if evaluates(call, view):
         return
     statement = view.module.statement(call)
     body = _managed_session(statement, view)
     if tf is None or body is None or argument(call, "graph", 0) is not None:
-        yield view.notice(call, reason=_NOTICE, todo=_BEFORE, severity="accuracy")
+        yield view.notice(call, _NOTICE, todo=_BEFORE)
         return
     session, first = body
     later = [
@@ -129,7 +123,7 @@ def _supervised(call: ast.Call, tf: str | None, view: View) -> Iterator[Change]:
         and _session(node, tf, view) is not None
     ]
     if len(later) > 1:
-        yield view.notice(call, reason=_NOTICE, todo=_BEFORE, severity="accuracy")
+        yield view.notice(call, _NOTICE, todo=_BEFORE)
         return
     indent = view.module.lines.indentation
     operation = _operation(view, tf, indent)

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from jumar.porting.edits import Confidence
-from jumar.porting.rewriting.view import View
+from jumar.porting.rewriting import Confidence, View
 from jumar.porting.script.expressions import last_name, names_within
 from jumar.porting.script.nodes import walk
 

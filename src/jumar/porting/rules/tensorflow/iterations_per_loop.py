@@ -2,31 +2,26 @@
 
 import ast
 import re
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
+from jumar.porting.rewriting import Changes, Remark, Text, View, rule
 from jumar.porting.script.expressions import last_name
 
 _TRAINING = ("minimize", "apply_gradients")
 _LIKELY = re.compile(r"train(ing)?_?(op|step)|optim|_op$|_solver$")
-_REASON = Text(
+_REASON = Remark(
     en="iterations_per_loop={n} in the session's options has no effect by itself: this loop still "
     "runs one step per call",
     zh="会话选项中的 iterations_per_loop={n} 本身不起作用：该循环每次调用仍只执行一步",
-)
-_ADVICE = Text(
-    en="after initialising the variables, write: {op} = util.set_iteration_per_loop(sess, {op}, "
-    "{n}) with util from npu_bridge.npu_init; {op} has to be an operation; each call then runs {n} "
-    "steps with one feed, so divide the number of calls by {n}, and count, change the learning "
-    "rate, log and save in multiples of {n}. Data from feed_dict is repeated {n} times: read it "
-    "with tf.data, or omit the option",
-    zh="变量初始化之后写：{op} = util.set_iteration_per_loop(sess, {op}, {n})，util 来自 "
+    todo_en="after initialising the variables, write: {op} = util.set_iteration_per_loop(sess, "
+    "{op}, {n}) with util from npu_bridge.npu_init; {op} has to be an operation; each call then "
+    "runs {n} steps with one feed, so divide the number of calls by {n}, and count, change the "
+    "learning rate, log and save in multiples of {n}. Data from feed_dict is repeated {n} times: "
+    "read it with tf.data, or omit the option",
+    todo_zh="变量初始化之后写：{op} = util.set_iteration_per_loop(sess, {op}, {n})，util 来自 "
     "npu_bridge.npu_init；{op} 必须是 Operation；此后每次调用以同一份输入执行 {n} 步，"
     "因此调用次数除以 {n}，计数、学习率、日志与保存都按 {n} 的倍数进行。feed_dict 的数据会重复 "
     "{n} 次：请用 tf.data 读取数据，否则不要使用该选项",
+    severity="speed",
 )
 
 
@@ -39,7 +34,7 @@ _ADVICE = Text(
     source="estimator/npu/util.py of Ascend/tensorflow",
     nodes=(ast.Call,),
 )
-def iterations_per_loop(call: ast.Call, view: View) -> Iterator[Change]:
+def iterations_per_loop(call: ast.Call, view: View) -> Changes:
     """Report the call that must be added before a training loop."""
     number = view.options.iterations_per_loop
     if number == 1 or not isinstance(call.func, ast.Attribute) or call.func.attr != "run":
@@ -56,9 +51,7 @@ def iterations_per_loop(call: ast.Call, view: View) -> Iterator[Change]:
             operation = view.module.source(fetch)
             yield view.notice(
                 call,
-                reason=_REASON.filled(n=number),
-                todo=_ADVICE.filled(n=number, op=operation),
-                severity="speed",
+                _REASON.filled(n=number, op=operation),
                 confidence="certain" if is_training else "likely",
             )
             return

@@ -1,12 +1,8 @@
 """Stand-alone Keras, the package `keras`, is kept."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Leave
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
+from jumar.porting.rewriting import Changes, Leave, Text, View, rule
 
 _STAYS = Text(
     en="stand-alone Keras (2.3.1 is the last for TensorFlow 1.15) runs in the TensorFlow session "
@@ -23,7 +19,7 @@ _STAYS = Text(
     "release notes of Keras 2.3",
     nodes=(ast.Import, ast.ImportFrom),
 )
-def keras_alone(node: ast.Import | ast.ImportFrom, _: View) -> Iterator[Change]:
+def keras_alone(node: ast.Import | ast.ImportFrom, _: View) -> Changes:
     """Report that imports of the package `keras` are deliberately kept."""
     if isinstance(node, ast.ImportFrom):
         names = [] if node.level else [node.module or ""]

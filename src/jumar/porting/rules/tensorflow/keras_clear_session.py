@@ -1,13 +1,9 @@
 """A new Keras session is configured for the NPU as well."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting import Changes, Text, View, rule
 from jumar.porting.rewriting.editing import insert_after, replace
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 
 _CLEARED = Text(
     en="clear_session discards the session with NpuOptimizer: npu_clear_session creates a new one",
@@ -25,7 +21,7 @@ _STANDALONE = ("keras.backend.clear_session", "keras.backend.tensorflow_backend.
     source="npu_init.py of Ascend/tensorflow",
     calls=("tensorflow.keras.backend.clear_session", *_STANDALONE),
 )
-def keras_clear_session(call: ast.Call, view: View) -> Iterator[Change]:
+def keras_clear_session(call: ast.Call, view: View) -> Changes:
     """Replace TensorFlow's function; after that of stand-alone Keras, set a session again."""
     statement = view.module.statement(call)
     if call.args or call.keywords or not isinstance(statement, ast.Expr):

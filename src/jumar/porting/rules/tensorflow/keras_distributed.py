@@ -3,11 +3,8 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting import Changes, Remark, Text, View, rule
 from jumar.porting.rewriting.editing import add_argument, argument, is_open, replace, wrap
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.keras_runs import compiles_keras, runs_keras
 from jumar.porting.rules.tensorflow.optimizer_sites import is_distributed, values_of
 from jumar.porting.script.expressions import is_none
@@ -21,15 +18,14 @@ _FIT = Text(
     en="all ranks start with the variables of rank 0; npu_callbacks_append only accepts lists",
     zh="所有 rank 以 rank 0 的变量开始；npu_callbacks_append 只保留 list",
 )
-_UNREAD = Text(
+_UNREAD = Remark(
     en="arguments are passed with * or **: the optimizer or the callbacks are not visible",
     zh="参数由 * 或 ** 传入，此处看不到优化器或回调",
-)
-_UNREAD_ADVICE = Text(
-    en="compile with npu_distributed_optimizer_wrapper(optimizer), and fit with "
+    todo_en="compile with npu_distributed_optimizer_wrapper(optimizer), and fit with "
     "npu_callbacks_append(callbacks_list=[...])",
-    zh="compile 用 npu_distributed_optimizer_wrapper(optimizer)，fit 用 "
+    todo_zh="compile 用 npu_distributed_optimizer_wrapper(optimizer)，fit 用 "
     "npu_callbacks_append(callbacks_list=[...])",
+    severity="accuracy",
 )
 _WRAPPER = "npu_distributed_optimizer_wrapper"
 _APPEND = "npu_callbacks_append"
@@ -42,7 +38,7 @@ _FITS = {"fit": 5, "fit_generator": 4}
     source="npu_optimizer.py and npu_callbacks.py of Ascend/tensorflow",
     nodes=(ast.Call,),
 )
-def keras_distributed(call: ast.Call, view: View) -> Iterator[Change]:
+def keras_distributed(call: ast.Call, view: View) -> Changes:
     """Wrap the optimizer of `compile`, and add the broadcast to `fit`."""
     if not view.options.distributed or not isinstance(call.func, ast.Attribute):
         return
@@ -52,11 +48,11 @@ def keras_distributed(call: ast.Call, view: View) -> Iterator[Change]:
         yield from _fitted(call, _FITS[call.func.attr], view)
 
 
-def _compiled(call: ast.Call, view: View) -> Iterator[Change]:
+def _compiled(call: ast.Call, view: View) -> Changes:
     optimizer = argument(call, "optimizer", 0)
     if optimizer is None:
         if is_open(call):
-            yield view.notice(call, reason=_UNREAD, todo=_UNREAD_ADVICE, severity="accuracy")
+            yield view.notice(call, _UNREAD)
         return
     if _is_wrapped(optimizer, view):
         return
@@ -76,14 +72,14 @@ def _is_wrapped(optimizer: ast.expr, view: View) -> bool:
     )
 
 
-def _fitted(call: ast.Call, position: int, view: View) -> Iterator[Change]:
+def _fitted(call: ast.Call, position: int, view: View) -> Changes:
     if any("BroadcastGlobalVariables" in name for name in _names(view)):
         return
     callbacks = argument(call, "callbacks", position)
     if callbacks is not None and view.is_npu(callbacks):
         return
     if callbacks is None and is_open(call):
-        yield view.notice(call, reason=_UNREAD, todo=_UNREAD_ADVICE, severity="accuracy")
+        yield view.notice(call, _UNREAD)
         return
     append = view.npu(_APPEND)
     if callbacks is None:

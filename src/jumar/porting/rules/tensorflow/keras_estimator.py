@@ -1,14 +1,10 @@
 """Keras models that are converted to estimators."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Replacement
+from jumar.porting.rewriting import Changes, Replacement, Text, View, rule
 from jumar.porting.rewriting.editing import replace
 from jumar.porting.rewriting.prelude import RUN_CONFIG as RUN_CONFIG_FUNCTIONS
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.estimator import (
     added_config,
     config_imports,
@@ -34,7 +30,7 @@ _CONVERTED = Text(
     source="keras_to_npu.py of Ascend/tensorflow",
     calls=(MODEL_TO_ESTIMATOR,),
 )
-def keras_estimator(call: ast.Call, view: View) -> Iterator[Change]:
+def keras_estimator(call: ast.Call, view: View) -> Changes:
     """Use the NPU's function if the configuration can be an NPURunConfig."""
     if call not in estimator_plan(view).estimators:
         yield from with_minimal_config(call, 4, view)

@@ -1,13 +1,9 @@
 """Arrays that Keras splits into batches, of which the last may be smaller."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Leave
+from jumar.porting.rewriting import Changes, Leave, Remark, Text, View, rule
 from jumar.porting.rewriting.editing import argument, is_open, literal
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.array_sizes import integer_value, samples_in
 from jumar.porting.rules.tensorflow.keras_runs import runs_keras
 from jumar.porting.script.expressions import is_omitted
@@ -17,12 +13,12 @@ _STEPS = {"fit": ("steps_per_epoch", 12), "evaluate": ("steps", 5)}
 _DEFAULT_BATCH = 32
 _VALIDATION_SPLIT = 6
 _GENERATORS = frozenset({"flow", "flow_from_directory", "flow_from_dataframe"})
-_KNOWN = Text(
+_KNOWN = Remark(
     en="{samples} samples are not a multiple of the batch size {batch}: the last batch has another "
     "shape, for which the graph is compiled again",
     zh="{samples} 个样本不能被 batch {batch} 整除：最后一批形状不同，需重新编译图",
 )
-_UNKNOWN = Text(
+_UNKNOWN = Remark(
     en="Keras splits these arrays into batches; unless the number of samples is a multiple of the "
     "batch size, the last batch has another shape, for which the graph is compiled again",
     zh="Keras 将这些数组切成批；若样本数不是 batch size 的整数倍，最后一批形状不同，需重新编译图",
@@ -53,7 +49,7 @@ _WHOLE = Text(
     source="training_arrays.py of TensorFlow 1.15; TensorFlow 1.15 migration guide of CANN",
     nodes=(ast.Call,),
 )
-def keras_last_batch(call: ast.Call, view: View) -> Iterator[Change]:
+def keras_last_batch(call: ast.Call, view: View) -> Changes:
     """Report `fit` and `evaluate` on arrays, unless all of their batches have the same size."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in _STEPS:
         return
@@ -75,7 +71,7 @@ def keras_last_batch(call: ast.Call, view: View) -> Iterator[Change]:
         return
     yield view.notice(
         call,
-        reason=_KNOWN.filled(samples=uneven[0], batch=batch) if uneven else _UNKNOWN,
+        _KNOWN.filled(samples=uneven[0], batch=batch) if uneven else _UNKNOWN,
         todo=_TRAIN_ADVICE if method == "fit" else _EVAL_ADVICE,
         severity="speed",
         confidence="unsure" if is_open(call) else "certain" if uneven else "likely",

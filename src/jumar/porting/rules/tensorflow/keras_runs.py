@@ -3,7 +3,7 @@
 import ast
 import re
 
-from jumar.porting.rewriting.view import View
+from jumar.porting.rewriting import View
 from jumar.porting.script.module import Module
 from jumar.porting.script.nodes import walk
 

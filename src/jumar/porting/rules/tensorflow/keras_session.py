@@ -1,13 +1,9 @@
 """Keras trains in a session for the NPU."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Leave, Replacement
+from jumar.porting.rewriting import NPU_INIT, Changes, Leave, Remark, Replacement, Text, View, rule
 from jumar.porting.rewriting.editing import insert_after, insert_before
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import NPU_INIT, View
 from jumar.porting.rules.tensorflow.entry_points import (
     EXITS,
     Entry,
@@ -37,23 +33,20 @@ _SET = Text(
     en="the script sets its own Keras session, whose configuration is the NPU's",
     zh="脚本自行为 Keras 设置会话，其配置已为 NPU 配置",
 )
-_NO_ENTRY = Text(
+_NO_ENTRY = Remark(
     en="a Keras model runs here, but the module has no main part in which its session could be set",
     zh="此处运行 Keras 模型，但模块没有主程序部分可设置会话",
-)
-_NO_ENTRY_ADVICE = Text(
-    en="call set_keras_session_npu_config() at the start of the script, before the model is built, "
-    "and close_session() on its result at the end",
-    zh="在脚本开头、建模之前调用 set_keras_session_npu_config()，"
+    todo_en="call set_keras_session_npu_config() at the start of the script, before the model is "
+    "built, and close_session() on its result at the end",
+    todo_zh="在脚本开头、建模之前调用 set_keras_session_npu_config()，"
     "结束时对其返回值调用 close_session()",
+    confidence="likely",
 )
-_NOT_CLOSED = Text(
+_NOT_CLOSED = Remark(
     en="the script's last statement computes its result, so the session is not closed here",
     zh="脚本以最后计算的返回值结束，因此未在此处关闭会话",
-)
-_NOT_CLOSED_ADVICE = Text(
-    en="call close_session({name}) after the result is computed",
-    zh="得到该值后调用 close_session({name})",
+    todo_en="call close_session({name}) after the result is computed",
+    todo_zh="得到该值后调用 close_session({name})",
 )
 
 
@@ -62,7 +55,7 @@ _NOT_CLOSED_ADVICE = Text(
     title=Text(en="Keras runs in a session for the NPU", zh="Keras 使用 NPU 会话"),
     source="npu_init.py of Ascend/tensorflow; TensorFlow 1.15 migration guide of CANN",
 )
-def keras_session(tree: ast.Module, view: View) -> Iterator[Change]:
+def keras_session(tree: ast.Module, view: View) -> Changes:
     """Set a session at the beginning of the script and close it at its end."""
     runs = [
         node
@@ -81,7 +74,7 @@ def keras_session(tree: ast.Module, view: View) -> Iterator[Change]:
         return
     entry = _entry(view, runs)
     if entry is None:
-        yield view.notice(runs[0], reason=_NO_ENTRY, todo=_NO_ENTRY_ADVICE, confidence="likely")
+        yield view.notice(runs[0], _NO_ENTRY)
         return
     function, imports, functions = view.session_config()
     config = f"config={function}()" if functions else ""
@@ -93,9 +86,7 @@ def keras_session(tree: ast.Module, view: View) -> Iterator[Change]:
     changes = [insert_before(view.module, entry.first, "\n".join(lines))]
     closing = _closing(entry.last, view)
     if closing is None:
-        yield view.notice(
-            entry.last, reason=_NOT_CLOSED, todo=_NOT_CLOSED_ADVICE.filled(name=_NAME)
-        )
+        yield view.notice(entry.last, _NOT_CLOSED.filled(name=_NAME))
     else:
         changes.append(closing)
         needs.append("close_session")

@@ -1,13 +1,9 @@
 """Ranges and maps passed to TensorFlow become lists, as they were in Python 2."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting import Changes, Text, View, rule
 from jumar.porting.rewriting.editing import wrap
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 
 _LAZY = frozenset(
     f"{module}.{name}"
@@ -37,7 +33,7 @@ _REASON = Text(
     source="TensorFlow 1.15 under Python 3.7",
     nodes=(ast.Call,),
 )
-def list_arguments(call: ast.Call, view: View) -> Iterator[Change]:
+def list_arguments(call: ast.Call, view: View) -> Changes:
     """Wrap an argument, or the value of the variable passed as one, in `list(...)`."""
     arguments = [*call.args, *(passed.value for passed in call.keywords if passed.arg)]
     lazy = [argument for value in arguments if (argument := _lazy(value, view)) is not None]

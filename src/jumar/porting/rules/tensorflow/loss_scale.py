@@ -1,13 +1,9 @@
 """Optimizers scale the loss, as set by `--loss-scale`."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
 from jumar.porting.options import LossScale
-from jumar.porting.rewriting.changes import Change, Leave
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
+from jumar.porting.rewriting import Changes, Leave, Remark, Text, View, rule
 from jumar.porting.rules.tensorflow.optimizer_sites import (
     LOSS_SCALED,
     OTHER_LOSS_SCALES,
@@ -25,16 +21,15 @@ _REASON = Text(
     zh="float16 下过小的梯度会变为 0：先放大 loss 再求梯度，求得后再缩小，溢出的一步不更新参数",
 )
 _DONE = Text(en="it already scales the loss", zh="已使用 loss scale")
-_IN_ESTIMATOR = Text(
+_IN_ESTIMATOR = Remark(
     en="this optimizer is passed to an Estimator, which uses it in its own graph: variables of a "
     "loss scale that is created here would be in another graph",
     zh="该优化器交给 Estimator 在另一张图中使用，而此处创建的 loss scale 变量属于当前图",
-)
-_IN_ESTIMATOR_ADVICE = Text(
-    en="pass a function that creates the optimizer (optimizer=lambda: NPULossScaleOptimizer(...)), "
-    "which is called within the Estimator's graph",
-    zh="改为传入创建优化器的函数（optimizer=lambda: NPULossScaleOptimizer(...)），由 Estimator "
-    "在其图中调用",
+    todo_en="pass a function that creates the optimizer (optimizer=lambda: "
+    "NPULossScaleOptimizer(...)), which is called within the Estimator's graph",
+    todo_zh="改为传入创建优化器的函数（optimizer=lambda: NPULossScaleOptimizer(...)），由 "
+    "Estimator 在其图中调用",
+    severity="accuracy",
 )
 
 
@@ -73,7 +68,7 @@ _MAX_LINE_LENGTH = 100
     title=Text(en="Optimizers scale the loss", zh="优化器加入 loss scale"),
     source="npu_loss_scale_optimizer.py and npu_loss_scale_manager.py of Ascend/tensorflow",
 )
-def loss_scale(_: ast.Module, view: View) -> Iterator[Change]:
+def loss_scale(_: ast.Module, view: View) -> Changes:
     """Wrap each optimizer in `NPULossScaleOptimizer`, outside any distributed wrapper."""
     scale = view.options.loss_scale
     if scale is None:
@@ -83,12 +78,7 @@ def loss_scale(_: ast.Module, view: View) -> Iterator[Change]:
             yield Leave(node=optimizer, reason=_DONE)
     for site in sites(view, LOSS_SCALED | OTHER_LOSS_SCALES):
         if site.in_estimator:
-            yield view.notice(
-                site.creations[0],
-                reason=_IN_ESTIMATOR,
-                todo=_IN_ESTIMATOR_ADVICE,
-                severity="accuracy",
-            )
+            yield view.notice(site.creations[0], _IN_ESTIMATOR)
             continue
         text, name = manager(view, scale)
         imports: tuple[str, ...] = ("NPULossScaleOptimizer", name)

@@ -1,10 +1,8 @@
 """TensorFlow's loss scales become the NPU's managers, with the same values."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Replacement
+from jumar.porting.rewriting import Changes, Remark, Replacement, Text, View, rule
 from jumar.porting.rewriting.editing import (
     argument,
     is_open,
@@ -13,8 +11,6 @@ from jumar.porting.rewriting.editing import (
     open_parenthesis,
     replace,
 )
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 
 _REASON_FIXED = Text(
     en="the NPU's optimizer expects a manager as its loss scale",
@@ -30,15 +26,14 @@ _SAME = Text(
     en="the NPU's manager of the same name accepts the same arguments and needs no tf.is_finite",
     zh="NPU 的同名 manager 参数相同，且不依赖 tf.is_finite",
 )
-_OPEN = Text(
+_OPEN = Remark(
     en="arguments are passed with * or **: they cannot be renamed here",
     zh="参数由 * 或 ** 传入，此处无法改名",
-)
-_OPEN_ADVICE = Text(
-    en="use ExponentialUpdateLossScaleManager(init_loss_scale=, incr_every_n_steps=, "
+    todo_en="use ExponentialUpdateLossScaleManager(init_loss_scale=, incr_every_n_steps=, "
     "incr_ratio=, decr_every_n_nan_or_inf=1, decr_ratio=1/incr_ratio)",
-    zh="写成 ExponentialUpdateLossScaleManager(init_loss_scale=, incr_every_n_steps=, "
+    todo_zh="写成 ExponentialUpdateLossScaleManager(init_loss_scale=, incr_every_n_steps=, "
     "incr_ratio=, decr_every_n_nan_or_inf=1, decr_ratio=1/incr_ratio)",
+    severity="accuracy",
 )
 _FIXED = ("tensorflow.train.experimental.FixedLossScale",)
 _DYNAMIC = ("tensorflow.train.experimental.DynamicLossScale",)
@@ -61,7 +56,7 @@ _PARAMETERS = (
     source="npu_loss_scale_manager.py of Ascend/tensorflow; loss_scale.py of TensorFlow 1.15",
     calls=(*_FIXED, *_DYNAMIC, *_CONTRIB),
 )
-def loss_scale_manager(call: ast.Call, view: View) -> Iterator[Change]:
+def loss_scale_manager(call: ast.Call, view: View) -> Changes:
     """Replace the class of a loss scale, and its arguments if they have other names."""
     name = view.module.name_of(call.func)
     if name in _CONTRIB:
@@ -73,7 +68,7 @@ def loss_scale_manager(call: ast.Call, view: View) -> Iterator[Change]:
             imports=(manager,),
         )
     elif is_open(call):
-        yield view.notice(call, reason=_OPEN, todo=_OPEN_ADVICE, severity="accuracy")
+        yield view.notice(call, _OPEN)
     elif name in _FIXED:
         manager = "FixedLossScaleManager"
         value = argument(call, "loss_scale_value", 0)

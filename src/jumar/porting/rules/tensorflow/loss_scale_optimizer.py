@@ -1,14 +1,10 @@
 """TensorFlow's loss-scale optimizers become the NPU's."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
 from jumar.porting.options import LossScale
-from jumar.porting.rewriting.changes import Change, Replacement
+from jumar.porting.rewriting import Changes, Remark, Replacement, Text, View, rule
 from jumar.porting.rewriting.editing import argument, is_open, keyword, remove_arguments, replace
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.loss_scale import manager, number_text
 from jumar.porting.rules.tensorflow.optimizer_sites import is_distributed, values_of
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, several_ranks
@@ -34,34 +30,31 @@ _REASON = Text(
     "the rule for the scale is unchanged",
     zh="NPU 通过状态寄存器检测溢出，不再对每个梯度使用 tf.is_finite；loss scale 的规则不变",
 )
-_PRECISION = Text(
+_PRECISION = Remark(
     en="this call also switched the graph to mixed precision, which on the NPU is the session "
     "option precision_mode",
     zh="该调用还会把图切换为混合精度，NPU 上由会话选项 precision_mode 完成",
+    todo_en="port again with --precision allow_mix_precision",
+    todo_zh="移植时加上 --precision allow_mix_precision",
+    severity="accuracy",
 )
-_PRECISION_ADVICE = Text(
-    en="port again with --precision allow_mix_precision",
-    zh="移植时加上 --precision allow_mix_precision",
-)
-_UNREAD = Text(
+_UNREAD = Remark(
     en="it is unclear whether the loss scale is a number, 'dynamic' or an object",
     zh="此处无法判断 loss scale 是数值、'dynamic' 还是对象",
-)
-_UNREAD_ADVICE = Text(
-    en="use NPULossScaleOptimizer(optimizer, manager) with FixedLossScaleManager(loss_scale=...) "
-    "or ExponentialUpdateLossScaleManager(...)",
-    zh="改写为 NPULossScaleOptimizer(optimizer, manager)，manager 用 "
+    todo_en="use NPULossScaleOptimizer(optimizer, manager) with "
+    "FixedLossScaleManager(loss_scale=...) or ExponentialUpdateLossScaleManager(...)",
+    todo_zh="改写为 NPULossScaleOptimizer(optimizer, manager)，manager 用 "
     "FixedLossScaleManager(loss_scale=...) 或 ExponentialUpdateLossScaleManager(...)",
+    severity="blocking",
 )
-_OF_KERAS = Text(
+_OF_KERAS = Remark(
     en="mixed precision and loss scales of Keras policies have no effect on the NPU",
     zh="Keras 策略的混合精度与 loss scale 在 NPU 上不生效",
-)
-_OF_KERAS_ADVICE = Text(
-    en="remove it, port again with --precision allow_mix_precision, and compile the model with a "
-    "tf.train optimizer that is wrapped in NPULossScaleOptimizer",
-    zh="删除它，移植时加上 --precision allow_mix_precision，并用 NPULossScaleOptimizer 包装 "
+    todo_en="remove it, port again with --precision allow_mix_precision, and compile the model "
+    "with a tf.train optimizer that is wrapped in NPULossScaleOptimizer",
+    todo_zh="删除它，移植时加上 --precision allow_mix_precision，并用 NPULossScaleOptimizer 包装 "
     "tf.train 的优化器后再 compile",
+    severity="accuracy",
 )
 
 
@@ -75,23 +68,23 @@ _OF_KERAS_ADVICE = Text(
     "1.15",
     calls=(*_EXPERIMENTAL, *_REWRITE, *_CONTRIB, *_KERAS),
 )
-def loss_scale_optimizer(call: ast.Call, view: View) -> Iterator[Change]:
+def loss_scale_optimizer(call: ast.Call, view: View) -> Changes:
     """Replace the class, and the loss scale by a manager."""
     name = view.module.name_of(call.func)
     if name in _KERAS:
-        yield view.notice(call, reason=_OF_KERAS, todo=_OF_KERAS_ADVICE, severity="accuracy")
+        yield view.notice(call, _OF_KERAS)
         return
     optimizer = argument(call, "opt", 0)
     parameter = "loss_scale_manager" if name in _CONTRIB else "loss_scale"
     scale_argument = argument(call, parameter, 1)
     if optimizer is None or is_open(call) or (scale_argument is None and name not in _REWRITE):
-        yield view.notice(call, reason=_UNREAD, todo=_UNREAD_ADVICE, severity="blocking")
+        yield view.notice(call, _UNREAD)
         return
     if name in _REWRITE and not view.options.precision:
-        yield view.notice(call, reason=_PRECISION, todo=_PRECISION_ADVICE, severity="accuracy")
+        yield view.notice(call, _PRECISION)
     scale = (None, None) if name in _CONTRIB else _manager(scale_argument, view)
     if scale is None:
-        yield view.notice(call, reason=_UNREAD, todo=_UNREAD_ADVICE, severity="blocking")
+        yield view.notice(call, _UNREAD)
         return
     changes = [replace(view.module, call.func, view.npu("NPULossScaleOptimizer"))]
     changes += _arguments(call, parameter, scale_argument, scale[0], view)

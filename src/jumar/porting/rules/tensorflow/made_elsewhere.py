@@ -1,12 +1,8 @@
 """Configurations and strategies that a function creates for use elsewhere."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Leave
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
+from jumar.porting.rewriting import Changes, Leave, Remark, Text, View, rule
 from jumar.porting.rules.tensorflow.distribution_strategy import STRATEGIES
 from jumar.porting.script.expressions import last_name
 from jumar.porting.script.module import Module
@@ -18,26 +14,24 @@ _USED_HERE = Text(
     "session",
     zh="本模块中使用该配置之处会在打开会话时加入 NPU 选项",
 )
-_USED_ELSEWHERE = Text(
+_USED_ELSEWHERE = Remark(
     en="this function creates a configuration for other modules: sessions of the tree add the "
     "NPU's options where they are opened, but other code that uses it does not",
     zh="该函数为其他模块创建会话配置：工程内的会话在打开处加入 NPU 选项，其他使用者则没有",
+    todo_en="make sure that every session that uses it is opened in a script of the tree, or "
+    "return npu_config_proto(config_proto=...) here",
+    todo_zh="请确认使用它的会话都在工程内的脚本中打开，或在此返回 "
+    "npu_config_proto(config_proto=...)",
+    confidence="likely",
 )
-_USED_ELSEWHERE_ADVICE = Text(
-    en="make sure that every session that uses it is opened in a script of the tree, or return "
-    "npu_config_proto(config_proto=...) here",
-    zh="请确认使用它的会话都在工程内的脚本中打开，或在此返回 npu_config_proto(config_proto=...)",
-)
-_STRATEGY = Text(
+_STRATEGY = Remark(
     en="this strategy of tf.distribute comes from {name} and is ported where it is created; a "
     "process drives one NPU, regardless of the number of devices that is passed",
     zh="此处的 tf.distribute 策略来自 {name}，已在创建处移植；"
     "无论传入多少设备，每个进程只驱动一个 NPU",
-)
-_STRATEGY_ADVICE = Text(
-    en="check its uses: batch sizes that are multiplied by the number of replicas, scopes, and "
-    "numbers of GPUs",
-    zh="请检查其用法：按副本数放大的 batch size、scope，以及 GPU 数量",
+    todo_en="check its uses: batch sizes that are multiplied by the number of replicas, scopes, "
+    "and numbers of GPUs",
+    todo_zh="请检查其用法：按副本数放大的 batch size、scope，以及 GPU 数量",
 )
 
 
@@ -50,7 +44,7 @@ _STRATEGY_ADVICE = Text(
     source="npu_init.py of Ascend/tensorflow",
     nodes=(ast.FunctionDef,),
 )
-def session_config_makers(function: ast.FunctionDef, view: View) -> Iterator[Change]:
+def session_config_makers(function: ast.FunctionDef, view: View) -> Changes:
     """Report where a configuration returned by a function gets its options."""
     if "ConfigProto" not in view.module.text:
         return
@@ -69,13 +63,7 @@ def session_config_makers(function: ast.FunctionDef, view: View) -> Iterator[Cha
     if _is_used(function.name, view):
         yield Leave(node=creation, reason=_USED_HERE)
     else:
-        yield view.notice(
-            creation,
-            reason=_USED_ELSEWHERE,
-            todo=_USED_ELSEWHERE_ADVICE,
-            severity="look",
-            confidence="likely",
-        )
+        yield view.notice(creation, _USED_ELSEWHERE)
 
 
 def _is_used(name: str, view: View) -> bool:
@@ -100,7 +88,7 @@ def _creation(function: ast.FunctionDef, view: View) -> ast.Call | None:
     source="npu_strategy.py of Ascend/tensorflow",
     nodes=(ast.Call,),
 )
-def distribution_strategy_users(call: ast.Call, view: View) -> Iterator[Change]:
+def distribution_strategy_users(call: ast.Call, view: View) -> Changes:
     """Report calls of a function that returns a strategy."""
     name = view.module.name_of(call.func) or ""
     home_module, function = view.module.definition(name)
@@ -114,12 +102,7 @@ def distribution_strategy_users(call: ast.Call, view: View) -> Iterator[Change]:
         isinstance(node, ast.Return) and _is_strategy(node.value, home_module)
         for node in walk(function)
     ):
-        yield view.notice(
-            call,
-            reason=_STRATEGY.filled(name=function.name),
-            todo=_STRATEGY_ADVICE,
-            severity="look",
-        )
+        yield view.notice(call, _STRATEGY.filled(name=function.name))
 
 
 def _is_strategy(value: ast.expr | None, home_module: Module) -> bool:

@@ -2,8 +2,8 @@
 
 import ast
 
+from jumar.porting.rewriting import View
 from jumar.porting.rewriting.editing import literal
-from jumar.porting.rewriting.view import View
 
 _MAX_FLOAT16 = 65504.0
 _NAMES = {

@@ -2,9 +2,7 @@
 
 import ast
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.reporting import Case, report
-from jumar.porting.rewriting.view import View
+from jumar.porting.rewriting import Case, Text, View, report
 from jumar.porting.rules.tensorflow.release_choices import chooses_release
 
 _INSTEAD = {
@@ -45,10 +43,6 @@ _INSTEAD = {
     "summary.trace_on": "the profiler of the NPU",
     "summary.write": "tf.summary.FileWriter.add_summary",
 }
-_REASON = Text(
-    en="TensorFlow 1.15 does not have {name}, which is from TensorFlow 2",
-    zh="TensorFlow 1.15 没有 {name}，它属于 TensorFlow 2",
-)
 
 
 def _is_needed(node: ast.AST, view: View) -> bool:
@@ -61,8 +55,10 @@ def _case(name: str, instead: str) -> Case:
         references=(name,),
         imports=(name,),
         when=(_is_needed,),
-        reason=_REASON,
-        todo=Text(en=f"use {instead}", zh=f"改用 {instead}"),
+        en="TensorFlow 1.15 does not have {name}, which is from TensorFlow 2",
+        zh="TensorFlow 1.15 没有 {name}，它属于 TensorFlow 2",
+        todo_en=f"use {instead}",
+        todo_zh=f"改用 {instead}",
         severity="blocking",
     )
 

@@ -1,13 +1,9 @@
 """A hand-written block of NpuOptimizer also has to disable two graph rewrites."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Leave
+from jumar.porting.rewriting import Changes, Leave, Text, View, rule
 from jumar.porting.rewriting.editing import insert_after, literal
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.script.nodes import walk
 
 _REWRITES = ("remapping", "memory_optimization")
@@ -32,7 +28,7 @@ _REWRITER = "tensorflow.core.protobuf.rewriter_config_pb2:RewriterConfig"
     source="npu_init.py of Ascend/tensorflow; TensorFlow 1.15 migration guide of CANN",
     nodes=(ast.Assign,),
 )
-def npu_optimizer_block(node: ast.Assign, view: View) -> Iterator[Change]:
+def npu_optimizer_block(node: ast.Assign, view: View) -> Changes:
     """Add the missing settings after the line that names the optimizer."""
     target = node.targets[0]
     if not isinstance(target, ast.Attribute) or target.attr != "name":

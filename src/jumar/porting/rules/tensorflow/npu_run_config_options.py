@@ -1,21 +1,12 @@
 """A hand-written NPURunConfig gets the options of the port."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
 from jumar.porting.npu.session_options import run_config_imports
-from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.editing import (
-    add_argument,
-    is_open,
-)
+from jumar.porting.rewriting import Changes, Text, View, rule
+from jumar.porting.rewriting.editing import add_argument, is_open
 from jumar.porting.rewriting.prelude import RUN_CONFIG as RUN_CONFIG_FUNCTIONS
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
-from jumar.porting.rules.tensorflow.estimator_plan import (
-    NPU_RUN_CONFIG,
-)
+from jumar.porting.rules.tensorflow.estimator_plan import NPU_RUN_CONFIG
 from jumar.porting.rules.tensorflow.run_config import npu_run_config_arguments
 
 _OPTIONS = Text(
@@ -29,7 +20,7 @@ _OPTIONS = Text(
     source="npu_config.py of Ascend/tensorflow",
     calls=(NPU_RUN_CONFIG,),
 )
-def npu_run_config_options(call: ast.Call, view: View) -> Iterator[Change]:
+def npu_run_config_options(call: ast.Call, view: View) -> Changes:
     """Add the options that a hand-written NPURunConfig does not set itself."""
     if is_open(call) or call.args:
         return

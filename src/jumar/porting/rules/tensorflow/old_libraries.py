@@ -2,9 +2,7 @@
 
 import ast
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.reporting import Case, report
-from jumar.porting.rewriting.view import View
+from jumar.porting.rewriting import Case, Text, View, report
 
 _INSTEAD = {
     "cv": "cv2",
@@ -31,10 +29,6 @@ _INSTEAD = {
     "sklearn.grid_search": "sklearn.model_selection",
 }
 """Replacements of names removed by NumPy 1.17, SciPy 1.3, scikit-image 0.18, scikit-learn 0.23."""
-_REASON = Text(
-    en="current releases of this library no longer have {name}",
-    zh="如今安装的该库版本中已没有 {name}",
-)
 
 
 def _is_dotted(node: ast.AST, _: View) -> bool:
@@ -47,13 +41,12 @@ def _case(name: str, instead: str) -> Case:
         references=(name,),
         imports=(name,),
         when=(_is_dotted,),
-        reason=_REASON,
-        todo=Text(
-            en=f"use {instead}, or install the old release (scipy==1.1.0, numpy==1.16.4, "
-            "scikit-image==0.17.2, scikit-learn==0.22.2)",
-            zh=f"改用 {instead}，或安装旧版本（scipy==1.1.0、numpy==1.16.4、"
-            "scikit-image==0.17.2、scikit-learn==0.22.2）",
-        ),
+        en="current releases of this library no longer have {name}",
+        zh="如今安装的该库版本中已没有 {name}",
+        todo_en=f"use {instead}, or install the old release (scipy==1.1.0, numpy==1.16.4, "
+        "scikit-image==0.17.2, scikit-learn==0.22.2)",
+        todo_zh=f"改用 {instead}，或安装旧版本（scipy==1.1.0、numpy==1.16.4、"
+        "scikit-image==0.17.2、scikit-learn==0.22.2）",
         severity="blocking",
         confidence="likely",
     )
@@ -74,14 +67,10 @@ def _contains_objects(node: ast.AST, view: View) -> bool:
 _PICKLED = Case(
     calls=("numpy.load",),
     when=(_contains_objects,),
-    reason=Text(
-        en="since NumPy 1.16.3, np.load only reads objects with allow_pickle=True",
-        zh="自 NumPy 1.16.3 起，未指定 allow_pickle=True 时 np.load 不读取对象",
-    ),
-    todo=Text(
-        en="add allow_pickle=True if you trust the file: unpickling it can run code",
-        zh="若信任该文件，请加上 allow_pickle=True：反序列化可能执行代码",
-    ),
+    en="since NumPy 1.16.3, np.load only reads objects with allow_pickle=True",
+    zh="自 NumPy 1.16.3 起，未指定 allow_pickle=True 时 np.load 不读取对象",
+    todo_en="add allow_pickle=True if you trust the file: unpickling it can run code",
+    todo_zh="若信任该文件，请加上 allow_pickle=True：反序列化可能执行代码",
     severity="blocking",
     confidence="likely",
 )

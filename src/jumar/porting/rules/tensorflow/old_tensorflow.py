@@ -2,13 +2,9 @@
 
 import ast
 import re
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Leave, Replacement
+from jumar.porting.rewriting import Change, Changes, Leave, Remark, Replacement, Text, View, rule
 from jumar.porting.rewriting.editing import is_open, literal, replace, slots
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.old_names import (
     OLD,
     REMOVED,
@@ -33,13 +29,12 @@ _SUMMARY = Text(
     "with the name scope, and characters not allowed in names become _",
     zh="TensorFlow 1.15 中该接口的名称与 1.0 之前不同；标签会带上 name scope，非法字符变为 _",
 )
-_GONE = Text(
+_GONE = Remark(
     en="TensorFlow 1.15 no longer has {name}, which is from releases before 1.0",
     zh="TensorFlow 1.15 已没有 {name}（属于 1.0 之前的版本）",
-)
-_GONE_ADVICE = Text(
-    en="use {now}; compare the parameters, whose names and order may differ",
-    zh="改用 {now}，并核对参数的名称与顺序",
+    todo_en="use {now}; compare the parameters, whose names and order may differ",
+    todo_zh="改用 {now}，并核对参数的名称与顺序",
+    severity="blocking",
 )
 _STAYS = Text(
     en="TensorFlow 1.15 still has this under its old name, with a warning",
@@ -63,7 +58,7 @@ _CHOOSES = Text(
 )
 def old_tensorflow(
     node: ast.Name | ast.Attribute | ast.Import | ast.ImportFrom, view: View
-) -> Iterator[Change]:
+) -> Changes:
     """Rename functions, and pass arguments whose order has changed by keyword."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         if not chooses_release(node, view):
@@ -81,7 +76,7 @@ def old_tensorflow(
         yield from _ported(node, name, view)
 
 
-def _imported(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Change]:
+def _imported(node: ast.Import | ast.ImportFrom, view: View) -> Changes:
     """Report imports from TensorFlow of names that no longer exist."""
     if isinstance(node, ast.Import):
         names = [alias.name for alias in node.names]
@@ -98,12 +93,7 @@ def _imported(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Change]
 
 def _removed_name(node: ast.AST, name: str, new_name: str, view: View) -> Change:
     short_name = name.replace("tensorflow.", "tf.", 1)
-    return view.notice(
-        node,
-        reason=_GONE.filled(name=short_name),
-        todo=_GONE_ADVICE.filled(now=new_name),
-        severity="blocking",
-    )
+    return view.notice(node, _GONE.filled(name=short_name, now=new_name))
 
 
 def _is_imported(node: ast.Name | ast.Attribute, view: View) -> bool:
@@ -114,7 +104,7 @@ def _is_imported(node: ast.Name | ast.Attribute, view: View) -> bool:
     return not bindings or any(binding.kind == "import" for binding in bindings)
 
 
-def _ported(node: ast.Name | ast.Attribute, name: str, view: View) -> Iterator[Change]:
+def _ported(node: ast.Name | ast.Attribute, name: str, view: View) -> Changes:
     """The edit of one use of an old name, a report if it is not certain, or nothing."""
     old = OLD[name]
     outer = view.module.parent(node)

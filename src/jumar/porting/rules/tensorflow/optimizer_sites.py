@@ -4,10 +4,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from jumar.porting.rewriting.changes import Replacement
+from jumar.porting.rewriting import Replacement, View
 from jumar.porting.rewriting.editing import insert_before
 from jumar.porting.rewriting.editing import wrap as wrapped
-from jumar.porting.rewriting.view import View
 from jumar.porting.script.nodes import walk
 from jumar.porting.script.scopes import Scope
 

@@ -2,7 +2,7 @@
 
 import ast
 
-from jumar.porting.rewriting.view import View
+from jumar.porting.rewriting import View
 
 RANK_IMPORTS = ("os:",)
 _OWN_RANK = ("RANK_ID", "get_rank_id", "hvd.rank", "hvd.local_rank", "get_npu_rank_id")

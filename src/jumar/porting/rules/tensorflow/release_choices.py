@@ -3,7 +3,7 @@
 import ast
 import re
 
-from jumar.porting.rewriting.view import View
+from jumar.porting.rewriting import View
 from jumar.porting.script.nodes import walk
 
 _RELEASE_TEST = re.compile(

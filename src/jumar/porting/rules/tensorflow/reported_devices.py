@@ -2,8 +2,7 @@
 
 import ast
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.reporting import Case, report
+from jumar.porting.rewriting import Case, Text, report
 from jumar.porting.rules.nvidia_smi import runs_nvidia_smi
 from jumar.porting.rules.tensorflow.conditions import (
     creates_estimator,
@@ -49,18 +48,14 @@ report(
         Case(
             calls=("tensorflow.contrib.learn.*",),
             when=(creates_estimator,),
-            reason=Text(
-                en="tf.contrib.learn creates its own sessions: they get NpuOptimizer only with "
-                "releases of the adapter whose npu_bridge modifies every session, and none of "
-                "the port's options",
-                zh="tf.contrib.learn 自行创建会话：仅在 npu_bridge 会修改所有会话的版本中才带有 "
-                "NpuOptimizer，且不含移植选项",
-            ),
-            todo=Text(
-                en="move it to tf.estimator and port again; import npu_bridge.npu_init before it "
-                "runs",
-                zh="改用 tf.estimator 后重新移植；运行前需导入 npu_bridge.npu_init",
-            ),
+            en="tf.contrib.learn creates its own sessions: they get NpuOptimizer only with "
+            "releases of the adapter whose npu_bridge modifies every session, and none of "
+            "the port's options",
+            zh="tf.contrib.learn 自行创建会话：仅在 npu_bridge 会修改所有会话的版本中才带有 "
+            "NpuOptimizer，且不含移植选项",
+            todo_en="move it to tf.estimator and port again; import npu_bridge.npu_init before it "
+            "runs",
+            todo_zh="改用 tf.estimator 后重新移植；运行前需导入 npu_bridge.npu_init",
             severity="blocking",
         ),
     ),
@@ -78,15 +73,11 @@ report(
         Case(
             references=(ESTIMATOR, TPU_ESTIMATOR, *CANNED),
             when=(is_passed_on,),
-            reason=Text(
-                en="an Estimator class is passed on here: it is unclear where it gets its "
-                "configuration",
-                zh="此处传递的是 Estimator 类，无法判断其运行配置在何处传入",
-            ),
-            todo=Text(
-                en="make sure that its caller passes config=npu_run_config_init(run_config=...)",
-                zh="请确认调用处传入 config=npu_run_config_init(run_config=...)",
-            ),
+            en="an Estimator class is passed on here: it is unclear where it gets its "
+            "configuration",
+            zh="此处传递的是 Estimator 类，无法判断其运行配置在何处传入",
+            todo_en="make sure that its caller passes config=npu_run_config_init(run_config=...)",
+            todo_zh="请确认调用处传入 config=npu_run_config_init(run_config=...)",
             confidence="likely",
         ),
     ),
@@ -100,19 +91,15 @@ report(
     cases=(
         Case(
             calls=("tensorflow.estimator.EstimatorSpec",),
-            reason=Text(
-                en="NPUEstimator accepts it; NPUEstimatorSpec is only for host_call, summaries "
-                "computed on the device",
-                zh="NPUEstimator 可直接接受；仅在需要 host_call（在设备上计算 summary）时才用 "
-                "NPUEstimatorSpec",
-            ),
+            en="NPUEstimator accepts it; NPUEstimatorSpec is only for host_call, summaries "
+            "computed on the device",
+            zh="NPUEstimator 可直接接受；仅在需要 host_call（在设备上计算 summary）时才用 "
+            "NPUEstimatorSpec",
         ),
         Case(
             calls=("tensorflow.contrib.tpu.TPUEstimatorSpec",),
-            reason=Text(
-                en="with use_tpu=False, TPUEstimator itself converts it to an EstimatorSpec",
-                zh="use_tpu=False 时 TPUEstimator 会自行将其转换为 EstimatorSpec",
-            ),
+            en="with use_tpu=False, TPUEstimator itself converts it to an EstimatorSpec",
+            zh="use_tpu=False 时 TPUEstimator 会自行将其转换为 EstimatorSpec",
         ),
     ),
 )
@@ -126,11 +113,9 @@ report(
         Case(
             calls=("tensorflow.estimator.EvalSpec",),
             when=(has_devices,),
-            reason=Text(
-                en="evaluation restores a checkpoint: a broadcast there would wait for devices "
-                "that do not evaluate",
-                zh="评估从 checkpoint 恢复变量：此处广播会等待未参与评估的设备",
-            ),
+            en="evaluation restores a checkpoint: a broadcast there would wait for devices "
+            "that do not evaluate",
+            zh="评估从 checkpoint 恢复变量：此处广播会等待未参与评估的设备",
         ),
     ),
 )
@@ -158,15 +143,11 @@ report(
                 "tensorflow.keras.backend._get_available_gpus",
             ),
             when=(is_not_for_cpus,),
-            reason=Text(
-                en="it reports that there is no GPU, even if there is an NPU",
-                zh="即使有 NPU，该查询也只会得到没有 GPU 的结果",
-            ),
-            todo=Text(
-                en="check what the script does without GPUs; the environment variable RANK_SIZE "
-                "is the number of NPUs",
-                zh="请确认脚本在没有 GPU 时的行为；NPU 数量由环境变量 RANK_SIZE 给出",
-            ),
+            en="it reports that there is no GPU, even if there is an NPU",
+            zh="即使有 NPU，该查询也只会得到没有 GPU 的结果",
+            todo_en="check what the script does without GPUs; the environment variable RANK_SIZE "
+            "is the number of NPUs",
+            todo_zh="请确认脚本在没有 GPU 时的行为；NPU 数量由环境变量 RANK_SIZE 给出",
         ),
         Case(
             imports=(
@@ -180,28 +161,20 @@ report(
                 "numba.cuda",
             ),
             when=(is_in_tensorflow_script,),
-            reason=Text(
-                en="{name} is a library for NVIDIA's GPUs",
-                zh="{name} 是 NVIDIA GPU 专用的库",
-            ),
-            todo=Text(
-                en="remove the code that uses it; npu-smi shows the load and memory of NPUs; use "
-                "numpy to compute on the host",
-                zh="删除相关用法；NPU 的负载与内存用 npu-smi 查看，主机侧计算用 numpy",
-            ),
+            en="{name} is a library for NVIDIA's GPUs",
+            zh="{name} 是 NVIDIA GPU 专用的库",
+            todo_en="remove the code that uses it; npu-smi shows the load and memory of NPUs; use "
+            "numpy to compute on the host",
+            todo_zh="删除相关用法；NPU 的负载与内存用 npu-smi 查看，主机侧计算用 numpy",
             severity="blocking",
         ),
         Case(
             nodes=(ast.Constant,),
             when=(runs_nvidia_smi, is_in_tensorflow_script),
-            reason=Text(
-                en="nvidia-smi does not exist on a machine with NPUs",
-                zh="NPU 服务器上没有 nvidia-smi",
-            ),
-            todo=Text(
-                en="use npu-smi info for NPUs; check how the script uses the output",
-                zh="用 npu-smi info 查看 NPU；请确认脚本如何使用其输出",
-            ),
+            en="nvidia-smi does not exist on a machine with NPUs",
+            zh="NPU 服务器上没有 nvidia-smi",
+            todo_en="use npu-smi info for NPUs; check how the script uses the output",
+            todo_zh="用 npu-smi info 查看 NPU；请确认脚本如何使用其输出",
             confidence="likely",
         ),
     ),
@@ -219,16 +192,12 @@ report(
                 "keras.utils.multi_gpu_model",
                 "keras.utils.training_utils.multi_gpu_model",
             ),
-            reason=Text(
-                en="multi_gpu_model copies the model to GPUs of one process; a process uses one "
-                "NPU, and the call fails without GPUs",
-                zh="multi_gpu_model 在单进程内把模型复制到多个 GPU；一个进程只使用一个 NPU，且没有"
-                " GPU 时会报错",
-            ),
-            todo=Text(
-                en="use the model itself, and start one process for each NPU (--devices N)",
-                zh="直接使用原模型，并为每个 NPU 启动一个进程（--devices N）",
-            ),
+            en="multi_gpu_model copies the model to GPUs of one process; a process uses one "
+            "NPU, and the call fails without GPUs",
+            zh="multi_gpu_model 在单进程内把模型复制到多个 GPU；一个进程只使用一个 NPU，且没有"
+            " GPU 时会报错",
+            todo_en="use the model itself, and start one process for each NPU (--devices N)",
+            todo_zh="直接使用原模型，并为每个 NPU 启动一个进程（--devices N）",
             severity="blocking",
         ),
     ),
@@ -242,18 +211,14 @@ report(
     cases=(
         Case(
             calls=("tensorflow.train.SyncReplicasOptimizer",),
-            reason=Text(
-                en="SyncReplicasOptimizer collects gradients on parameter servers, which NPUs do "
-                "not have",
-                zh="SyncReplicasOptimizer 在参数服务器上汇总梯度，NPU 没有参数服务器",
-            ),
-            todo=Text(
-                en="use only the inner optimizer and port again with --devices N: "
-                "NPUDistributedOptimizer averages every step; remove the hooks of "
-                "SyncReplicasOptimizer (make_session_run_hook, get_init_tokens_op)",
-                zh="只保留内层优化器并用 --devices N 移植：NPUDistributedOptimizer 每步求平均；删"
-                "除其 hook（make_session_run_hook、get_init_tokens_op）",
-            ),
+            en="SyncReplicasOptimizer collects gradients on parameter servers, which NPUs do "
+            "not have",
+            zh="SyncReplicasOptimizer 在参数服务器上汇总梯度，NPU 没有参数服务器",
+            todo_en="use only the inner optimizer and port again with --devices N: "
+            "NPUDistributedOptimizer averages every step; remove the hooks of "
+            "SyncReplicasOptimizer (make_session_run_hook, get_init_tokens_op)",
+            todo_zh="只保留内层优化器并用 --devices N 移植：NPUDistributedOptimizer 每步求平均；删"
+            "除其 hook（make_session_run_hook、get_init_tokens_op）",
             severity="blocking",
         ),
         Case(
@@ -262,19 +227,14 @@ report(
                 "tensorflow.distribute.Server",
                 "tensorflow.train.ClusterSpec",
             ),
-            reason=Text(
-                en="NPUs do not share gradients through parameter servers: every process drives "
-                "one device, and HCCL averages the gradients",
-                zh="NPU 之间不通过参数服务器共享梯度：每个进程驱动一个设备，由 HCCL 求平均",
-            ),
-            todo=Text(
-                en="remove the cluster, start one process for each device (RANK_ID, RANK_SIZE, "
-                "DEVICE_ID) and port again with --devices N; if the cluster has to stay, see "
-                "NPURunConfig(distribute=...) with mix_compile_mode",
-                zh="删除集群代码，每个设备启动一个进程（RANK_ID、RANK_SIZE、DEVICE_ID），并用 "
-                "--devices N 移植；必须保留集群时参见 NPURunConfig(distribute=...) 与 "
-                "mix_compile_mode",
-            ),
+            en="NPUs do not share gradients through parameter servers: every process drives "
+            "one device, and HCCL averages the gradients",
+            zh="NPU 之间不通过参数服务器共享梯度：每个进程驱动一个设备，由 HCCL 求平均",
+            todo_en="remove the cluster, start one process for each device (RANK_ID, RANK_SIZE, "
+            "DEVICE_ID) and port again with --devices N; if the cluster has to stay, see "
+            "NPURunConfig(distribute=...) with mix_compile_mode",
+            todo_zh="删除集群代码，每个设备启动一个进程（RANK_ID、RANK_SIZE、DEVICE_ID），并用 "
+            "--devices N 移植；必须保留集群时参见 NPURunConfig(distribute=...) 与 mix_compile_mode",
             severity="blocking",
         ),
         Case(
@@ -286,14 +246,10 @@ report(
                 "tensorflow.contrib.estimator.TowerOptimizer",
                 "tensorflow.contrib.training.GreedyLoadBalancingStrategy",
             ),
-            reason=Text(
-                en="this reduces over the GPUs of one process; on NPUs, a process has one device",
-                zh="该接口在单进程的多个 GPU 间规约；NPU 每个进程只有一个设备",
-            ),
-            todo=Text(
-                en="remove the towers and port again with --devices N",
-                zh="删除多 tower 代码，并用 --devices N 移植",
-            ),
+            en="this reduces over the GPUs of one process; on NPUs, a process has one device",
+            zh="该接口在单进程的多个 GPU 间规约；NPU 每个进程只有一个设备",
+            todo_en="remove the towers and port again with --devices N",
+            todo_zh="删除多 tower 代码，并用 --devices N 移植",
             severity="blocking",
         ),
     ),
@@ -308,21 +264,18 @@ report(
         Case(
             nodes=(ast.Call,),
             when=(has_devices, saves, is_not_tool, is_for_one_rank),
-            reason=Text(en="only one rank reaches this call", zh="只有一个 rank 会执行到此处"),
+            en="only one rank reaches this call",
+            zh="只有一个 rank 会执行到此处",
         ),
         Case(
             nodes=(ast.Call,),
             when=(has_devices, saves, is_not_tool),
-            reason=Text(
-                en="every rank reaches this call: several processes write the same files",
-                zh="每个 rank 都会执行到此处：多个进程写同一批文件",
-            ),
-            todo=Text(
-                en='save only on rank 0 (if int(os.getenv("RANK_ID", "0")) == 0), or use a '
-                "separate folder for each rank",
-                zh='只由 rank 0 保存（if int(os.getenv("RANK_ID", "0")) == 0），或为每个 rank 使用'
-                "单独目录",
-            ),
+            en="every rank reaches this call: several processes write the same files",
+            zh="每个 rank 都会执行到此处：多个进程写同一批文件",
+            todo_en='save only on rank 0 (if int(os.getenv("RANK_ID", "0")) == 0), or use a '
+            "separate folder for each rank",
+            todo_zh='只由 rank 0 保存（if int(os.getenv("RANK_ID", "0")) == 0），或为每个 rank 使用'
+            "单独目录",
         ),
     ),
 )
@@ -336,15 +289,11 @@ report(
         Case(
             calls=("tensorflow.Session", "tensorflow.InteractiveSession"),
             when=(stays_open,),
-            reason=Text(
-                en="this session is never closed: the device's memory is only freed when it is, "
-                "or at the end of the process",
-                zh="该会话未被关闭：设备资源在会话关闭时释放，最迟到进程结束",
-            ),
-            todo=Text(
-                en="call {target}.close() at the end, or open it in a `with` statement",
-                zh="使用完毕后调用 {target}.close()，或用 with 打开",
-            ),
+            en="this session is never closed: the device's memory is only freed when it is, "
+            "or at the end of the process",
+            zh="该会话未被关闭：设备资源在会话关闭时释放，最迟到进程结束",
+            todo_en="call {target}.close() at the end, or open it in a `with` statement",
+            todo_zh="使用完毕后调用 {target}.close()，或用 with 打开",
             confidence="likely",
         ),
     ),
@@ -359,21 +308,15 @@ report(
         Case(
             calls=_TPU_CALLS,
             when=(is_only_for_tpus,),
-            reason=Text(
-                en="the script only runs this if it is to use a TPU",
-                zh="脚本仅在指定使用 TPU 时才执行此处",
-            ),
+            en="the script only runs this if it is to use a TPU",
+            zh="脚本仅在指定使用 TPU 时才执行此处",
         ),
         Case(
             calls=_TPU_CALLS,
-            reason=Text(
-                en="this requires a TPU, and there is none",
-                zh="该调用依赖 TPU，而 NPU 服务器上没有 TPU",
-            ),
-            todo=Text(
-                en="remove it, or run it only if the script is to use a TPU",
-                zh="删除该调用，或仅在指定使用 TPU 时执行",
-            ),
+            en="this requires a TPU, and there is none",
+            zh="该调用依赖 TPU，而 NPU 服务器上没有 TPU",
+            todo_en="remove it, or run it only if the script is to use a TPU",
+            todo_zh="删除该调用，或仅在指定使用 TPU 时执行",
             severity="blocking",
         ),
     ),

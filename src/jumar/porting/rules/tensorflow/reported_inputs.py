@@ -1,9 +1,9 @@
 """Rules that report code of inputs: Python functions, queues, readers, padded batches."""
 
 import ast
+from dataclasses import replace
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.reporting import Case, report
+from jumar.porting.rewriting import Case, Text, report
 from jumar.porting.rules.tensorflow.conditions import (
     fills_a_queue,
     has_queues,
@@ -50,35 +50,35 @@ _QUEUES = (
     "tensorflow.contrib.slim.prefetch_queue.prefetch_queue",
     "tensorflow.contrib.training.stratified_sample",
 )
-_PADDED = Text(
+_PADDED = Case(
+    nodes=(ast.Call,),
+    when=(is_padded_batch, pads_to_contents),
     en="these batches are padded to their longest element, so their shape changes from step to "
     "step; the NPU compiles the graph again for each new shape",
     zh="各批按自身最长元素补齐，形状逐步变化；NPU 遇到新形状会重新编译图",
-)
-_PADDED_ADVICE = Text(
-    en="use fixed sizes in padded_shapes, and filter or truncate longer elements; or declare "
+    todo_en="use fixed sizes in padded_shapes, and filter or truncate longer elements; or declare "
     'ranges: dynamic_input, dynamic_graph_execute_mode="dynamic_execute" and '
     "dynamic_inputs_shape_range",
-    zh="padded_shapes 改为固定值，并过滤或截断更长的样本；或声明形状范围：dynamic_input、"
+    todo_zh="padded_shapes 改为固定值，并过滤或截断更长的样本；或声明形状范围：dynamic_input、"
     'dynamic_graph_execute_mode="dynamic_execute"、dynamic_inputs_shape_range',
+    severity="speed",
 )
-_READ_BY_DATA = Text(
-    en="read with tf.data: TFRecordDataset, TextLineDataset, FixedLengthRecordDataset, or "
+_READERS = Case(
+    calls=("tensorflow.IdentityReader", "tensorflow.LMDBReader", "tensorflow.WholeFileReader"),
+    en="{name} is not supported on the NPU",
+    zh="NPU 场景下不支持 {name}",
+    todo_en="read with tf.data: TFRecordDataset, TextLineDataset, FixedLengthRecordDataset, or "
     "list_files with map(tf.read_file)",
-    zh="改用 tf.data 读取：TFRecordDataset、TextLineDataset、FixedLengthRecordDataset，或 "
+    todo_zh="改用 tf.data 读取：TFRecordDataset、TextLineDataset、FixedLengthRecordDataset，或 "
     "list_files 配合 map(tf.read_file)",
+    severity="blocking",
 )
-_THREADS = Text(
+_THREADS = Case(
+    calls=("tensorflow.train.start_queue_runners",),
     en="this starts the threads that fill queues of the graph; tf.data needs none",
     zh="此处启动填充队列的线程；使用 tf.data 时不需要",
-)
-_COORDINATED = Text(
-    en="this stops the threads that fill queues of the graph; tf.data needs none",
-    zh="此处用于结束填充队列的线程；使用 tf.data 时不需要",
-)
-_THREADS_ADVICE = Text(
-    en="keep it as long as the input has queues; remove it with them",
-    zh="输入仍有队列时保留；改写输入后一并删除",
+    todo_en="keep it as long as the input has queues; remove it with them",
+    todo_zh="输入仍有队列时保留；改写输入后一并删除",
 )
 
 
@@ -90,23 +90,17 @@ report(
         Case(
             calls=_PY_FUNCTIONS,
             when=(is_mapped,),
-            reason=Text(
-                en="it is part of a data set, whose functions run on the host",
-                zh="属于 tf.data，函数在主机上执行",
-            ),
+            en="it is part of a data set, whose functions run on the host",
+            zh="属于 tf.data，函数在主机上执行",
         ),
         Case(
             calls=_PY_FUNCTIONS,
-            reason=Text(
-                en="a Python function runs on the host, but the training step on the device",
-                zh="Python 函数在主机上执行，而训练步的图在设备上执行",
-            ),
-            todo=Text(
-                en="move it into a map of the tf.data input, implement it with operators, or put "
-                "it under npu_scope.without_npu_compile_scope() with mix_compile_mode",
-                zh="移到 tf.data 的 map 中，或改用算子实现，或放在 "
-                "npu_scope.without_npu_compile_scope() 下并开启 mix_compile_mode",
-            ),
+            en="a Python function runs on the host, but the training step on the device",
+            zh="Python 函数在主机上执行，而训练步的图在设备上执行",
+            todo_en="move it into a map of the tf.data input, implement it with operators, or put "
+            "it under npu_scope.without_npu_compile_scope() with mix_compile_mode",
+            todo_zh="移到 tf.data 的 map 中，或改用算子实现，或放在 "
+            "npu_scope.without_npu_compile_scope() 下并开启 mix_compile_mode",
             severity="blocking",
             confidence="likely",
         ),
@@ -119,38 +113,26 @@ report(
     title=Text(en="Input queues", zh="队列输入"),
     source="Facenet_ID0122 of ModelZoo-TensorFlow; npu_scope.py of Ascend/tensorflow",
     cases=(
-        Case(
-            calls=("tensorflow.train.start_queue_runners",),
-            reason=_THREADS,
-            todo=_THREADS_ADVICE,
-        ),
-        Case(
-            calls=("threading.Thread", "threading.Timer"),
-            when=(fills_a_queue,),
-            reason=_THREADS,
-            todo=_THREADS_ADVICE,
-        ),
-        Case(
+        _THREADS,
+        replace(_THREADS, calls=("threading.Thread", "threading.Timer"), when=(fills_a_queue,)),
+        replace(
+            _THREADS,
             calls=("tensorflow.train.Coordinator",),
             when=(has_queues,),
-            reason=_COORDINATED,
-            todo=_THREADS_ADVICE,
+            en="this stops the threads that fill queues of the graph; tf.data needs none",
+            zh="此处用于结束填充队列的线程；使用 tf.data 时不需要",
         ),
         Case(
             calls=_QUEUES,
-            reason=Text(
-                en="queues of the graph run on the host; they fail if they are moved to the device "
-                "with the training step",
-                zh="图中的队列在主机上运行；随训练步下沉到设备会失败",
-            ),
-            todo=Text(
-                en="rewrite the input with tf.data (TFRecordDataset, map, shuffle, batch with "
-                "drop_remainder=True); or build it under npu_scope.without_npu_compile_scope() "
-                "and set mix_compile_mode to True, with iterations_per_loop 1",
-                zh="用 tf.data 改写输入（TFRecordDataset、map、shuffle、batch 加 "
-                "drop_remainder=True）；或在 npu_scope.without_npu_compile_scope() 下构建，并设"
-                "置 mix_compile_mode 为 True，iterations_per_loop 为 1",
-            ),
+            en="queues of the graph run on the host; they fail if they are moved to the device "
+            "with the training step",
+            zh="图中的队列在主机上运行；随训练步下沉到设备会失败",
+            todo_en="rewrite the input with tf.data (TFRecordDataset, map, shuffle, batch with "
+            "drop_remainder=True); or build it under npu_scope.without_npu_compile_scope() "
+            "and set mix_compile_mode to True, with iterations_per_loop 1",
+            todo_zh="用 tf.data 改写输入（TFRecordDataset、map、shuffle、batch 加 "
+            "drop_remainder=True）；或在 npu_scope.without_npu_compile_scope() 下构建，并设"
+            "置 mix_compile_mode 为 True，iterations_per_loop 为 1",
             severity="blocking",
         ),
     ),
@@ -170,35 +152,18 @@ report(
                 "tensorflow.contrib.training.bucket_by_sequence_length",
                 "tensorflow.contrib.training.bucket",
             ),
-            reason=Text(
-                en="each bucket has its own batch size and length, so the NPU compiles one graph "
-                "for each; batches within a bucket must not be smaller",
-                zh="每个 bucket 的批大小与长度不同，NPU 会为每个 bucket 编译一张图；bucket 内的批"
-                "不能变小",
-            ),
-            todo=Text(
-                en="keep few buckets, with pad_to_bucket_boundary=True and drop_remainder=True in "
-                "training",
-                zh="减少 bucket 数量，训练时设置 pad_to_bucket_boundary=True 与 "
-                "drop_remainder=True",
-            ),
+            en="each bucket has its own batch size and length, so the NPU compiles one graph "
+            "for each; batches within a bucket must not be smaller",
+            zh="每个 bucket 的批大小与长度不同，NPU 会为每个 bucket 编译一张图；bucket 内的批"
+            "不能变小",
+            todo_en="keep few buckets, with pad_to_bucket_boundary=True and drop_remainder=True in "
+            "training",
+            todo_zh="减少 bucket 数量，训练时设置 pad_to_bucket_boundary=True 与 "
+            "drop_remainder=True",
             severity="speed",
         ),
-        Case(
-            nodes=(ast.Call,),
-            when=(is_padded_batch, pads_to_contents),
-            reason=_PADDED,
-            todo=_PADDED_ADVICE,
-            severity="speed",
-        ),
-        Case(
-            nodes=(ast.Call,),
-            when=(is_padded_batch, pads_to_named_shapes),
-            reason=_PADDED,
-            todo=_PADDED_ADVICE,
-            severity="speed",
-            confidence="unsure",
-        ),
+        _PADDED,
+        replace(_PADDED, when=(is_padded_batch, pads_to_named_shapes), confidence="unsure"),
     ),
 )
 
@@ -214,38 +179,23 @@ report(
                 "tensorflow.enable_v2_behavior",
                 "tensorflow.contrib.eager.enable_eager_execution",
             ),
-            reason=Text(
-                en="the NPU runs graphs: TensorFlow 1.15 has no eager mode on it",
-                zh="NPU 以图模式执行：TensorFlow 1.15 在 NPU 上不支持 eager 模式",
-            ),
-            todo=Text(
-                en="build a graph and run it in a session, or use tf.keras or an Estimator",
-                zh="改为构建计算图并用会话执行，或使用 tf.keras、Estimator",
-            ),
+            en="the NPU runs graphs: TensorFlow 1.15 has no eager mode on it",
+            zh="NPU 以图模式执行：TensorFlow 1.15 在 NPU 上不支持 eager 模式",
+            todo_en="build a graph and run it in a session, or use tf.keras or an Estimator",
+            todo_zh="改为构建计算图并用会话执行，或使用 tf.keras、Estimator",
             severity="blocking",
         ),
-        Case(
-            calls=(
-                "tensorflow.IdentityReader",
-                "tensorflow.LMDBReader",
-                "tensorflow.WholeFileReader",
-            ),
-            reason=Text(en="{name} is not supported on the NPU", zh="NPU 场景下不支持 {name}"),
-            todo=_READ_BY_DATA,
-            severity="blocking",
-        ),
-        Case(
+        _READERS,
+        replace(
+            _READERS,
             calls=(
                 "tensorflow.FixedLengthRecordReader",
                 "tensorflow.TFRecordReader",
                 "tensorflow.TextLineReader",
             ),
-            reason=Text(
-                en="{name} reads from a queue: queue operations stay on the host and need "
-                "mix_compile_mode",
-                zh="{name} 从队列读取：队列算子只能在主机侧执行，需要 mix_compile_mode",
-            ),
-            todo=_READ_BY_DATA,
+            en="{name} reads from a queue: queue operations stay on the host and need "
+            "mix_compile_mode",
+            zh="{name} 从队列读取：队列算子只能在主机侧执行，需要 mix_compile_mode",
             severity="speed",
         ),
     ),

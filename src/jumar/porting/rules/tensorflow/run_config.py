@@ -1,16 +1,12 @@
 """RunConfig becomes NPURunConfig if the estimator that uses it becomes NPUEstimator."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
 from jumar.porting.npu.option_rules import RUN_CONFIG_MISSING
 from jumar.porting.npu.session_options import run_config_arguments, run_config_imports
-from jumar.porting.rewriting.changes import Change, Leave, Replacement
+from jumar.porting.rewriting import Changes, Leave, Remark, Replacement, Text, View, rule
 from jumar.porting.rewriting.editing import add_argument, argument, remove_arguments, replace, slots
 from jumar.porting.rewriting.prelude import RUN_CONFIG as RUN_CONFIG_FUNCTIONS
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.estimator_plan import (
     RUN_CONFIG,
     estimator_plan,
@@ -52,9 +48,11 @@ _KEPT = Text(
     "npu_run_config_init",
     zh="该 RunConfig 用于仍为 TensorFlow 原生的 Estimator，由后者传给 npu_run_config_init",
 )
-_DROPPED = Text(
+_DROPPED = Remark(
     en="NPURunConfig has no parameter {name}: the argument is removed",
     zh="NPURunConfig 不支持参数 {name}，已删除",
+    todo_en="check that the script does not depend on it",
+    todo_zh="请确认脚本不依赖该参数",
 )
 _DROPPED_ADVICE = {
     "device_fn": Text(
@@ -67,23 +65,20 @@ _DROPPED_ADVICE = {
         zh="改用 train_distribute= 与 eval_distribute= 传入策略",
     ),
 }
-_DROPPED_ANY = Text(en="check that the script does not depend on it", zh="请确认脚本不依赖该参数")
-_NEVER = Text(
+_NEVER = Remark(
     en="RunConfig saves no checkpoints if both are None; NPURunConfig saves one every 100 steps",
     zh="两者均为 None 时 RunConfig 不保存 checkpoint，而 NPURunConfig 每 100 步保存一次",
+    todo_en="set save_checkpoints_steps to more than the number of training steps",
+    todo_zh="将 save_checkpoints_steps 设为大于训练总步数的值",
+    severity="speed",
 )
-_NEVER_ADVICE = Text(
-    en="set save_checkpoints_steps to more than the number of training steps",
-    zh="将 save_checkpoints_steps 设为大于训练总步数的值",
-)
-_SUMMARIES = Text(
+_SUMMARIES = Remark(
     en="summaries are written every 100 steps, as with RunConfig: each one runs host operations "
     "outside the NPU's graph",
     zh="与 RunConfig 相同，每 100 步写一次 summary：每次都会在 NPU 图之外执行主机侧算子",
-)
-_SUMMARIES_ADVICE = Text(
-    en="pass save_summary_steps=0 if they are not used",
-    zh="若无人查看，请设置 save_summary_steps=0",
+    todo_en="pass save_summary_steps=0 if they are not used",
+    todo_zh="若无人查看，请设置 save_summary_steps=0",
+    severity="speed",
 )
 
 
@@ -93,7 +88,7 @@ _SUMMARIES_ADVICE = Text(
     source="npu_config.py of Ascend/tensorflow; run_config.py of TensorFlow 1.15",
     calls=(RUN_CONFIG,),
 )
-def run_config(call: ast.Call, view: View) -> Iterator[Change]:
+def run_config(call: ast.Call, view: View) -> Changes:
     """Convert a RunConfig to an NPURunConfig, or add the port's options to its session."""
     is_run_config = view.module.name_of(call.func) == RUN_CONFIG
     if is_run_config and call in estimator_plan(view).configs:
@@ -115,7 +110,7 @@ def default_npu_run_config(view: View) -> str:
     return f"{view.npu('NPURunConfig')}({', '.join(arguments)})"
 
 
-def _converted(call: ast.Call, view: View) -> Iterator[Change]:
+def _converted(call: ast.Call, view: View) -> Changes:
     changes: list[Replacement] = [replace(view.module, call.func, view.npu("NPURunConfig"))]
     dropped_arguments: dict[str, ast.expr | ast.keyword] = {}
     for number, slot in enumerate(slots(view.module, call)):
@@ -168,12 +163,12 @@ def npu_run_config_arguments(call: ast.Call | None, view: View) -> list[str]:
 
 def _notices(
     call: ast.Call, dropped_arguments: "dict[str, ast.expr | ast.keyword]", view: View
-) -> Iterator[Change]:
+) -> Changes:
     for name, node in dropped_arguments.items():
         yield view.notice(
             node.value if isinstance(node, ast.keyword) else node,
-            reason=_DROPPED.filled(name=name),
-            todo=_DROPPED_ADVICE.get(name, _DROPPED_ANY),
+            _DROPPED.filled(name=name),
+            todo=_DROPPED_ADVICE.get(name),
         )
     save_arguments = [
         argument(call, "save_checkpoints_steps", 3),
@@ -181,6 +176,6 @@ def _notices(
     ]
     present_arguments = [value for value in save_arguments if value is not None]
     if present_arguments and all(is_none(value) for value in present_arguments):
-        yield view.notice(call, reason=_NEVER, todo=_NEVER_ADVICE, severity="speed")
+        yield view.notice(call, _NEVER)
     if argument(call, "save_summary_steps", 2) is None:
-        yield view.notice(call, reason=_SUMMARIES, todo=_SUMMARIES_ADVICE, severity="speed")
+        yield view.notice(call, _SUMMARIES)

@@ -1,13 +1,9 @@
 """A RunConfig whose session configuration is replaced keeps the options of the port."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Leave
+from jumar.porting.rewriting import Changes, Leave, Text, View, rule
 from jumar.porting.rewriting.editing import keyword
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.estimator_plan import is_npu_run_config, session_config_of
 
 _REASON = Text(
@@ -30,7 +26,7 @@ _KEPT = Text(
     source="run_config.py of TensorFlow 1.15; npu_config.py of Ascend/tensorflow",
     nodes=(ast.Call,),
 )
-def run_config_replace(call: ast.Call, view: View) -> Iterator[Change]:
+def run_config_replace(call: ast.Call, view: View) -> Changes:
     """Add the options to the `session_config` of `run_config.replace(...)`."""
     if not view.options.has_session_options or not isinstance(call.func, ast.Attribute):
         return

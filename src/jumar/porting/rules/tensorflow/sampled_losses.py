@@ -2,14 +2,19 @@
 
 import ast
 import re
-from collections.abc import Iterator
 from typing import Literal
 
-from jumar.porting.edits import Confidence, Text
-from jumar.porting.rewriting.changes import Change, Leave, Replacement
+from jumar.porting.rewriting import (
+    Changes,
+    Confidence,
+    Leave,
+    Remark,
+    Replacement,
+    Text,
+    View,
+    rule,
+)
 from jumar.porting.rewriting.editing import argument, slots
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.old_names import OLD
 from jumar.porting.rules.tensorflow.release_choices import chooses_release
 from jumar.porting.script.expressions import last_name
@@ -48,27 +53,25 @@ _REASON = Text(
     en="since TensorFlow 1.0, the labels precede the inputs here",
     zh="自 TensorFlow 1.0 起，此处 labels 在 inputs 之前",
 )
-_UNSURE = Text(
+_UNSURE = Remark(
     en="before TensorFlow 1.0, the inputs preceded the labels here, and since then they follow "
     "them; it is unclear for which order this was written",
     zh="TensorFlow 1.0 之前此处 inputs 在 labels 之前，之后则相反；无法判断该调用按哪种顺序书写",
-)
-_UNSURE_ADVICE = Text(
-    en="pass the two arguments by keyword: labels= and inputs=",
-    zh="请为这两个参数写明 labels= 与 inputs=",
+    todo_en="pass the two arguments by keyword: labels= and inputs=",
+    todo_zh="请为这两个参数写明 labels= 与 inputs=",
+    confidence="unsure",
 )
 _CHOOSES = Text(
     en="the script itself chooses between the orders of several releases",
     zh="脚本已根据版本自行选择参数顺序",
 )
-_LOSS_FUNCTION = Text(
+_LOSS_FUNCTION = Remark(
     en="since TensorFlow 1.0, a softmax_loss_function is called with labels= and logits=; this one "
     "has other parameters",
     zh="自 TensorFlow 1.0 起，softmax_loss_function 以 labels= 与 logits= 调用；该函数的参数名不同",
-)
-_LOSS_FUNCTION_ADVICE = Text(
-    en="rename its parameters, and their uses, to labels and logits",
-    zh="将其参数（及函数体内的使用）改名为 labels 与 logits",
+    todo_en="rename its parameters, and their uses, to labels and logits",
+    todo_zh="将其参数（及函数体内的使用）改名为 labels 与 logits",
+    severity="blocking",
 )
 
 
@@ -81,7 +84,7 @@ _LOSS_FUNCTION_ADVICE = Text(
     source="release notes of TensorFlow 1.0; signatures of 0.12 and 1.15",
     calls=(*_PARAMETERS, *_SEQUENCE_LOSSES),
 )
-def sampled_losses(call: ast.Call, view: View) -> Iterator[Change]:
+def sampled_losses(call: ast.Call, view: View) -> Changes:
     """Add keywords to a call in the old order; report a call whose order is unclear."""
     name = view.kinds.called(call) or ""
     if name in _SEQUENCE_LOSSES:
@@ -99,9 +102,7 @@ def sampled_losses(call: ast.Call, view: View) -> Iterator[Change]:
     if order_used == "unknown" or (
         order_used == "old" and (has_starred or len(call.args) > len(order))
     ):
-        yield view.notice(
-            call, reason=_UNSURE, todo=_UNSURE_ADVICE, severity="look", confidence="unsure"
-        )
+        yield view.notice(call, _UNSURE)
     elif order_used == "old":
         name_changes = [
             Replacement(
@@ -193,7 +194,7 @@ def _has_old_names(view: View) -> bool:
     )
 
 
-def _loss_functions(call: ast.Call, name: str, view: View) -> Iterator[Change]:
+def _loss_functions(call: ast.Call, name: str, view: View) -> Changes:
     """Report functions of the module that TensorFlow 1.15 cannot call with its keywords."""
     loss_function = argument(call, "softmax_loss_function", _LOSS_POSITION[name])
     if loss_function is None:
@@ -202,12 +203,7 @@ def _loss_functions(call: ast.Call, name: str, view: View) -> Iterator[Change]:
         parameters = function.args
         names = {parameter.arg for parameter in (*parameters.args, *parameters.kwonlyargs)}
         if parameters.kwarg is None and not names >= {"labels", "logits"}:
-            yield view.notice(
-                function,
-                reason=_LOSS_FUNCTION,
-                todo=_LOSS_FUNCTION_ADVICE,
-                severity="blocking",
-            )
+            yield view.notice(function, _LOSS_FUNCTION)
 
 
 def _functions(node: ast.expr, view: View, depth: int) -> list[ast.FunctionDef | ast.Lambda]:

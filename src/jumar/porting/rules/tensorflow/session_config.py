@@ -1,13 +1,9 @@
 """Sessions get a configuration with the NPU's graph optimizer."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Leave
+from jumar.porting.rewriting import Change, Changes, Leave, Remark, Text, View, rule
 from jumar.porting.rewriting.editing import add_argument, argument, is_open, literal, replace, wrap
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.host_sessions import is_host_only
 from jumar.porting.script.expressions import is_omitted
 
@@ -38,22 +34,20 @@ _HOST = Text(
     zh="该会话只在主机侧解码或写文件，不做训练：保留在 CPU 上",
 )
 _DONE = Text(en="it already has the NPU's configuration", zh="已带有 NPU 配置")
-_STARRED = Text(
+_STARRED = Remark(
     en="arguments are passed with * or **: it is unclear whether they contain a configuration",
     zh="参数由 * 或 ** 传入，此处无法判断其中是否含有会话配置",
+    todo_en="pass config=npu_config_proto(config_proto=...) where the arguments are created",
+    todo_zh="在构造这些参数的位置传入 config=npu_config_proto(config_proto=...)",
+    confidence="likely",
 )
-_STARRED_ADVICE = Text(
-    en="pass config=npu_config_proto(config_proto=...) where the arguments are created",
-    zh="在构造这些参数的位置传入 config=npu_config_proto(config_proto=...)",
-)
-_NO_CREATOR = Text(
+_NO_CREATOR = Remark(
     en="this session is opened without options for the NPU, and the script's name for "
     "ChiefSessionCreator is unknown",
     zh="该会话未带 NPU 选项，且此处无法判断脚本如何引用 ChiefSessionCreator",
-)
-_CREATOR_ADVICE = Text(
-    en="pass session_creator=tf.train.ChiefSessionCreator(config=npu_config_proto())",
-    zh="传入 session_creator=tf.train.ChiefSessionCreator(config=npu_config_proto())",
+    todo_en="pass session_creator=tf.train.ChiefSessionCreator(config=npu_config_proto())",
+    todo_zh="传入 session_creator=tf.train.ChiefSessionCreator(config=npu_config_proto())",
+    severity="blocking",
 )
 
 
@@ -63,7 +57,7 @@ _CREATOR_ADVICE = Text(
     source="npu_init.py of Ascend/tensorflow; TensorFlow 1.15 migration guide",
     nodes=(ast.Call,),
 )
-def session_config(call: ast.Call, view: View) -> Iterator[Change]:
+def session_config(call: ast.Call, view: View) -> Changes:
     """Wrap the configuration of a session in `npu_config_proto`, or add one."""
     if view.kinds.called(call) == _CREATED:
         yield from _session_creator(call, view)
@@ -100,9 +94,7 @@ def _in_kwargs(call: ast.Call, name: str, view: View) -> Change:
         return Leave(node=call, reason=_DONE)
     has_starred = any(isinstance(value, ast.Starred) for value in call.args)
     if has_starred or len(mappings) != 1 or not isinstance(mappings[0], ast.Name):
-        return view.notice(
-            call, reason=_STARRED, todo=_STARRED_ADVICE, severity="look", confidence="likely"
-        )
+        return view.notice(call, _STARRED)
     if is_host_only(call, view):
         return Leave(node=call, reason=_HOST)
     function, imports, functions = view.session_config()
@@ -120,7 +112,7 @@ def _contains_npu_config(kwargs: ast.expr, name: str, view: View) -> bool:
     return kwargs.func.id == "dict" and config is not None and has_npu_config(config, view)
 
 
-def _session_creator(call: ast.Call, view: View) -> Iterator[Change]:
+def _session_creator(call: ast.Call, view: View) -> Changes:
     """Pass a session creator with a configuration to a `MonitoredSession` that has none."""
     name = "session_creator"
     creator = argument(call, name, 0)
@@ -128,13 +120,11 @@ def _session_creator(call: ast.Call, view: View) -> Iterator[Change]:
         # ChiefSessionCreator gets the configuration where it is created.
         return
     if creator is None and is_open(call):
-        yield view.notice(
-            call, reason=_STARRED, todo=_CREATOR_ADVICE, severity="look", confidence="likely"
-        )
+        yield view.notice(call, _STARRED, todo=_NO_CREATOR.todo)
         return
     # The module of a subclass may not have a ChiefSessionCreator.
     if not isinstance(call.func, ast.Attribute) or view.module.name_of(call.func) != _CREATED:
-        yield view.notice(call, reason=_NO_CREATOR, todo=_CREATOR_ADVICE, severity="blocking")
+        yield view.notice(call, _NO_CREATOR)
         return
     function, imports, functions = view.session_config()
     module = view.module.source(call.func.value)

@@ -1,12 +1,8 @@
 """Summaries that are computed in every step."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
+from jumar.porting.rewriting import Changes, Remark, Text, View, rule
 
 _SUMMARIES = frozenset(
     f"tensorflow.summary.{name}"
@@ -22,24 +18,22 @@ _SUMMARIES = frozenset(
 )
 _MERGES = ("tensorflow.summary.merge", "tensorflow.summary.merge_all")
 _LOOPS = ("tensorflow.while_loop", "tensorflow.map_fn", "tensorflow.scan", "tensorflow.foldl")
-_COST = Text(
+_COST = Remark(
     en="summaries are host operations ({names}): a step that fetches them leaves the NPU's graph",
     zh="summary 属于主机侧算子（{names}）：获取它们的步骤会离开 NPU 计算图",
-)
-_COST_ADVICE = Text(
-    en="fetch the merged summary every hundred steps, not every step; with NPUEstimator set "
+    todo_en="fetch the merged summary every hundred steps, not every step; with NPUEstimator set "
     "save_summary_steps, or use NPUEstimatorSpec(host_call=...)",
-    zh="不要每步都获取合并后的 summary，可每百步一次；使用 NPUEstimator 时设置 save_summary_steps，"
-    "或使用 NPUEstimatorSpec(host_call=...)",
+    todo_zh="不要每步都获取合并后的 summary，可每百步一次；使用 NPUEstimator 时设置 "
+    "save_summary_steps，或使用 NPUEstimatorSpec(host_call=...)",
+    severity="speed",
 )
-_INSIDE = Text(
+_INSIDE = Remark(
     en="a summary within a loop of the graph is a host operation that interrupts execution on the "
     "device",
     zh="图内循环中的 summary 是主机侧算子，会打断设备上的执行",
-)
-_INSIDE_ADVICE = Text(
-    en="return the value from the loop, and summarise it outside",
-    zh="将该值从循环中返回，在循环外写 summary",
+    todo_en="return the value from the loop, and summarise it outside",
+    todo_zh="将该值从循环中返回，在循环外写 summary",
+    severity="blocking",
 )
 
 
@@ -48,7 +42,7 @@ _INSIDE_ADVICE = Text(
     title=Text(en="Summaries within the step are reported", zh="指出训练步骤中的 summary"),
     source="ModelZoo-TensorFlow: FaceBoxes_ID1074, Transformer_ID2361, NIMA_ID0158",
 )
-def summaries(_: ast.Module, view: View) -> Iterator[Change]:
+def summaries(_: ast.Module, view: View) -> Changes:
     """Report summaries once per module, if possible where they are merged."""
     calls: list[tuple[ast.Call, str]] = []
     loop_functions: set[str] = set()
@@ -68,13 +62,11 @@ def summaries(_: ast.Module, view: View) -> Iterator[Change]:
     for call, name in calls:
         function = view.module.function(call)
         if function is not None and function.name in loop_functions:
-            yield view.notice(call, reason=_INSIDE, todo=_INSIDE_ADVICE, severity="blocking")
+            yield view.notice(call, _INSIDE)
         else:
             outside.append((call, name))
     if outside or merges:
         names_called = {f"tf.summary.{name.rpartition('.')[2]}" for _, name in outside}
         names = ", ".join(sorted(names_called)) or "tf.summary"
         node_shown = merges[0] if merges else outside[0][0]
-        yield view.notice(
-            node_shown, reason=_COST.filled(names=names), todo=_COST_ADVICE, severity="speed"
-        )
+        yield view.notice(node_shown, _COST.filled(names=names))

@@ -1,18 +1,11 @@
 """TPUEstimator runs without a TPU, with a configuration for the NPU."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Leave, Replacement
+from jumar.porting.rewriting import Changes, Leave, Remark, Replacement, Text, View, rule
 from jumar.porting.rewriting.editing import add_argument, argument, is_open, replace
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.estimator import loop_notice
-from jumar.porting.rules.tensorflow.estimator_plan import (
-    TPU_ESTIMATOR,
-    minimal_config,
-)
+from jumar.porting.rules.tensorflow.estimator_plan import TPU_ESTIMATOR, minimal_config
 
 _FLAGS = {"use_tpu": 4, "eval_on_tpu": 9, "export_to_tpu": 10}
 _OFF = Text(
@@ -22,15 +15,15 @@ _OFF = Text(
     "npu_run_config_init 在其配置中加入 NpuOptimizer",
 )
 _DONE = Text(en="it already runs without a TPU", zh="已关闭 TPU")
-_STARRED = Text(
+_STARRED = Remark(
     en="arguments are passed with * or **: they are not visible here",
     zh="参数由 * 或 ** 传入，此处无法判断",
-)
-_STARRED_ADVICE = Text(
-    en="pass use_tpu=False, eval_on_tpu=False, export_to_tpu=False and "
+    todo_en="pass use_tpu=False, eval_on_tpu=False, export_to_tpu=False and "
     "config=npu_run_config_init(run_config=...) where the arguments are created",
-    zh="在构造参数的位置传入 use_tpu=False、eval_on_tpu=False、export_to_tpu=False 以及 "
+    todo_zh="在构造参数的位置传入 use_tpu=False、eval_on_tpu=False、export_to_tpu=False 以及 "
     "config=npu_run_config_init(run_config=...)",
+    severity="blocking",
+    confidence="likely",
 )
 
 
@@ -43,12 +36,10 @@ _STARRED_ADVICE = Text(
     source="ModelZoo-TensorFlow, BertBase_Google_ID0631; tpu_estimator.py of TensorFlow 1.15",
     calls=(TPU_ESTIMATOR,),
 )
-def tpu_estimator(call: ast.Call, view: View) -> Iterator[Change]:
+def tpu_estimator(call: ast.Call, view: View) -> Changes:
     """Disable the three flags, and wrap the configuration in `npu_run_config_init`."""
     if is_open(call):
-        yield view.notice(
-            call, reason=_STARRED, todo=_STARRED_ADVICE, severity="blocking", confidence="likely"
-        )
+        yield view.notice(call, _STARRED)
         return
     changes: list[Replacement] = []
     new_arguments: list[str] = []

@@ -3,7 +3,7 @@
 import ast
 import re
 
-from jumar.porting.rewriting.view import View
+from jumar.porting.rewriting import View
 from jumar.porting.rules.tensorflow.input_purpose import named_purpose
 from jumar.porting.rules.tensorflow.optimizer_sites import optimizers
 from jumar.porting.script.expressions import names_within

@@ -1,13 +1,8 @@
 """APIs that the adapter's own table lists as unsupported."""
 
-from jumar.porting.edits import Severity, Text
 from jumar.porting.npu.api_support import LEVELS, Level, names_of, release
-from jumar.porting.rewriting.reporting import Case, report
+from jumar.porting.rewriting import Case, Severity, Text, report
 
-_REASON = Text(
-    en="{name}: {level} (API list of the adapter for TensorFlow 1.15, {release})",
-    zh="{name}：{level}（TensorFlow 1.15 适配层 API 清单，{release}）",
-)
 _ADVICE = Text(
     en="replace it if it is part of the training step; code that runs on the host, such as "
     "tf.data input, may stay",
@@ -55,8 +50,11 @@ def _case(
 ) -> Case:
     return Case(
         references=names or _NAMES[level],
-        reason=_REASON.filled(name="{name}", level=LEVELS[level], release=release()),
-        todo=todo,
+        en=f"{{name}}: {LEVELS[level].en} (API list of the adapter for TensorFlow 1.15, "
+        f"{release()})",
+        zh=f"{{name}}：{LEVELS[level].zh}（TensorFlow 1.15 适配层 API 清单，{release()}）",
+        todo_en=todo.en,
+        todo_zh=todo.zh,
         severity=severity,
         confidence="certain" if level == "unsupported" else "unsure",
     )
@@ -72,7 +70,9 @@ report(
         _case("unsupported", _ADVICE, severity="blocking"),
         _case("contradictory", _TRY_ADVICE),
         _case("analysed", _TRY_ADVICE),
-        Case(references=_NAMES["harmless"], reason=LEVELS["harmless"]),
-        Case(references=_NAMES["deprecated"], reason=LEVELS["deprecated"]),
+        *(
+            Case(references=_NAMES[level], en=LEVELS[level].en, zh=LEVELS[level].zh)
+            for level in ("harmless", "deprecated")
+        ),
     ),
 )

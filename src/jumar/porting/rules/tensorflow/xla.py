@@ -1,13 +1,9 @@
 """XLA is disabled: it and the NPU's graph engine are two compilers for the same graph."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting import Changes, Remark, Text, View, rule
 from jumar.porting.rewriting.editing import add_argument, argument, is_open, literal, replace
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.rules.tensorflow.concerned import uses_tensorflow
 
 _SCOPES = (
@@ -25,15 +21,14 @@ _OFF = Text(
     en="XLA and the NPU's graph engine are mutually exclusive: XLA is disabled",
     zh="XLA 与 NPU 图引擎互斥：关闭 XLA",
 )
-_COMPILE = Text(
+_COMPILE = Remark(
     en="this part of the graph is compiled by XLA, which the NPU does not run",
     zh="这部分图由 XLA 编译，NPU 无法执行",
-)
-_COMPILE_ADVICE = Text(
-    en="call the function itself: xla.compile(f, inputs) returns the result of f(*inputs), a "
+    todo_en="call the function itself: xla.compile(f, inputs) returns the result of f(*inputs), a "
     "single tensor as a list of one",
-    zh="直接调用该函数：xla.compile(f, inputs) 返回 f(*inputs) 的结果，"
+    todo_zh="直接调用该函数：xla.compile(f, inputs) 返回 f(*inputs) 的结果，"
     "单个张量时返回只含一个元素的列表",
+    severity="blocking",
 )
 
 
@@ -43,7 +38,7 @@ _COMPILE_ADVICE = Text(
     source="npu_init.py of Ascend/tensorflow; TensorFlow 1.15 migration guide of CANN",
     nodes=(ast.Call, ast.Assign, ast.Attribute, ast.keyword),
 )
-def xla(node: ast.Call | ast.Assign | ast.Attribute | ast.keyword, view: View) -> Iterator[Change]:
+def xla(node: ast.Call | ast.Assign | ast.Attribute | ast.keyword, view: View) -> Changes:
     """Disable XLA wherever the script enables it."""
     if isinstance(node, ast.Call):
         yield from _call(node, view)
@@ -70,10 +65,10 @@ def xla(node: ast.Call | ast.Assign | ast.Attribute | ast.keyword, view: View) -
             )
 
 
-def _call(call: ast.Call, view: View) -> Iterator[Change]:
+def _call(call: ast.Call, view: View) -> Changes:
     name = view.module.name_of(call.func) or ""
     if name in _COMPILES:
-        yield view.notice(call, reason=_COMPILE, todo=_COMPILE_ADVICE, severity="blocking")
+        yield view.notice(call, _COMPILE)
     elif name in _SCOPES:
         yield from _disabled(call, "compile_ops", 0, view)
     elif name == "tensorflow.config.optimizer.set_jit":
@@ -84,7 +79,7 @@ def _call(call: ast.Call, view: View) -> Iterator[Change]:
             yield view.rewrite(call, replace(view.module, value, "False"), reason=_OFF)
 
 
-def _disabled(call: ast.Call, name: str, position: int, view: View) -> Iterator[Change]:
+def _disabled(call: ast.Call, name: str, position: int, view: View) -> Changes:
     value = argument(call, name, position)
     if value is None:
         if is_open(call):

@@ -1,13 +1,9 @@
 """Functions that read or set autocast's state get the NPU as device."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Replacement
+from jumar.porting.rewriting import Changes, Replacement, Text, View, rule
 from jumar.porting.rewriting.editing import open_parenthesis
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.torch.scripts import IMPORT, is_imported_name, replace_last_name
 
 _WHY = Text(
@@ -30,7 +26,7 @@ _CALLS = {
     language="torch",
     calls=tuple(_CALLS),
 )
-def autocast_state(call: ast.Call, view: View) -> Iterator[Change]:
+def autocast_state(call: ast.Call, view: View) -> Changes:
     """Add the device as the first argument."""
     name, count = _CALLS.get(view.module.name_of(call.func) or "", ("", -1))
     if not name or len(call.args) != count or call.keywords:

@@ -2,8 +2,8 @@
 
 import ast
 
+from jumar.porting.rewriting import View
 from jumar.porting.rewriting.editing import keyword, literal
-from jumar.porting.rewriting.view import View
 from jumar.porting.torch.scripts import is_guarded, is_imported_name, is_outermost, uses_torch
 
 _COMPLEX = (

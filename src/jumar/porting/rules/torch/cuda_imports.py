@@ -1,27 +1,24 @@
 """`from torch.cuda.amp import autocast` becomes an import from torch_npu."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Replacement
+from jumar.porting.rewriting import Changes, Remark, Replacement, Text, View, rule
 from jumar.porting.rewriting.editing import replace
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.torch.names import RENAMED, SUBMODULES, npu_counterpart
 
-_FROM = Text(
+_FROM = Remark(
     en="torch_npu.npu has the same names, and importing it registers the device",
     zh="torch_npu.npu 提供同名接口，导入即完成设备注册",
+    todo_en="import these names from torch_npu.npu; unchanged because of the comments between them",
+    todo_zh="从 torch_npu.npu 导入这些名称；此处名称之间有注释，未自动改动",
+    severity="blocking",
 )
-_MISSING = Text(en="torch_npu.npu has no '{name}'", zh="torch_npu.npu 中没有 '{name}'")
-_MISSING_ADVICE = Text(
-    en="remove the import and the code that uses it, or skip both if torch.npu.is_available()",
-    zh="删除该导入及其用法，或用 torch.npu.is_available() 加以保护",
-)
-_SPLIT_ADVICE = Text(
-    en="import these names from torch_npu.npu; unchanged because of the comments between them",
-    zh="从 torch_npu.npu 导入这些名称；此处名称之间有注释，未自动改动",
+_MISSING = Remark(
+    en="torch_npu.npu has no '{name}'",
+    zh="torch_npu.npu 中没有 '{name}'",
+    todo_en="remove the import and the code that uses it, or skip both if torch.npu.is_available()",
+    todo_zh="删除该导入及其用法，或用 torch.npu.is_available() 加以保护",
+    severity="blocking",
 )
 _AMP_MODULES = ("autocast_mode", "grad_scaler", "common")
 
@@ -36,7 +33,7 @@ _AMP_MODULES = ("autocast_mode", "grad_scaler", "common")
     language="torch",
     nodes=(ast.ImportFrom, ast.Import),
 )
-def cuda_imports(node: ast.ImportFrom | ast.Import, view: View) -> Iterator[Change]:
+def cuda_imports(node: ast.ImportFrom | ast.Import, view: View) -> Changes:
     """Import the names of torch.cuda from torch_npu."""
     if isinstance(node, ast.Import):
         for alias in node.names:
@@ -46,14 +43,9 @@ def cuda_imports(node: ast.ImportFrom | ast.Import, view: View) -> Iterator[Chan
                 old = Replacement(
                     start=start, end=start + len(alias.name), text=_npu_module(alias.name) or ""
                 )
-                yield view.rewrite(node, old, reason=_FROM)
+                yield view.rewrite(node, old, reason=_FROM.reason)
             elif alias.asname and alias.name.startswith("torch.cuda."):
-                yield view.notice(
-                    node,
-                    reason=_MISSING.filled(name=alias.name[len("torch.cuda.") :]),
-                    todo=_MISSING_ADVICE,
-                    severity="blocking",
-                )
+                yield view.notice(node, _MISSING.filled(name=alias.name[len("torch.cuda.") :]))
         return
     if node.level or not (node.module or "").startswith("torch"):
         return
@@ -61,18 +53,15 @@ def cuda_imports(node: ast.ImportFrom | ast.Import, view: View) -> Iterator[Chan
     for alias in kept_names:
         if (node.module or "").startswith("torch.cuda"):
             yield view.notice(
-                node,
-                reason=_MISSING.filled(name=f"{node.module}.{alias.name}"[len("torch.cuda.") :]),
-                todo=_MISSING_ADVICE,
-                severity="blocking",
+                node, _MISSING.filled(name=f"{node.module}.{alias.name}"[len("torch.cuda.") :])
             )
     if not moved_names:
         return
     change = _rewritten(node, moved_names, kept_names, view)
     if change is not None:
-        yield view.rewrite(node, *change, reason=_FROM)
+        yield view.rewrite(node, *change, reason=_FROM.reason)
     else:
-        yield view.notice(node, reason=_FROM, todo=_SPLIT_ADVICE, severity="blocking")
+        yield view.notice(node, _FROM)
 
 
 def _npu_module(name: str) -> str | None:

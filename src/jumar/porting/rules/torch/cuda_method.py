@@ -2,19 +2,9 @@
 
 import ast
 import re
-from collections.abc import Iterator
 
-from jumar.porting.edits import Confidence, Text
-from jumar.porting.rewriting.changes import Change, Leave, Replacement
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import (
-    HANDLED,
-    IMPORT,
-    is_handled,
-    replace_last_name,
-    uses_torch,
-)
+from jumar.porting.rewriting import Changes, Confidence, Leave, Replacement, Text, View, rule
+from jumar.porting.torch.scripts import HANDLED, IMPORT, is_handled, replace_last_name, uses_torch
 
 _MOVE = Text(
     en="torch_npu adds to tensors, modules and storages a method npu() with the same arguments",
@@ -35,7 +25,7 @@ _DEF = re.compile(r"(?:async\s+)?def\s+")
     nodes=(ast.Call, ast.FunctionDef),
     references=("torch.Tensor.cuda", "torch.nn.Module.cuda"),
 )
-def cuda_method(node: ast.AST, view: View) -> Iterator[Change]:
+def cuda_method(node: ast.AST, view: View) -> Changes:
     """Rename calls and definitions of a method `cuda` to `npu`."""
     if not uses_torch(view.module):
         return
@@ -83,7 +73,7 @@ def _confidence(receiver: ast.expr, view: View) -> Confidence:
     return "likely"
 
 
-def _definition(node: ast.FunctionDef, view: View) -> Iterator[Change]:
+def _definition(node: ast.FunctionDef, view: View) -> Changes:
     class_node = view.module.parent(node)
     if node.name != "cuda" or not isinstance(class_node, ast.ClassDef):
         return

@@ -1,13 +1,8 @@
 """`torch.cuda.X` becomes `torch.npu.X`."""
 
 import ast
-from collections.abc import Iterator
-from typing import NamedTuple
 
-from jumar.porting.edits import Severity, Text
-from jumar.porting.rewriting.changes import Change, Leave
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
+from jumar.porting.rewriting import Changes, Leave, Remark, Text, View, rule
 from jumar.porting.torch.names import NEWER_NAMES, npu_counterpart
 from jumar.porting.torch.scripts import HANDLED, IMPORT, is_handled, replace_last_name
 
@@ -19,105 +14,88 @@ _WHOLE = Text(
     en="the module itself is passed on; how it is used later is unknown",
     zh="此处传递的是模块本身，后续从中取用的接口无法在此判断",
 )
-_BY_HAND = Text(
+_BY_HAND = Remark(
     en="torch.cuda is in an f-string, for whose parts Python's parser reports no positions",
     zh="torch.cuda 位于 f-string 中，解析器未给出其准确位置",
+    todo_en="change it to torch.npu by hand",
+    todo_zh="请在此处手工改为 torch.npu",
+    severity="blocking",
 )
-_BY_HAND_ADVICE = Text(en="change it to torch.npu by hand", zh="请在此处手工改为 torch.npu")
 
 
-class _Remark(NamedTuple):
-    """Names that need a person's attention even though torch_npu has them."""
-
-    reason: Text
-    todo: Text
-    severity: Severity
-
-
-_GRAPH = _Remark(
-    Text(
-        en="torch_npu captures graphs for inference only, not for training",
-        zh="torch_npu 的图捕获当前仅支持推理场景，不支持训练场景",
-    ),
-    Text(
-        en="do not capture graphs in training; in inference, check the arguments (npu_graph=...)",
-        zh="训练中去掉图捕获；推理中检查参数（如 npu_graph=...）",
-    ),
-    "blocking",
+_GRAPH = Remark(
+    en="torch_npu captures graphs for inference only, not for training",
+    zh="torch_npu 的图捕获当前仅支持推理场景，不支持训练场景",
+    todo_en="do not capture graphs in training; in inference, check the arguments (npu_graph=...)",
+    todo_zh="训练中去掉图捕获；推理中检查参数（如 npu_graph=...）",
+    severity="blocking",
 )
-_MARKS = _Remark(
-    Text(en="NVTX ranges need NVIDIA's tools", zh="NVTX 打点依赖 NVIDIA 工具"),
-    Text(
-        en="remove them, or use torch_npu.npu.mstx.range_start and range_end",
-        zh="删除，或改用 torch_npu.npu.mstx.range_start 与 range_end",
-    ),
-    "blocking",
+_MARKS = Remark(
+    en="NVTX ranges need NVIDIA's tools",
+    zh="NVTX 打点依赖 NVIDIA 工具",
+    todo_en="remove them, or use torch_npu.npu.mstx.range_start and range_end",
+    todo_zh="删除，或改用 torch_npu.npu.mstx.range_start 与 range_end",
+    severity="blocking",
 )
 _REMARKS = {
-    "get_device_capability": _Remark(
-        Text(
-            en="it returns None on an NPU unless TORCH_NPU_DEVICE_CAPABILITY is set; the number "
-            "says nothing about the device",
-            zh="未设置 TORCH_NPU_DEVICE_CAPABILITY 时返回 None，且该值不代表 NPU 硬件能力",
-        ),
-        Text(
-            en="query the feature that is needed instead: torch.npu.is_bf16_supported(), or "
-            "torch.npu.get_device_name()",
-            zh="改为直接查询所需能力：torch.npu.is_bf16_supported() 或 torch.npu.get_device_name()",
-        ),
-        "blocking",
+    "get_device_capability": Remark(
+        en="it returns None on an NPU unless TORCH_NPU_DEVICE_CAPABILITY is set; the number "
+        "says nothing about the device",
+        zh="未设置 TORCH_NPU_DEVICE_CAPABILITY 时返回 None，且该值不代表 NPU 硬件能力",
+        todo_en="query the feature that is needed instead: torch.npu.is_bf16_supported(), or "
+        "torch.npu.get_device_name()",
+        todo_zh="改为直接查询所需能力：torch.npu.is_bf16_supported() 或 "
+        "torch.npu.get_device_name()",
+        severity="blocking",
     ),
-    "get_device_properties": _Remark(
-        Text(
-            en="an NPU's properties are name, total_memory, L2_cache_size, cube_core_num and "
-            "vector_core_num; CUDA's other fields are empty",
-            zh="NPU 仅有 name、total_memory、L2_cache_size、cube_core_num、vector_core_num 属性，"
-            "CUDA 的其余字段为空",
-        ),
-        Text(en="check which fields are read", zh="检查读取了哪些字段"),
-        "look",
+    "get_device_properties": Remark(
+        en="an NPU's properties are name, total_memory, L2_cache_size, cube_core_num and "
+        "vector_core_num; CUDA's other fields are empty",
+        zh="NPU 仅有 name、total_memory、L2_cache_size、cube_core_num、vector_core_num 属性，"
+        "CUDA 的其余字段为空",
+        todo_en="check which fields are read",
+        todo_zh="检查读取了哪些字段",
     ),
     "CUDAGraph": _GRAPH,
     "graph": _GRAPH,
     "graphs": _GRAPH,
     "make_graphed_callables": _GRAPH,
     "nvtx": _MARKS,
-    "OutOfMemoryError": _Remark(
-        Text(
-            en="out of memory raises torch.OutOfMemoryError, a RuntimeError; torch.npu has no "
-            "such name",
-            zh="显存不足异常为 torch.OutOfMemoryError（RuntimeError 的子类），torch.npu 下无此名称",
-        ),
-        Text(
-            en="use torch.OutOfMemoryError, or RuntimeError for torch before 2.5",
-            zh="改为 torch.OutOfMemoryError；torch 2.5 之前用 RuntimeError",
-        ),
-        "look",
+    "OutOfMemoryError": Remark(
+        en="out of memory raises torch.OutOfMemoryError, a RuntimeError; torch.npu has no "
+        "such name",
+        zh="显存不足异常为 torch.OutOfMemoryError（RuntimeError 的子类），torch.npu 下无此名称",
+        todo_en="use torch.OutOfMemoryError, or RuntimeError for torch before 2.5",
+        todo_zh="改为 torch.OutOfMemoryError；torch 2.5 之前用 RuntimeError",
     ),
-    "nccl": _Remark(
-        Text(en="there is no NCCL on an NPU", zh="NPU 上没有 NCCL"),
-        Text(en="use torch.distributed with hccl", zh="改用 torch.distributed 与 hccl"),
-        "blocking",
+    "nccl": Remark(
+        en="there is no NCCL on an NPU",
+        zh="NPU 上没有 NCCL",
+        todo_en="use torch.distributed with hccl",
+        todo_zh="改用 torch.distributed 与 hccl",
+        severity="blocking",
     ),
-    "DoubleTensor": _Remark(
-        Text(en="NPUs compute float64 slowly or not at all", zh="NPU 上 float64 很慢或不支持"),
-        Text(en="use torch.npu.FloatTensor", zh="改用 torch.npu.FloatTensor"),
-        "speed",
+    "DoubleTensor": Remark(
+        en="NPUs compute float64 slowly or not at all",
+        zh="NPU 上 float64 很慢或不支持",
+        todo_en="use torch.npu.FloatTensor",
+        todo_zh="改用 torch.npu.FloatTensor",
+        severity="speed",
     ),
 }
-_MISSING = Text(
+_MISSING = Remark(
     en="torch.npu has no '{name}'",
     zh="torch.npu 中没有 '{name}'",
+    todo_en="remove it, or skip it if torch.npu.is_available()",
+    todo_zh="删除该用法，或用 torch.npu.is_available() 加以保护",
+    severity="blocking",
 )
-_MISSING_ADVICE = Text(
-    en="remove it, or skip it if torch.npu.is_available()",
-    zh="删除该用法，或用 torch.npu.is_available() 加以保护",
-)
-_NEWER = Text(
+_NEWER = Remark(
     en="'{name}' is in torch_npu 2.13 but not in 2.6",
     zh="'{name}' 在 torch_npu 2.13 中有，2.6 中没有",
+    todo_en="check which release of torch_npu is used",
+    todo_zh="检查所用 torch_npu 的版本",
 )
-_NEWER_ADVICE = Text(en="check which release of torch_npu is used", zh="检查所用 torch_npu 的版本")
 
 
 @rule(
@@ -127,7 +105,7 @@ _NEWER_ADVICE = Text(en="check which release of torch_npu is used", zh="检查�
     language="torch",
     references=("torch.cuda",),
 )
-def cuda_names(node: ast.expr, view: View) -> Iterator[Change]:
+def cuda_names(node: ast.expr, view: View) -> Changes:
     """Rename the module in references to it and to its members."""
     chain, dotted = _chain(node, view)
     if is_handled(view.module, node):
@@ -137,16 +115,11 @@ def cuda_names(node: ast.expr, view: View) -> Iterator[Change]:
     first = dotted.partition(".")[0]
     remark = _REMARKS.get(first)
     if remark is not None:
-        yield view.notice(chain, reason=remark.reason, todo=remark.todo, severity=remark.severity)
+        yield view.notice(chain, remark)
     elif counterpart is None:
-        yield view.notice(
-            chain,
-            reason=_MISSING.filled(name=first if first != "amp" else dotted),
-            todo=_MISSING_ADVICE,
-            severity="blocking",
-        )
+        yield view.notice(chain, _MISSING.filled(name=first if first != "amp" else dotted))
     elif first in NEWER_NAMES:
-        yield view.notice(chain, reason=_NEWER.filled(name=first), todo=_NEWER_ADVICE)
+        yield view.notice(chain, _NEWER.filled(name=first))
     if counterpart is None or not isinstance(node, ast.Attribute):
         return
     change = replace_last_name(view.module, node, "cuda", "npu")
@@ -157,7 +130,7 @@ def cuda_names(node: ast.expr, view: View) -> Iterator[Change]:
         member_change = replace_last_name(view.module, member, first, new_first)
         change = change if member_change is not None else None
     if change is None:
-        yield view.notice(node, reason=_BY_HAND, todo=_BY_HAND_ADVICE, severity="blocking")
+        yield view.notice(node, _BY_HAND)
         return
     yield view.rewrite(
         chain,

@@ -1,13 +1,9 @@
 """Gradient scalers get their device, and `enabled` by name."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting import Changes, Text, View, rule
 from jumar.porting.rewriting.editing import add_argument, argument, is_open, wrap
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.torch.scripts import IMPORT
 
 _DEVICE = Text(
@@ -33,7 +29,7 @@ _POSITION = 4
         "torch_npu.npu.amp.GradScaler",
     ),
 )
-def grad_scaler(call: ast.Call, view: View) -> Iterator[Change]:
+def grad_scaler(call: ast.Call, view: View) -> Changes:
     """Add the device, or pass `enabled` by name: its position in torch_npu differs."""
     name = view.kinds.called(call)
     if name == "torch.amp.GradScaler":

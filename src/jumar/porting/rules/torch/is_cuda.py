@@ -1,19 +1,9 @@
 """`x.is_cuda` becomes `x.is_npu`."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Leave
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
-from jumar.porting.torch.scripts import (
-    HANDLED,
-    IMPORT,
-    is_handled,
-    replace_last_name,
-    uses_torch,
-)
+from jumar.porting.rewriting import Changes, Leave, Text, View, rule
+from jumar.porting.torch.scripts import HANDLED, IMPORT, is_handled, replace_last_name, uses_torch
 
 _WHY = Text(
     en="is_cuda is False for tensors on an NPU; is_npu is True",
@@ -32,7 +22,7 @@ _SETTINGS = frozenset(
     language="torch",
     nodes=(ast.Attribute,),
 )
-def is_cuda(node: ast.Attribute, view: View) -> Iterator[Change]:
+def is_cuda(node: ast.Attribute, view: View) -> Changes:
     """Rename the attribute, unless the script defines it."""
     if node.attr != "is_cuda" or not isinstance(node.ctx, ast.Load):
         return

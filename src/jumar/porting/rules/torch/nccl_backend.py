@@ -2,12 +2,8 @@
 
 import ast
 import re
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Leave, Replacement
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
+from jumar.porting.rewriting import Changes, Leave, Remark, Replacement, Text, View, rule
 from jumar.porting.torch.devices import device_text
 from jumar.porting.torch.scripts import (
     HANDLED,
@@ -23,18 +19,19 @@ _WHY = Text(
     en="torch_npu registers hccl as the backend for NPUs",
     zh="torch_npu 为 NPU 注册的通信后端是 hccl",
 )
-_TABLE = Text(
+_TABLE = Remark(
     en="'nccl' is in a table; whether it is a backend depends on the code that reads it",
     zh="'nccl' 位于字典中，是否为通信后端取决于读取它的代码",
+    todo_en="change it to 'hccl' if it is a backend",
+    todo_zh="若为通信后端，请改为 'hccl'",
+    confidence="unsure",
 )
-_TABLE_ADVICE = Text(en="change it to 'hccl' if it is a backend", zh="若为通信后端，请改为 'hccl'")
-_GROUP = Text(
+_GROUP = Remark(
     en="PyTorch for NPUs has no ProcessGroupNCCL and no options of it",
     zh="NPU 版 PyTorch 中没有 ProcessGroupNCCL 及其选项",
-)
-_GROUP_ADVICE = Text(
-    en="remove the options, or use torch_npu._C._distributed_c10d.ProcessGroupHCCL.Options()",
-    zh="删除相关选项，或改用 torch_npu._C._distributed_c10d.ProcessGroupHCCL.Options()",
+    todo_en="remove the options, or use torch_npu._C._distributed_c10d.ProcessGroupHCCL.Options()",
+    todo_zh="删除相关选项，或改用 torch_npu._C._distributed_c10d.ProcessGroupHCCL.Options()",
+    severity="blocking",
 )
 _BACKEND = re.compile(r"(?i)nccl")
 _MAPPED = re.compile(r"(?:\w+:\w+,)*(?:\w+:\w+)")
@@ -53,7 +50,7 @@ _CALLS = ("torch.distributed.init_process_group", "torch.distributed.new_group")
         "torch._C._distributed_c10d.ProcessGroupNCCL",
     ),
 )
-def nccl_backend(node: ast.expr, view: View) -> Iterator[Change]:
+def nccl_backend(node: ast.expr, view: View) -> Changes:
     """Replace the name of the backend."""
     if isinstance(node, ast.Name | ast.Attribute):
         yield from _reference(node, view)
@@ -71,7 +68,7 @@ def nccl_backend(node: ast.expr, view: View) -> Iterator[Change]:
         yield Leave(node=node, reason=HANDLED)
         return
     if isinstance(parent, ast.Dict | ast.Subscript):
-        yield view.notice(node, reason=_TABLE, todo=_TABLE_ADVICE, confidence="unsure")
+        yield view.notice(node, _TABLE)
         return
     call = parent if isinstance(parent, ast.Call) else view.module.parent(parent or node)
     certain = isinstance(call, ast.Call) and view.module.name_of(call.func) in _CALLS
@@ -96,10 +93,10 @@ def _changed(
     return (Replacement(start=prefix.end - len("cuda:nccl"), end=prefix.end, text="npu:hccl"),)
 
 
-def _reference(node: ast.Name | ast.Attribute, view: View) -> Iterator[Change]:
+def _reference(node: ast.Name | ast.Attribute, view: View) -> Changes:
     name = view.module.name_of(node) or ""
     if not name.endswith("is_nccl_available"):
-        yield view.notice(node, reason=_GROUP, todo=_GROUP_ADVICE, severity="blocking")
+        yield view.notice(node, _GROUP)
         return
     change = replace_last_name(view.module, node, "is_nccl_available", "is_hccl_available")
     if isinstance(node, ast.Attribute) and change is not None:

@@ -2,9 +2,7 @@
 
 import ast
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.reporting import Case, report
-from jumar.porting.rewriting.view import View
+from jumar.porting.rewriting import Case, Text, View, report
 from jumar.porting.rules.nvidia_smi import runs_nvidia_smi
 from jumar.porting.torch.scripts import may_use_torch, uses_torch
 
@@ -35,32 +33,24 @@ report(
     cases=(
         Case(
             references=("torch.version.cuda",),
-            reason=Text(
-                en="torch.version.cuda is None if PyTorch is built without CUDA, as for NPUs: "
-                "comparing or parsing it fails",
-                zh="未启用 CUDA 的 PyTorch（NPU 即如此）中 torch.version.cuda 为 None："
-                "对其比较或拆分会出错",
-            ),
-            todo=Text(
-                en="use torch.npu.is_available(), and torch_npu.__version__ for the version",
-                zh="改用 torch.npu.is_available()；版本号用 torch_npu.__version__",
-            ),
+            en="torch.version.cuda is None if PyTorch is built without CUDA, as for NPUs: "
+            "comparing or parsing it fails",
+            zh="未启用 CUDA 的 PyTorch（NPU 即如此）中 torch.version.cuda 为 None："
+            "对其比较或拆分会出错",
+            todo_en="use torch.npu.is_available(), and torch_npu.__version__ for the version",
+            todo_zh="改用 torch.npu.is_available()；版本号用 torch_npu.__version__",
             severity="blocking",
             look_if=_is_only_shown,
         ),
         Case(
             nodes=(ast.Constant,),
             when=(runs_nvidia_smi, _may_be_torch),
-            reason=Text(
-                en="nvidia-smi does not exist on a machine with NPUs",
-                zh="NPU 服务器上没有 nvidia-smi",
-            ),
-            todo=Text(
-                en="use npu-smi info for NPUs and torch.npu.mem_get_info for their memory; check "
-                "how the script uses the output",
-                zh="用 npu-smi info 查看 NPU，用 torch.npu.mem_get_info 查看显存；"
-                "请确认脚本如何使用其输出",
-            ),
+            en="nvidia-smi does not exist on a machine with NPUs",
+            zh="NPU 服务器上没有 nvidia-smi",
+            todo_en="use npu-smi info for NPUs and torch.npu.mem_get_info for their memory; check "
+            "how the script uses the output",
+            todo_zh="用 npu-smi info 查看 NPU，用 torch.npu.mem_get_info 查看显存；"
+            "请确认脚本如何使用其输出",
             confidence="likely",
         ),
     ),
@@ -76,16 +66,12 @@ report(
         Case(
             imports=("torch._six",),
             when=(_in_torch_script,),
-            reason=Text(
-                en="PyTorch 2.0 and newer have no torch._six: this import fails",
-                zh="PyTorch 2.0 及以上没有 torch._six，此导入会失败",
-            ),
-            todo=Text(
-                en="use collections.abc instead of container_abcs, str instead of "
-                "string_classes, int instead of int_classes, math.inf instead of inf",
-                zh="container_abcs 改用 collections.abc，string_classes 改用 str，int_classes 改用 "
-                "int，inf 改用 math.inf",
-            ),
+            en="PyTorch 2.0 and newer have no torch._six: this import fails",
+            zh="PyTorch 2.0 及以上没有 torch._six，此导入会失败",
+            todo_en="use collections.abc instead of container_abcs, str instead of "
+            "string_classes, int instead of int_classes, math.inf instead of inf",
+            todo_zh="container_abcs 改用 collections.abc，string_classes 改用 str，int_classes "
+            "改用 int，inf 改用 math.inf",
             severity="blocking",
         ),
     ),

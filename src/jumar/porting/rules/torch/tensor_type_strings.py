@@ -2,12 +2,8 @@
 
 import ast
 import re
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Replacement
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
+from jumar.porting.rewriting import Changes, Replacement, Text, View, rule
 from jumar.porting.torch.scripts import IMPORT, is_message, replace_in_literal, uses_torch
 
 _WHY = Text(
@@ -27,7 +23,7 @@ _TYPE = re.compile(r"torch\.cuda\.\w+(?:Tensor|Storage)")
     language="torch",
     nodes=(ast.Constant,),
 )
-def tensor_type_strings(node: ast.Constant, view: View) -> Iterator[Change]:
+def tensor_type_strings(node: ast.Constant, view: View) -> Changes:
     """Rename the module in the name of a tensor type."""
     if not isinstance(node.value, str) or not _TYPE.fullmatch(node.value):
         return

@@ -2,14 +2,10 @@
 
 import ast
 import re
-from collections.abc import Iterator
 from itertools import pairwise
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting import Changes, Remark, Text, View, rule
 from jumar.porting.rewriting.editing import literal
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.torch.devices import device_text
 from jumar.porting.torch.scripts import is_message, may_use_torch, replace_in_literal
 
@@ -29,8 +25,13 @@ RENAMED = {
 """Variables with a counterpart. Old releases of torch_npu only read HCCL_ASYNC_ERROR_HANDLING and
 HCCL_DESYNC_DEBUG; newer ones also read the names that begin with TORCH_HCCL."""
 
-_NO_EFFECT = Text(en="{name} has no effect on an NPU", zh="{name} 在 NPU 上不起作用")
-_REMOVE = Text(en="remove it", zh="删除")
+_NO_EFFECT = Remark(
+    en="{name} has no effect on an NPU",
+    zh="{name} 在 NPU 上不起作用",
+    todo_en="remove it",
+    todo_zh="删除",
+    confidence="likely",
+)
 _ADVICE = {
     "NCCL_DEBUG": Text(
         en="set ASCEND_GLOBAL_LOG_LEVEL=1 and ASCEND_SLOG_PRINT_TO_STDOUT=1 for HCCL's log",
@@ -65,17 +66,21 @@ _NO_COUNTERPART = re.compile(
 )
 _IN_SHELL = re.compile(rf"(?:^|[\s;&])({'|'.join(RENAMED)})=")
 _WHY = Text(en="Ascend reads {new} instead", zh="昇腾读取的变量是 {new}")
-_SHELL = Text(
+_SHELL = Remark(
     en="this string sets {name}, whose counterpart for Ascend is {new}",
     zh="文本中设置了 {name}，昇腾对应 {new}",
+    todo_en="change it if it is a command",
+    todo_zh="若为命令行，请一并修改",
+    confidence="unsure",
 )
-_SHELL_ADVICE = Text(en="change it if it is a command", zh="若为命令行，请一并修改")
-_ORDER = Text(
+_ORDER = Remark(
     en="ASCEND_RT_VISIBLE_DEVICES must be in ascending order: devices from the first smaller "
     "number on are not visible",
     zh="ASCEND_RT_VISIBLE_DEVICES 必须升序，否则后续设备不可见",
+    todo_en="sort the devices in ascending order",
+    todo_zh="按升序书写设备编号",
+    severity="blocking",
 )
-_ORDER_ADVICE = Text(en="sort the devices in ascending order", zh="按升序书写设备编号")
 
 
 @rule(
@@ -88,7 +93,7 @@ _ORDER_ADVICE = Text(en="sort the devices in ascending order", zh="按升序书�
     language="torch",
     nodes=(ast.Constant, ast.JoinedStr),
 )
-def torch_environment(node: ast.Constant | ast.JoinedStr, view: View) -> Iterator[Change]:
+def torch_environment(node: ast.Constant | ast.JoinedStr, view: View) -> Changes:
     """Rename the variable, or report which one to set instead."""
     text = device_text(node)
     if text is None or "_" not in text or isinstance(view.module.parent(node), ast.JoinedStr):
@@ -100,18 +105,12 @@ def torch_environment(node: ast.Constant | ast.JoinedStr, view: View) -> Iterato
         return
     for name in _IN_SHELL.findall(text):
         if may_use_torch(view.module):
-            yield view.notice(
-                node,
-                reason=_SHELL.filled(name=name, new=RENAMED[name]),
-                todo=_SHELL_ADVICE,
-                confidence="unsure",
-            )
+            yield view.notice(node, _SHELL.filled(name=name, new=RENAMED[name]))
 
 
-def _variable(node: ast.expr, name: str, view: View) -> Iterator[Change]:
+def _variable(node: ast.expr, name: str, view: View) -> Changes:
     if name not in RENAMED:
-        todo = _ADVICE.get(name, _REMOVE)
-        yield view.notice(node, reason=_NO_EFFECT.filled(name=name), todo=todo, confidence="likely")
+        yield view.notice(node, _NO_EFFECT.filled(name=name), todo=_ADVICE.get(name))
         return
     change = replace_in_literal(view.module, node, name, RENAMED[name])
     if change is None:
@@ -120,7 +119,7 @@ def _variable(node: ast.expr, name: str, view: View) -> Iterator[Change]:
     new = RENAMED[name]
     yield view.rewrite(node, change, reason=_WHY.filled(new=new), confidence=confidence)
     if name == "CUDA_VISIBLE_DEVICES" and not _is_ascending(node, view):
-        yield view.notice(node, reason=_ORDER, todo=_ORDER_ADVICE, severity="blocking")
+        yield view.notice(node, _ORDER)
 
 
 def _is_environment(node: ast.expr, view: View) -> bool:

@@ -1,19 +1,20 @@
 """Report fused and foreach optimizers: torch_npu has its own fused ones."""
 
 import ast
-from collections.abc import Iterator
+from dataclasses import replace
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting import Changes, Remark, Text, View, rule
 from jumar.porting.rewriting.editing import keyword, literal
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 
-_FUSED = Text(
+_FUSED = Remark(
     en="fused=True selects kernels that exist for CUDA and the CPU",
     zh="fused=True 使用的是 CUDA 与 CPU 上的融合核",
+    todo_en="omit the argument",
+    todo_zh="去掉该参数",
+    severity="speed",
 )
-_FOREACH = Text(
+_FOREACH = replace(
+    _FUSED,
     en="foreach kernels exist for few operators on an NPU; others fall back to loops",
     zh="NPU 上只有部分算子支持 foreach，其余会退化为循环",
 )
@@ -22,7 +23,6 @@ _ADVICE = Text(
     "clip_grad_norm_fused_",
     zh="去掉该参数，或改用 torch_npu.optim.NpuFused{name}，并使用其 clip_grad_norm_fused_",
 )
-_ADVICE_PLAIN = Text(en="omit the argument", zh="去掉该参数")
 _FUSED_IN_TORCH_NPU = frozenset({"SGD", "Adadelta", "Adam", "AdamW", "RMSprop"})
 
 
@@ -33,13 +33,13 @@ _FUSED_IN_TORCH_NPU = frozenset({"SGD", "Adadelta", "Adam", "AdamW", "RMSprop"})
     language="torch",
     calls=("torch.optim.*", "builtins.dict"),
 )
-def torch_fused_optimizers(call: ast.Call, view: View) -> Iterator[Change]:
+def torch_fused_optimizers(call: ast.Call, view: View) -> Changes:
     """Report arguments that select CUDA's kernels."""
     name = (view.kinds.called(call) or "").rpartition(".")[2]
-    todo = _ADVICE.filled(name=name) if name in _FUSED_IN_TORCH_NPU else _ADVICE_PLAIN
+    todo = _ADVICE.filled(name=name) if name in _FUSED_IN_TORCH_NPU else None
     if name == "dict" and not view.module.imports("torch"):
         return
-    for argument, reason in (("fused", _FUSED), ("foreach", _FOREACH)):
+    for argument, remark in (("fused", _FUSED), ("foreach", _FOREACH)):
         passed = keyword(call, argument)
         if passed is None or (isinstance(passed.value, ast.Constant) and not passed.value.value):
             continue
@@ -47,8 +47,7 @@ def torch_fused_optimizers(call: ast.Call, view: View) -> Iterator[Change]:
         if certain or name != "dict":
             yield view.notice(
                 passed,
-                reason=reason,
+                remark,
                 todo=todo,
-                severity="speed",
                 confidence="certain" if certain else "unsure",
             )

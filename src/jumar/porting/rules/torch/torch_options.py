@@ -3,73 +3,63 @@
 import ast
 from collections.abc import Iterator
 
-from jumar.porting.edits import Severity, Text
 from jumar.porting.options import MIXED_PRECISION_MODES, LossScale, PortOptions
-from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
+from jumar.porting.rewriting import Changes, Remark, Text, View, rule
 from jumar.porting.torch.scripts import uses_torch
 
-_MIXED = Text(
+_MIXED = Remark(
     en="{mode}: torch_npu has no precision mode; mixed precision is enabled with autocast",
     zh="{mode}：torch_npu 通过 autocast 实现混合精度，没有 precision_mode 可设",
+    todo_en="compute model and loss under `with torch.autocast('npu', dtype=torch.{dtype}):`",
+    todo_zh="在 `with torch.autocast('npu', dtype=torch.{dtype}):` 中计算模型与损失",
+    severity="speed",
 )
-_MIXED_ADVICE = Text(
-    en="compute model and loss under `with torch.autocast('npu', dtype=torch.{dtype}):`",
-    zh="在 `with torch.autocast('npu', dtype=torch.{dtype}):` 中计算模型与损失",
-)
-_KEEP = Text(
+_KEEP = Remark(
     en="{mode}: by default, torch_npu keeps the script's dtypes, except for HF32 in convolutions",
     zh="{mode}：torch_npu 默认保持脚本中的数据类型，但卷积默认使用 HF32",
+    todo_en="set torch_npu.npu.conv.allow_hf32 = False and do not use autocast",
+    todo_zh="设置 torch_npu.npu.conv.allow_hf32 = False，且不使用 autocast",
+    severity="accuracy",
 )
-_KEEP_ADVICE = Text(
-    en="set torch_npu.npu.conv.allow_hf32 = False and do not use autocast",
-    zh="设置 torch_npu.npu.conv.allow_hf32 = False，且不使用 autocast",
-)
-_HALF = Text(
+_HALF = Remark(
     en="{mode}: in PyTorch, this means casting the model",
     zh="{mode}：在 PyTorch 中需转换模型的数据类型",
+    todo_en="call model.half() and cast the inputs; keep float32 weights in the optimizer when "
+    "training",
+    todo_zh="调用 model.half() 并转换输入；训练时在优化器中保留 float32 权重",
+    severity="speed",
 )
-_HALF_ADVICE = Text(
-    en="call model.half() and cast the inputs; keep float32 weights in the optimizer when training",
-    zh="调用 model.half() 并转换输入；训练时在优化器中保留 float32 权重",
-)
-_MIXLIST = Text(
+_MIXLIST = Remark(
     en="eager PyTorch has no op list: autocast's lists are fixed",
     zh="PyTorch eager 模式没有 modify_mixlist：autocast 的算子名单是固定的",
+    todo_en="disable it for single operators with `with torch.autocast('npu', enabled=False):`, "
+    "and cast their inputs",
+    todo_zh="对个别算子使用 `with torch.autocast('npu', enabled=False):` 并手工转换",
 )
-_MIXLIST_ADVICE = Text(
-    en="disable it for single operators with `with torch.autocast('npu', enabled=False):`, and "
-    "cast their inputs",
-    zh="对个别算子使用 `with torch.autocast('npu', enabled=False):` 并手工转换",
-)
-_SCALE = Text(
-    en="{kind}: the loss is scaled by torch.amp.GradScaler",
-    zh="{kind}：损失缩放由 torch.amp.GradScaler 实现",
-)
-_PROFILE = Text(en="the script itself has to start the profiler", zh="性能采集在脚本中启动")
-_PROFILE_ADVICE = Text(
-    en="wrap some steps in `with torch_npu.profiler.profile(on_trace_ready="
+_PROFILE = Remark(
+    en="the script itself has to start the profiler",
+    zh="性能采集在脚本中启动",
+    todo_en="wrap some steps in `with torch_npu.profiler.profile(on_trace_ready="
     "torch_npu.profiler.tensorboard_trace_handler('prof')) as prof:` and call prof.step() in each",
-    zh="用 `with torch_npu.profiler.profile(on_trace_ready="
+    todo_zh="用 `with torch_npu.profiler.profile(on_trace_ready="
     "torch_npu.profiler.tensorboard_trace_handler('prof')) as prof:` 包住若干步，"
     "每步调用 prof.step()",
 )
-_DUMP = Text(en="overflows are dumped with msprobe", zh="溢出数据由 msprobe 采集")
-_DUMP_ADVICE = Text(
-    en="use msprobe's PrecisionDebugger with the task overflow_check",
-    zh="使用 msprobe 的 PrecisionDebugger，task 设为 overflow_check",
+_DUMP = Remark(
+    en="overflows are dumped with msprobe",
+    zh="溢出数据由 msprobe 采集",
+    todo_en="use msprobe's PrecisionDebugger with the task overflow_check",
+    todo_zh="使用 msprobe 的 PrecisionDebugger，task 设为 overflow_check",
 )
-_DEVICES = Text(
+_DEVICES = Remark(
     en="the script initialises no process group, so it trains on one NPU",
     zh="脚本未初始化进程组，只会在单张 NPU 上训练",
-)
-_DEVICES_ADVICE = Text(
-    en="call torch.distributed.init_process_group('hccl') and torch.npu.set_device(LOCAL_RANK), "
-    "wrap the model in DistributedDataParallel, and start the script with torchrun "
-    "--nproc_per_node {count}",
-    zh="调用 torch.distributed.init_process_group('hccl') 与 torch.npu.set_device(LOCAL_RANK)，"
-    "使用 DistributedDataParallel，并用 torchrun --nproc_per_node {count} 启动",
+    todo_en="call torch.distributed.init_process_group('hccl') and "
+    "torch.npu.set_device(LOCAL_RANK), wrap the model in DistributedDataParallel, and start the "
+    "script with torchrun --nproc_per_node {count}",
+    todo_zh="调用 torch.distributed.init_process_group('hccl') 与 "
+    "torch.npu.set_device(LOCAL_RANK)，使用 DistributedDataParallel，并用 torchrun "
+    "--nproc_per_node {count} 启动",
 )
 
 
@@ -79,15 +69,15 @@ _DEVICES_ADVICE = Text(
     source="torch_npu (npu_config.py, amp, profiler) of Ascend/pytorch; msprobe",
     language="torch",
 )
-def torch_options(_tree: ast.Module, view: View) -> Iterator[Change]:
+def torch_options(_tree: ast.Module, view: View) -> Changes:
     """Report the advice once per script, at the first backward pass."""
     if view.options == PortOptions(source="torch") or not uses_torch(view.module):
         return
     call = _backward(view)
     if call is None:
         return
-    for reason, todo, severity in _advice(view):
-        yield view.notice(call, reason=reason, todo=todo, severity=severity)
+    for remark in _advice(view):
+        yield view.notice(call, remark)
 
 
 def _backward(view: View) -> ast.Call | None:
@@ -103,40 +93,42 @@ def _backward(view: View) -> ast.Call | None:
     )
 
 
-def _advice(view: View) -> Iterator[tuple[Text, Text, Severity]]:
+def _advice(view: View) -> Iterator[Remark]:
     options = view.options
     if options.precision is not None:
         yield _of_precision(options.precision)
     if options.mixlist:
-        yield _MIXLIST, _MIXLIST_ADVICE, "look"
+        yield _MIXLIST
     if options.loss_scale is not None and "GradScaler" not in view.module.text:
         yield _of_scale(options.loss_scale)
     if options.profiling and "profiler" not in view.module.text:
-        yield _PROFILE, _PROFILE_ADVICE, "look"
+        yield _PROFILE
     if options.overflow_dump:
-        yield _DUMP, _DUMP_ADVICE, "look"
+        yield _DUMP
     if options.distributed and "init_process_group" not in view.module.text:
-        yield _DEVICES, _DEVICES_ADVICE.filled(count=options.devices), "look"
+        yield _DEVICES.filled(count=options.devices)
 
 
-def _of_precision(mode: str) -> tuple[Text, Text, Severity]:
+def _of_precision(mode: str) -> Remark:
     if mode in MIXED_PRECISION_MODES or mode in ("allow_fp32_to_fp16", "allow_fp32_to_bf16"):
         dtype = "bfloat16" if mode.endswith("bf16") else "float16"
-        return _MIXED.filled(mode=mode), _MIXED_ADVICE.filled(dtype=dtype), "speed"
+        return _MIXED.filled(mode=mode, dtype=dtype)
     if mode == "force_fp16":
-        return _HALF.filled(mode=mode), _HALF_ADVICE, "speed"
-    return _KEEP.filled(mode=mode), _KEEP_ADVICE, "accuracy"
+        return _HALF.filled(mode=mode)
+    return _KEEP.filled(mode=mode)
 
 
-def _of_scale(scale: LossScale) -> tuple[Text, Text, Severity]:
+def _of_scale(scale: LossScale) -> Remark:
     interval = scale.incr_every_n_steps if scale.kind == "exponential" else 2**31 - 1
     arguments = f"device='npu', init_scale={scale.init_loss_scale:g}, growth_interval={interval}"
     if scale.kind == "exponential":
         arguments += f", backoff_factor={scale.decr_ratio:g}"
-    todo = Text(
-        en=f"create scaler = torch.amp.GradScaler({arguments}), and call "
+    return Remark(
+        en=f"{scale.kind}: the loss is scaled by torch.amp.GradScaler",
+        zh=f"{scale.kind}：损失缩放由 torch.amp.GradScaler 实现",
+        todo_en=f"create scaler = torch.amp.GradScaler({arguments}), and call "
         "scaler.scale(loss).backward(), scaler.step(optimizer), scaler.update()",
-        zh=f"创建 scaler = torch.amp.GradScaler({arguments})，并调用 "
+        todo_zh=f"创建 scaler = torch.amp.GradScaler({arguments})，并调用 "
         "scaler.scale(loss).backward()、scaler.step(optimizer)、scaler.update()",
+        severity="accuracy",
     )
-    return _SCALE.filled(kind=scale.kind), todo, "accuracy"

@@ -1,12 +1,8 @@
 """Report imports of packages that need CUDA."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
+from jumar.porting.rewriting import Changes, Remark, Text, View, rule
 from jumar.porting.torch.scripts import is_guarded, may_use_torch
 
 _REMOVE = Text(en="remove the code that uses it on an NPU", zh="在 NPU 上去掉相关用法")
@@ -56,8 +52,8 @@ _PACKAGES = {
 }
 _KERNEL_PACKAGES = ("pycuda",)
 """Packages that are reported even in scripts that do not use PyTorch."""
-_WHY = Text(en="{name} needs CUDA", zh="{name} 依赖 CUDA")
-_GUARDED = Text(
+_WHY = Remark(en="{name} needs CUDA", zh="{name} 依赖 CUDA", severity="blocking")
+_GUARDED = Remark(
     en="{name} needs CUDA; the script seems to work without it",
     zh="{name} 依赖 CUDA；脚本在缺少该包时似乎仍可运行",
 )
@@ -70,20 +66,15 @@ _GUARDED = Text(
     language="torch",
     nodes=(ast.Import, ast.ImportFrom),
 )
-def torch_packages(node: ast.Import | ast.ImportFrom, view: View) -> Iterator[Change]:
+def torch_packages(node: ast.Import | ast.ImportFrom, view: View) -> Changes:
     """Report the import, with a replacement for the package."""
     name = _cuda_package(node, view)
     if name is None or not (
         name.startswith("torch") or name in _KERNEL_PACKAGES or may_use_torch(view.module)
     ):
         return
-    has_guard = is_guarded(view, node)
-    yield view.notice(
-        node,
-        reason=(_GUARDED if has_guard else _WHY).filled(name=name),
-        todo=_PACKAGES[name],
-        severity="look" if has_guard else "blocking",
-    )
+    remark = _GUARDED if is_guarded(view, node) else _WHY
+    yield view.notice(node, remark.filled(name=name), todo=_PACKAGES[name])
 
 
 def _cuda_package(node: ast.Import | ast.ImportFrom, view: View) -> str | None:

@@ -1,41 +1,38 @@
 """torch.profiler becomes torch_npu.profiler, with the activity `NPU`."""
 
 import ast
-from collections.abc import Iterator
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change
+from jumar.porting.rewriting import Changes, Remark, Text, View, rule
 from jumar.porting.rewriting.editing import replace
-from jumar.porting.rewriting.registry import rule
-from jumar.porting.rewriting.view import View
 from jumar.porting.torch.names import PROFILER_NAMES
 from jumar.porting.torch.scripts import IMPORT, replace_last_name, uses_torch
 
 _ROOT = "torch.profiler."
-_WHY = Text(
+_WHY = Remark(
     en="torch_npu.profiler records the NPU's work; its classes accept the same arguments",
     zh="torch_npu.profiler 采集 NPU 侧数据，类与参数同名",
-)
-_SPLIT_ADVICE = Text(
-    en="import these names from torch_npu.profiler; unchanged because of the comments between them",
-    zh="从 torch_npu.profiler 导入这些名称；此处名称之间有注释，未自动改动",
+    todo_en="import these names from torch_npu.profiler; unchanged because of the comments "
+    "between them",
+    todo_zh="从 torch_npu.profiler 导入这些名称；此处名称之间有注释，未自动改动",
+    severity="blocking",
 )
 _ACTIVITY = Text(en="the device's activity is called NPU", zh="设备侧活动名为 NPU")
-_TABLE = Text(
+_TABLE = Remark(
     en="torch_npu's profiler has no key_averages() or events(): it writes files",
     zh="torch_npu 的 profiler 没有 key_averages() 与 events()，结果写入文件",
-)
-_TABLE_ADVICE = Text(
-    en="pass on_trace_ready=torch_npu.profiler.tensorboard_trace_handler(DIR) and read "
+    todo_en="pass on_trace_ready=torch_npu.profiler.tensorboard_trace_handler(DIR) and read "
     "op_statistic.csv and kernel_details.csv below DIR",
-    zh="设置 on_trace_ready=torch_npu.profiler.tensorboard_trace_handler(DIR)，"
+    todo_zh="设置 on_trace_ready=torch_npu.profiler.tensorboard_trace_handler(DIR)，"
     "查看 DIR 下的 op_statistic.csv 与 kernel_details.csv",
+    severity="blocking",
+    confidence="likely",
 )
-_OLD = Text(
+_OLD = Remark(
     en="torch.autograd.profiler does not record an NPU's work",
     zh="torch.autograd.profiler 无法采集 NPU 侧数据",
+    todo_en="use torch_npu.profiler.profile",
+    todo_zh="改用 torch_npu.profiler.profile",
 )
-_OLD_ADVICE = Text(en="use torch_npu.profiler.profile", zh="改用 torch_npu.profiler.profile")
 
 
 @rule(
@@ -47,7 +44,7 @@ _OLD_ADVICE = Text(en="use torch_npu.profiler.profile", zh="改用 torch_npu.pro
     language="torch",
     nodes=(ast.Attribute, ast.ImportFrom, ast.Call),
 )
-def torch_profiler(node: ast.AST, view: View) -> Iterator[Change]:
+def torch_profiler(node: ast.AST, view: View) -> Changes:
     """Replace profiler names with those of torch_npu, in references and imports."""
     if isinstance(node, ast.ImportFrom):
         yield from _imported(node, view)
@@ -57,7 +54,7 @@ def torch_profiler(node: ast.AST, view: View) -> Iterator[Change]:
         yield from _reference(node, view)
 
 
-def _reference(node: ast.Attribute, view: View) -> Iterator[Change]:
+def _reference(node: ast.Attribute, view: View) -> Changes:
     if node.attr == "CUDA":
         class_name = view.module.name_of(node.value) or ""
         # An imported class belongs to torch_npu once an earlier round has rewritten its import.
@@ -74,7 +71,7 @@ def _reference(node: ast.Attribute, view: View) -> Iterator[Change]:
         and _is_shared(node, view)
     ):
         change = replace(view.module, node.value, "torch_npu.profiler")
-        yield view.rewrite(node, change, reason=_WHY, imports=IMPORT)
+        yield view.rewrite(node, change, reason=_WHY.reason, imports=IMPORT)
 
 
 def _is_shared(node: ast.Attribute, view: View) -> bool:
@@ -85,7 +82,7 @@ def _is_shared(node: ast.Attribute, view: View) -> bool:
     return parent.attr in ("CPU", "CUDA")
 
 
-def _imported(node: ast.ImportFrom, view: View) -> Iterator[Change]:
+def _imported(node: ast.ImportFrom, view: View) -> Changes:
     if node.module != "torch.profiler" or node.level:
         return
     moved_names = [alias for alias in node.names if alias.name in PROFILER_NAMES]
@@ -94,27 +91,25 @@ def _imported(node: ast.ImportFrom, view: View) -> Iterator[Change]:
     if not moved_names:
         return
     if "#" in source:
-        yield view.notice(node, reason=_WHY, todo=_SPLIT_ADVICE, severity="blocking")
+        yield view.notice(node, _WHY)
         return
     lines = [_statement("torch_npu.profiler", moved_names)]
     lines += [_statement("torch.profiler", kept_names)] if kept_names else []
     indent = view.module.lines.indent(view.module.span(node)[0])
     text = f"{view.module.lines.newline}{indent}".join(lines)
-    yield view.rewrite(node, replace(view.module, node, text), reason=_WHY)
+    yield view.rewrite(node, replace(view.module, node, text), reason=_WHY.reason)
 
 
-def _results(node: ast.Call, view: View) -> Iterator[Change]:
+def _results(node: ast.Call, view: View) -> Changes:
     name = view.module.name_of(node.func) or ""
     if name in ("torch.autograd.profiler.profile", "torch.autograd.profiler.emit_nvtx"):
-        yield view.notice(node, reason=_OLD, todo=_OLD_ADVICE)
+        yield view.notice(node, _OLD)
     elif (
         isinstance(node.func, ast.Attribute)
         and node.func.attr == "key_averages"
         and uses_torch(view.module)
     ):
-        yield view.notice(
-            node, reason=_TABLE, todo=_TABLE_ADVICE, severity="blocking", confidence="likely"
-        )
+        yield view.notice(node, _TABLE)
 
 
 def _statement(module: str, aliases: list[ast.alias]) -> str:

@@ -5,7 +5,7 @@ All output (diff, Markdown, JSON, page) is made from a `TreeReport`.
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from jumar.ground.text import Language as Language
@@ -26,6 +26,40 @@ script that could not be read or parsed; it is copied as it is."""
 
 WHOLE_TREE_RULE = "npu-options"
 """The rule whose finding concerns the whole tree; it is listed first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remark:
+    """What a rule tells a person: the reason and the advice of a finding, and their weight.
+
+    Args:
+        en: What is wrong.
+        zh: The same in Chinese.
+        todo_en: What to do.
+        todo_zh: The same in Chinese.
+        severity: What happens if it is ignored.
+        confidence: How certain it is.
+    """
+
+    en: str
+    zh: str
+    todo_en: str = ""
+    todo_zh: str = ""
+    severity: Severity = "look"
+    confidence: Confidence = "certain"
+
+    @property
+    def reason(self) -> Text:
+        return Text(en=self.en, zh=self.zh)
+
+    @property
+    def todo(self) -> Text:
+        return Text(en=self.todo_en, zh=self.todo_zh)
+
+    def filled(self, **values: object) -> "Remark":
+        """Return a copy with `{name}` replaced in all texts, as `Text.filled` does."""
+        reason, todo = self.reason.filled(**values), self.todo.filled(**values)
+        return replace(self, en=reason.en, zh=reason.zh, todo_en=todo.en, todo_zh=todo.zh)
 
 
 @dataclass(frozen=True, kw_only=True, order=True)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from jumar.porting.edits import Text
+from jumar.porting.edits import Remark, Text
 from jumar.porting.options import PortOptions
-from jumar.porting.rewriting.changes import Notice, Remark, Replacement, Rewrite
+from jumar.porting.rewriting.changes import Notice, Replacement, Rewrite
 from jumar.porting.rewriting.prelude import RUN_CONFIG, SESSION_CONFIG, prelude
 from jumar.porting.rewriting.view import View
 from jumar.porting.script.module import Module

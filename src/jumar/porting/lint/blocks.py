@@ -7,8 +7,8 @@ from difflib import get_close_matches
 from typing import Any, cast
 
 from jumar.ground.json_text import parse_json
-from jumar.porting.edits import Finding, Text
-from jumar.porting.lint.values import bound_once, constant, finding, never_both, problem_of
+from jumar.porting.edits import Finding
+from jumar.porting.lint.values import bound_once, constant, finding, never_both
 from jumar.porting.npu.option_table import NPU_OPTIONS
 from jumar.porting.npu.options import (
     OptionProblem,
@@ -237,49 +237,41 @@ def lint_folder(module: Module, node: ast.AST, path: object) -> Iterator[Finding
 
 
 def _misspelt(name: str) -> OptionProblem:
-    return problem_of(
-        "lint-optimizer-name",
-        "blocking",
-        Text(
-            en=f"the adapter looks for an optimizer called '{NAME}'; '{name}' is ignored",
-            zh=f"适配器只识别名为“{NAME}”的优化器，“{name}”不会被识别",
-        ),
-        Text(en=f'Write "{NAME}".', zh=f'请改为 "{NAME}"。'),
+    return OptionProblem(
+        rule="lint-optimizer-name",
+        severity="blocking",
+        en=f"the adapter looks for an optimizer called '{NAME}'; '{name}' is ignored",
+        zh=f"适配器只识别名为“{NAME}”的优化器，“{name}”不会被识别",
+        todo_en=f'Write "{NAME}".',
+        todo_zh=f'请改为 "{NAME}"。',
     )
 
 
-_NAMELESS = problem_of(
-    "lint-optimizer-name",
-    "blocking",
-    Text(
-        en="this optimizer has options but no name, so the adapter does not see it",
-        zh="该优化器设置了选项却没有 name，适配器不会识别",
-    ),
-    Text(en=f'Set its name to "{NAME}".', zh=f'请将其 name 设为 "{NAME}"。'),
+_NAMELESS = OptionProblem(
+    rule="lint-optimizer-name",
+    severity="blocking",
+    en="this optimizer has options but no name, so the adapter does not see it",
+    zh="该优化器设置了选项却没有 name，适配器不会识别",
+    todo_en=f'Set its name to "{NAME}".',
+    todo_zh=f'请将其 name 设为 "{NAME}"。',
 )
-_NO_JSON = problem_of(
-    "lint-profiling-options",
-    "blocking",
-    Text(en="profiling_options is not a JSON object", zh="profiling_options 不是 JSON 对象"),
-    Text(
-        en='Write \'{"output": "...", "training_trace": "on", "task_trace": "on"}\'.',
-        zh='请写成 \'{"output": "...", "training_trace": "on", "task_trace": "on"}\'。',
-    ),
+_NO_JSON = OptionProblem(
+    rule="lint-profiling-options",
+    severity="blocking",
+    en="profiling_options is not a JSON object",
+    zh="profiling_options 不是 JSON 对象",
+    todo_en='Write \'{"output": "...", "training_trace": "on", "task_trace": "on"}\'.',
+    todo_zh='请写成 \'{"output": "...", "training_trace": "on", "task_trace": "on"}\'。',
 )
 
 
 def _no_folder(path: str) -> OptionProblem:
     return OptionProblem(
-        key="",
         rule="lint-missing-folder",
         severity="look",
         confidence="unsure",
-        reason=Text(
-            en=f"the session fails if '{path}' does not exist, and this script creates no folder",
-            zh=f"目录“{path}”不存在时会话会报错，而本脚本没有创建目录",
-        ),
-        todo=Text(
-            en="Create it before the session: os.makedirs(path, exist_ok=True).",
-            zh="请在创建会话前执行 os.makedirs(path, exist_ok=True)。",
-        ),
+        en=f"the session fails if '{path}' does not exist, and this script creates no folder",
+        zh=f"目录“{path}”不存在时会话会报错，而本脚本没有创建目录",
+        todo_en="Create it before the session: os.makedirs(path, exist_ok=True).",
+        todo_zh="请在创建会话前执行 os.makedirs(path, exist_ok=True)。",
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from jumar.ground.errors import nearest
 from jumar.porting.edits import Finding, Text
 from jumar.porting.lint.blocks import lint_folder, lint_profiling_options
-from jumar.porting.lint.values import bound_once, constant, finding, is_npu, problem_of
+from jumar.porting.lint.values import bound_once, constant, finding, is_npu
 from jumar.porting.npu.option_rules import PART_PARAMETERS, RUN_CONFIG_POSITIONAL
 from jumar.porting.npu.option_table import NPU_OPTIONS
 from jumar.porting.npu.options import (
@@ -15,6 +15,7 @@ from jumar.porting.npu.options import (
     check_combinations,
     check_option,
     check_run_config,
+    did_you_mean,
 )
 from jumar.porting.script.expressions import is_none, last_name
 from jumar.porting.script.module import Module
@@ -127,15 +128,14 @@ def _lint_estimator(module: Module, call: ast.Call) -> Iterator[Finding]:
         "tensorflow.contrib.tpu.RunConfig",
         "npu_bridge.npu_init.npu_run_config_init",
     ):
-        reason = Text(
+        problem = OptionProblem(
+            rule="lint-estimator-config",
+            severity="blocking",
             en="NPUEstimator accepts only an NPURunConfig: ValueError",
             zh="NPUEstimator 只接受 NPURunConfig，否则抛出 ValueError",
+            todo_en="Create the config with NPURunConfig, or keep tf.estimator.Estimator.",
+            todo_zh="请用 NPURunConfig 构造 config，或保留 tf.estimator.Estimator。",
         )
-        todo = Text(
-            en="Create the config with NPURunConfig, or keep tf.estimator.Estimator.",
-            zh="请用 NPURunConfig 构造 config，或保留 tf.estimator.Estimator。",
-        )
-        problem = problem_of("lint-estimator-config", "blocking", reason, todo)
         yield finding(module, arguments["config"], problem, ESTIMATOR)
 
 
@@ -170,24 +170,25 @@ def _below(
 ) -> Iterator[Finding]:
     value = _number(module, arguments.get(name))
     if value is not None and value < minimum:
-        problem = problem_of(
-            "lint-loss-scale",
-            "blocking" if name == "loss_scale" else "accuracy",
-            Text(
-                en=f"{name} is {value:g}, below {minimum}",
-                zh=f"{name} 为 {value:g}，小于 {minimum}",
-            ),
-            Text(en=f"Use {minimum} or more.", zh=f"请给出不小于 {minimum} 的值。"),
+        problem = OptionProblem(
+            rule="lint-loss-scale",
+            severity="blocking" if name == "loss_scale" else "accuracy",
+            en=f"{name} is {value:g}, below {minimum}",
+            zh=f"{name} 为 {value:g}，小于 {minimum}",
+            todo_en=f"Use {minimum} or more.",
+            todo_zh=f"请给出不小于 {minimum} 的值。",
         )
         yield finding(module, arguments[name], problem, LOSS_SCALE)
 
 
 def _ratio(condition: str) -> OptionProblem:
-    return problem_of(
-        "lint-loss-scale",
-        "accuracy",
-        Text(en=f"the loss scale needs {condition}", zh=f"须满足 {condition}"),
-        Text(en=f"Use a value with {condition}.", zh=f"请给出满足 {condition} 的数。"),
+    return OptionProblem(
+        rule="lint-loss-scale",
+        severity="accuracy",
+        en=f"the loss scale needs {condition}",
+        zh=f"须满足 {condition}",
+        todo_en=f"Use a value with {condition}.",
+        todo_zh=f"请给出满足 {condition} 的数。",
     )
 
 
@@ -211,14 +212,13 @@ def _missing(
 ) -> Iterator[Finding]:
     for name in names:
         if all_seen and name not in arguments:
-            problem = problem_of(
-                "lint-loss-scale",
-                "blocking",
-                Text(
-                    en=f"{last_name(call.func)} needs {name}",
-                    zh=f"{last_name(call.func)} 缺少参数 {name}",
-                ),
-                Text(en=f"Pass {name}.", zh=f"请给出 {name}。"),
+            problem = OptionProblem(
+                rule="lint-loss-scale",
+                severity="blocking",
+                en=f"{last_name(call.func)} needs {name}",
+                zh=f"{last_name(call.func)} 缺少参数 {name}",
+                todo_en=f"Pass {name}.",
+                todo_zh=f"请给出 {name}。",
             )
             yield finding(module, call, problem, LOSS_SCALE)
 
@@ -229,17 +229,13 @@ def _lint_rank(module: Module, call: ast.Call) -> Iterator[Finding]:
     if not variable or _is_guarded(module, call, variable):
         return
     default = _SINGLE_DEVICE_DEFAULTS.get(variable, "0")
-    problem = problem_of(
-        "lint-rank-default",
-        "blocking",
-        Text(
-            en=f"{variable} is only set by launch scripts: without one, int(None) raises TypeError",
-            zh=f"未经启动脚本运行时 {variable} 未设置：int(None) 抛出 TypeError",
-        ),
-        Text(
-            en=f'Write int(os.getenv("{variable}", "{default}")).',
-            zh=f'请改为 int(os.getenv("{variable}", "{default}"))。',
-        ),
+    problem = OptionProblem(
+        rule="lint-rank-default",
+        severity="blocking",
+        en=f"{variable} is only set by launch scripts: without one, int(None) raises TypeError",
+        zh=f"未经启动脚本运行时 {variable} 未设置：int(None) 抛出 TypeError",
+        todo_en=f'Write int(os.getenv("{variable}", "{default}")).',
+        todo_zh=f'请改为 int(os.getenv("{variable}", "{default}"))。',
     )
     yield finding(module, call, problem, RANKS)
 
@@ -275,14 +271,12 @@ def _is_guarded(module: Module, call: ast.Call, variable: str) -> bool:
 
 
 def _unknown_argument(function: str, name: str, near: str) -> OptionProblem:
-    return problem_of(
-        "lint-unknown-argument",
-        "blocking",
-        Text(
-            en=f"{function} has no parameter '{name}': TypeError",
-            zh=f"{function} 没有参数“{name}”：抛出 TypeError",
-        ),
-        Text(en=f"Did you mean '{near}'?", zh=f"是否想写“{near}”？")
-        if near
-        else Text(en="Remove it.", zh="请删除。"),
+    todo = did_you_mean(near) if near else Text(en="Remove it.", zh="请删除。")
+    return OptionProblem(
+        rule="lint-unknown-argument",
+        severity="blocking",
+        en=f"{function} has no parameter '{name}': TypeError",
+        zh=f"{function} 没有参数“{name}”：抛出 TypeError",
+        todo_en=todo.en,
+        todo_zh=todo.zh,
     )

@@ -7,7 +7,7 @@ from jumar.ground.errors import nearest
 from jumar.porting.edits import Finding, Text
 from jumar.porting.lint.values import finding
 from jumar.porting.npu.names import NPU_NAMES, OPERATOR_HANDLES, is_npu_name
-from jumar.porting.npu.options import OptionProblem
+from jumar.porting.npu.options import OptionProblem, did_you_mean
 from jumar.porting.script.module import Module
 
 SOURCE = "Ascend/tensorflow tf_adapter/python/npu_bridge"
@@ -52,15 +52,16 @@ def _unknown(module_name: str, name: str) -> OptionProblem:
     if elsewhere:
         todo = Text(en=f"It is defined in {elsewhere[0]}.", zh=f"它位于 {elsewhere[0]}。")
     elif nearest_name:
-        todo = Text(en=f"Did you mean '{nearest_name}'?", zh=f"是否想写“{nearest_name}”？")
+        todo = did_you_mean(nearest_name)
     else:
         todo = Text(en="Check its name in your release.", zh="请在所用版本中核对名称。")
     return OptionProblem(
-        key="",
         rule="lint-unknown-name",
         severity="blocking",
         # Releases differ; the list describes the latest one.
         confidence="likely",
-        reason=Text(en=f"{module_name} has no '{name}'", zh=f"{module_name} 中没有“{name}”"),
-        todo=todo,
+        en=f"{module_name} has no '{name}'",
+        zh=f"{module_name} 中没有“{name}”",
+        todo_en=todo.en,
+        todo_zh=todo.zh,
     )

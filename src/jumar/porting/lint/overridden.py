@@ -7,7 +7,7 @@ later block wins.
 import ast
 from collections.abc import Iterator, Mapping
 
-from jumar.porting.edits import Finding, Text
+from jumar.porting.edits import Finding
 from jumar.porting.lint.blocks import Block
 from jumar.porting.lint.calls import arguments_of
 from jumar.porting.lint.values import constant, finding, is_npu
@@ -86,14 +86,10 @@ def _overwritten(key: str, final_value: Plain) -> OptionProblem:
         rule="lint-overridden",
         severity="accuracy",
         confidence="likely",
-        reason=Text(
-            en=f"NPUEstimator later writes {key}={final_value}: the value here has no effect",
-            zh=f"NPUEstimator 之后会写入 {key}={final_value}，此处的值不起作用",
-        ),
-        todo=Text(
-            en=f"Pass {argument} to NPURunConfig instead.",
-            zh=f"请改为在 NPURunConfig 中设置 {argument}。",
-        ),
+        en=f"NPUEstimator later writes {key}={final_value}: the value here has no effect",
+        zh=f"NPUEstimator 之后会写入 {key}={final_value}，此处的值不起作用",
+        todo_en=f"Pass {argument} to NPURunConfig instead.",
+        todo_zh=f"请改为在 NPURunConfig 中设置 {argument}。",
     )
 
 
@@ -102,13 +98,10 @@ _DEFAULT_MODE = OptionProblem(
     rule="lint-overridden",
     severity="accuracy",
     confidence="likely",
-    reason=Text(
-        en="NPURunConfig has no precision_mode: in old releases, NPUEstimator then overwrites this "
-        "one with allow_fp32_to_fp16",
-        zh="NPURunConfig 未设置 precision_mode：旧版 NPUEstimator 会写入 allow_fp32_to_fp16 "
-        "并覆盖此处的值",
-    ),
-    todo=Text(
-        en="Pass precision_mode to NPURunConfig.", zh="请在 NPURunConfig 中设置 precision_mode。"
-    ),
+    en="NPURunConfig has no precision_mode: in old releases, NPUEstimator then overwrites this "
+    "one with allow_fp32_to_fp16",
+    zh="NPURunConfig 未设置 precision_mode：旧版 NPUEstimator 会写入 allow_fp32_to_fp16 "
+    "并覆盖此处的值",
+    todo_en="Pass precision_mode to NPURunConfig.",
+    todo_zh="请在 NPURunConfig 中设置 precision_mode。",
 )

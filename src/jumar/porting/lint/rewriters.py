@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from jumar.porting.edits import Finding, Text
+from jumar.porting.edits import Finding
 from jumar.porting.lint.blocks import NAME, Block
 from jumar.porting.lint.values import constant, finding
 from jumar.porting.npu.options import OptionProblem
@@ -86,21 +86,16 @@ def _is_on(module: Module, value: ast.expr) -> bool:
 
 def _problem(name: str, *, missing: bool) -> OptionProblem:
     return OptionProblem(
-        key="",
         rule=f"lint-{name.replace('_', '-')}",
         severity="blocking",
         # The example of the first release leaves both on.
         confidence="likely",
-        reason=Text(
-            en=f"a hand-written block has to switch {name} off"
-            if missing
-            else f"{name} is on: TensorFlow rewrites the graph before the adapter sees it",
-            zh=f"手写的选项块须显式关闭 {name}"
-            if missing
-            else f"{name} 处于打开状态：TensorFlow 会先于适配器改写图",
-        ),
-        todo=Text(
-            en=f"Set rewrite_options.{name} to RewriterConfig.OFF.",
-            zh=f"请将 rewrite_options.{name} 设为 RewriterConfig.OFF。",
-        ),
+        en=f"a hand-written block has to switch {name} off"
+        if missing
+        else f"{name} is on: TensorFlow rewrites the graph before the adapter sees it",
+        zh=f"手写的选项块须显式关闭 {name}"
+        if missing
+        else f"{name} 处于打开状态：TensorFlow 会先于适配器改写图",
+        todo_en=f"Set rewrite_options.{name} to RewriterConfig.OFF.",
+        todo_zh=f"请将 rewrite_options.{name} 设为 RewriterConfig.OFF。",
     )

@@ -4,7 +4,7 @@ import ast
 import json
 import math
 
-from jumar.porting.edits import Confidence, Finding, Severity, Text
+from jumar.porting.edits import Finding
 from jumar.porting.npu.options import OptionProblem, Plain
 from jumar.porting.script.expressions import last_name
 from jumar.porting.script.module import Module
@@ -63,15 +63,6 @@ def is_npu(module: Module, node: ast.expr, name: str) -> bool:
     if full_name is None:
         return last_name(node) == name and not _is_bound(module, node)
     return full_name.startswith("npu_bridge.") and full_name.rpartition(".")[2] == name
-
-
-def problem_of(
-    rule: str, severity: Severity, reason: Text, todo: Text, confidence: Confidence = "certain"
-) -> OptionProblem:
-    """Return a problem that is not about the value of an option."""
-    return OptionProblem(
-        key="", rule=rule, severity=severity, confidence=confidence, reason=reason, todo=todo
-    )
 
 
 def finding(module: Module, node: ast.AST, problem: OptionProblem, source: str) -> Finding:

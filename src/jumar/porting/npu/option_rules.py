@@ -15,11 +15,10 @@ def _excludes(
         when=when,
         excludes=excluded,
         above=above,
-        reason=Text(
-            en=f"{when.key} and {excluded.key} are mutually exclusive: the session fails",
-            zh=f"{when.key} 与 {excluded.key} 互斥，会话会报错",
-        ),
-        todo=todo,
+        en=f"{when.key} and {excluded.key} are mutually exclusive: the session fails",
+        zh=f"{when.key} 与 {excluded.key} 互斥，会话会报错",
+        todo_en=todo.en,
+        todo_zh=todo.zh,
     )
 
 
@@ -36,15 +35,14 @@ def _needs(
         when=when,
         needs=needed,
         severity=severity,
-        reason=Text(
-            en=f"{when.key} without {names}: the session fails"
-            if is_blocking
-            else f"{when.key} is only read together with {names}",
-            zh=f"{when.key} 缺少 {names}，会话会报错"
-            if is_blocking
-            else f"只有同时设置 {names} 时才读取 {when.key}",
-        ),
-        todo=todo,
+        en=f"{when.key} without {names}: the session fails"
+        if is_blocking
+        else f"{when.key} is only read together with {names}",
+        zh=f"{when.key} 缺少 {names}，会话会报错"
+        if is_blocking
+        else f"只有同时设置 {names} 时才读取 {when.key}",
+        todo_en=todo.en,
+        todo_zh=todo.zh,
     )
 
 
@@ -114,15 +112,11 @@ COMBINATIONS = (
         when=Condition(key="profiling_mode", values=_ON),
         needs=(Condition(key="profiling_options"),),
         severity="look",
-        reason=Text(
-            en="profiling_mode without profiling_options: old releases of the adapter fail, "
-            "newer ones write to the working directory",
-            zh="profiling_mode 未配 profiling_options：旧版适配器会报错退出，新版写入当前目录",
-        ),
-        todo=Text(
-            en="Set profiling_options, with an existing output folder.",
-            zh="请设置 profiling_options，其 output 目录须已存在。",
-        ),
+        en="profiling_mode without profiling_options: old releases of the adapter fail, "
+        "newer ones write to the working directory",
+        zh="profiling_mode 未配 profiling_options：旧版适配器会报错退出，新版写入当前目录",
+        todo_en="Set profiling_options, with an existing output folder.",
+        todo_zh="请设置 profiling_options，其 output 目录须已存在。",
     ),
 )
 """Constraints within one block of NpuOptimizer, or the arguments of one NPURunConfig."""

@@ -8,7 +8,7 @@ unknown.
 from dataclasses import dataclass
 from typing import Literal
 
-from jumar.porting.edits import Language, Severity, Text
+from jumar.porting.edits import Language, Remark, Severity, Text
 from jumar.porting.standin import standin_data
 
 Field = Literal["b", "i", "s"]
@@ -71,7 +71,7 @@ class Condition:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Combination:
+class Combination(Remark):
     """A constraint: one option excludes or needs others.
 
     Args:
@@ -80,9 +80,6 @@ class Combination:
         needs: Conditions, at least one of which must hold.
         excludes: A condition that must not hold.
         above: With `excludes`, only numbers above it are forbidden.
-        severity: Severity of a violation.
-        reason: What is wrong.
-        todo: What to do.
     """
 
     rule: str
@@ -91,8 +88,6 @@ class Combination:
     excludes: Condition | None = None
     above: int | None = None
     severity: Severity = "blocking"
-    reason: Text
-    todo: Text
 
 
 def _options() -> dict[str, NpuOption]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jumar.ground.errors import nearest
-from jumar.porting.edits import Confidence, Severity, Text
+from jumar.porting.edits import Remark, Text
 from jumar.porting.npu.option_rules import (
     COMBINATIONS,
     PROFILING_KEYS,
@@ -34,16 +34,12 @@ class OptionValue:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OptionProblem:
+class OptionProblem(Remark):
     """A problem with an option or a combination of two; it is shown at the option `key`."""
 
-    key: str
-    excluded: str = ""
     rule: str
-    severity: Severity
-    confidence: Confidence
-    reason: Text
-    todo: Text
+    key: str = ""
+    excluded: str = ""
 
 
 def check_options(values: Mapping[str, OptionValue]) -> list[OptionProblem]:
@@ -97,12 +93,10 @@ def check_run_config(values: Mapping[str, OptionValue]) -> list[OptionProblem]:
                 key="save_checkpoints_secs",
                 rule="lint-option-conflict",
                 severity="blocking",
-                confidence="certain",
-                reason=Text(
-                    en="save_checkpoints_steps and save_checkpoints_secs are mutually exclusive",
-                    zh="save_checkpoints_steps 与 save_checkpoints_secs 互斥",
-                ),
-                todo=Text(en="Keep only one of the two.", zh="只保留其中一个。"),
+                en="save_checkpoints_steps and save_checkpoints_secs are mutually exclusive",
+                zh="save_checkpoints_steps 与 save_checkpoints_secs 互斥",
+                todo_en="Keep only one of the two.",
+                todo_zh="只保留其中一个。",
             )
         )
     return problems + check_combinations(values)
@@ -116,9 +110,10 @@ def check_combinations(values: Mapping[str, OptionValue]) -> list[OptionProblem]
             excluded=combination.excludes.key if combination.excludes else "",
             rule=combination.rule,
             severity=combination.severity,
-            confidence="certain",
-            reason=combination.reason,
-            todo=combination.todo,
+            en=combination.en,
+            zh=combination.zh,
+            todo_en=combination.todo_en,
+            todo_zh=combination.todo_zh,
         )
         for combination in COMBINATIONS
         if _is_violated(combination, values)
@@ -134,10 +129,8 @@ def check_profiling_options(settings: Mapping[str, object]) -> list[OptionProble
             near = nearest(key, PROFILING_KEYS)
             problems.append(
                 _profiling(
-                    Text(
-                        en=f"profiling_options has no key '{key}'; it is ignored",
-                        zh=f"profiling_options 没有键“{key}”，会被忽略",
-                    ),
+                    f"profiling_options has no key '{key}'; it is ignored",
+                    f"profiling_options 没有键“{key}”，会被忽略",
                     _suggestion(near, PROFILING_KEYS),
                 )
             )
@@ -145,20 +138,16 @@ def check_profiling_options(settings: Mapping[str, object]) -> list[OptionProble
             choices = ", ".join(allowed) or "..."
             problems.append(
                 _profiling(
-                    Text(
-                        en=f"{key} of profiling_options is {value!r}, not one of: {choices}",
-                        zh=f"profiling_options 的 {key} 为 {value!r}，应为字符串：{choices}",
-                    ),
+                    f"{key} of profiling_options is {value!r}, not one of: {choices}",
+                    f"profiling_options 的 {key} 为 {value!r}，应为字符串：{choices}",
                     Text(en=f"Use one of: {choices}.", zh=f"请改为其中之一：{choices}。"),
                 )
             )
     if "output" not in settings:
         problems.append(
             _profiling(
-                Text(
-                    en="profiling_options has no output",
-                    zh="profiling_options 中没有 output",
-                ),
+                "profiling_options has no output",
+                "profiling_options 中没有 output",
                 Text(
                     en='Add "output" with a folder that exists when the session starts.',
                     zh="请加上 output，其目录须在会话启动前存在。",
@@ -200,16 +189,16 @@ def _as_text(value: Plain) -> str:
 
 def _unknown_key(key: str) -> OptionProblem:
     near = nearest(key, NPU_OPTIONS)
+    todo = _suggestion(near, ())
     return OptionProblem(
         key=key,
         rule="lint-unknown-option",
         severity="accuracy" if near else "look",
         confidence="certain" if near else "likely",
-        reason=Text(
-            en=f"NpuOptimizer has no option '{key}'; the adapter silently ignores it",
-            zh=f"NpuOptimizer 没有选项“{key}”，适配器会静默忽略它",
-        ),
-        todo=_suggestion(near, ()),
+        en=f"NpuOptimizer has no option '{key}'; the adapter silently ignores it",
+        zh=f"NpuOptimizer 没有选项“{key}”，适配器会静默忽略它",
+        todo_en=todo.en,
+        todo_zh=todo.zh,
     )
 
 
@@ -230,11 +219,10 @@ def _unknown_parameter(name: str) -> OptionProblem:
         severity="blocking",
         # Releases differ: 31 parameters in the first, 76 in the last.
         confidence="likely",
-        reason=Text(
-            en=f"NPURunConfig has no parameter '{name}': creating it raises TypeError",
-            zh=f"NPURunConfig 没有参数“{name}”：构造时抛出 TypeError",
-        ),
-        todo=todo,
+        en=f"NPURunConfig has no parameter '{name}': creating it raises TypeError",
+        zh=f"NPURunConfig 没有参数“{name}”：构造时抛出 TypeError",
+        todo_en=todo.en,
+        todo_zh=todo.zh,
     )
 
 
@@ -243,12 +231,10 @@ def _missing_parameter(name: str) -> OptionProblem:
         key=name,
         rule="lint-unknown-run-config",
         severity="blocking",
-        confidence="certain",
-        reason=Text(
-            en=f"NPURunConfig does not accept RunConfig's parameter '{name}'",
-            zh=f"NPURunConfig 不支持 RunConfig 的“{name}”",
-        ),
-        todo=Text(en="Remove it.", zh="请删除该参数。"),
+        en=f"NPURunConfig does not accept RunConfig's parameter '{name}'",
+        zh=f"NPURunConfig 不支持 RunConfig 的“{name}”",
+        todo_en="Remove it.",
+        todo_zh="请删除该参数。",
     )
 
 
@@ -262,13 +248,15 @@ def _outdated(option: NpuOption) -> OptionProblem:
             zh=f"适配器不读取“{option.key}”",
         )
     )
+    todo = option.note or Text(en="Remove it.", zh="请删除该选项。")
     return OptionProblem(
         key=option.key,
         rule="lint-deprecated-option" if is_deprecated else "lint-option-not-read",
         severity="look",
-        confidence="certain",
-        reason=reason,
-        todo=option.note or Text(en="Remove it.", zh="请删除该选项。"),
+        en=reason.en,
+        zh=reason.zh,
+        todo_en=todo.en,
+        todo_zh=todo.zh,
     )
 
 
@@ -284,17 +272,12 @@ def _wrong_field(option: NpuOption, field: str) -> OptionProblem:
         key=option.key,
         rule="lint-option-field",
         severity="blocking" if is_checked or not is_known_field else "accuracy",
-        confidence="certain",
-        reason=Text(
-            en=f"'{option.key}' is set in field .{field}, but read from .{option.field}"
-            + (": the session fails" if is_checked else f", where it is {value_read}"),
-            zh=f"“{option.key}”写入了 .{field}，而适配器读取 .{option.field}"
-            + ("：会话报错" if is_checked else f"，读到的是 {value_read}"),
-        ),
-        todo=Text(
-            en=f"Set .{option.field} to a value of type {_MEANING[option.field]}.",
-            zh=f"请改用 .{option.field}，值的类型为 {_MEANING[option.field]}。",
-        ),
+        en=f"'{option.key}' is set in field .{field}, but read from .{option.field}"
+        + (": the session fails" if is_checked else f", where it is {value_read}"),
+        zh=f"“{option.key}”写入了 .{field}，而适配器读取 .{option.field}"
+        + ("：会话报错" if is_checked else f"，读到的是 {value_read}"),
+        todo_en=f"Set .{option.field} to a value of type {_MEANING[option.field]}.",
+        todo_zh=f"请改用 .{option.field}，值的类型为 {_MEANING[option.field]}。",
     )
 
 
@@ -313,15 +296,10 @@ def _wrong_type(option: NpuOption, setting: OptionValue) -> OptionProblem | None
         key=option.key,
         rule="lint-option-type",
         severity="blocking",
-        confidence="certain",
-        reason=Text(
-            en=f"field .{option.field} accepts {_MEANING[option.field]}, not {value!r}: TypeError",
-            zh=f".{option.field} 只接受 {_MEANING[option.field]}，不接受 {value!r}：抛出 TypeError",
-        ),
-        todo=Text(
-            en="Wrap it in tf.compat.as_bytes(...)." if is_text else "Change the value.",
-            zh="请用 tf.compat.as_bytes(...) 转换。" if is_text else "请修改该值。",
-        ),
+        en=f"field .{option.field} accepts {_MEANING[option.field]}, not {value!r}: TypeError",
+        zh=f".{option.field} 只接受 {_MEANING[option.field]}，不接受 {value!r}：抛出 TypeError",
+        todo_en="Wrap it in tf.compat.as_bytes(...)." if is_text else "Change the value.",
+        todo_zh="请用 tf.compat.as_bytes(...) 转换。" if is_text else "请修改该值。",
     )
 
 
@@ -338,24 +316,23 @@ def _wrong_value(option: NpuOption, value: Plain | None) -> list[OptionProblem]:
     if not is_invalid:
         return []
     near = nearest(text, option.allowed)
+    if near:
+        todo = Text(en=f"Did you mean {near!r}?", zh=f"是否想写 {near!r}？")
+    else:
+        change = "Change it to one of these" if option.allowed else "Change it"
+        todo = Text(
+            en=f"{change}: {option.allowed_text('en')}.",
+            zh=f"请改为：{option.allowed_text('zh')}。",
+        )
     return [
         OptionProblem(
             key=option.key,
             rule="lint-option-value",
             severity="blocking",
-            confidence="certain",
-            reason=Text(
-                en=f"'{option.key}' is {text!r}; allowed: {option.allowed_text('en')}",
-                zh=f"“{option.key}”的值为 {text!r}；可取值：{option.allowed_text('zh')}",
-            ),
-            todo=Text(en=f"Did you mean {near!r}?", zh=f"是否想写 {near!r}？")
-            if near
-            else Text(
-                en=f"Change it to one of these: {option.allowed_text('en')}."
-                if option.allowed
-                else f"Change it: {option.allowed_text('en')}.",
-                zh=f"请改为：{option.allowed_text('zh')}。",
-            ),
+            en=f"'{option.key}' is {text!r}; allowed: {option.allowed_text('en')}",
+            zh=f"“{option.key}”的值为 {text!r}；可取值：{option.allowed_text('zh')}",
+            todo_en=todo.en,
+            todo_zh=todo.zh,
         )
     ]
 
@@ -369,21 +346,27 @@ def _steps_ascend(option: NpuOption, text: str) -> bool:
     return len(groups) <= 100 and all(int(first) < int(last) for first, last in ranges)
 
 
+def did_you_mean(name: str) -> Text:
+    """The advice for a misspelt name."""
+    return Text(en=f"Did you mean '{name}'?", zh=f"是否想写“{name}”？")
+
+
 def _suggestion(near: str, names: Mapping[str, object] | tuple[str, ...]) -> Text:
     if near:
-        return Text(en=f"Did you mean '{near}'?", zh=f"是否想写“{near}”？")
+        return did_you_mean(near)
     if names:
         listing = ", ".join(names)
         return Text(en=f"Known keys: {listing}.", zh=f"可用的键：{listing}。")
     return Text(en="Check its name, or remove it.", zh="请核对名称，或删除。")
 
 
-def _profiling(reason: Text, todo: Text) -> OptionProblem:
+def _profiling(en: str, zh: str, todo: Text) -> OptionProblem:
     return OptionProblem(
         key="profiling_options",
         rule="lint-profiling-options",
-        severity="look",
         confidence="likely",
-        reason=reason,
-        todo=todo,
+        en=en,
+        zh=zh,
+        todo_en=todo.en,
+        todo_zh=todo.zh,
     )

@@ -3,8 +3,8 @@
 The names below are those that the files of `rules/` share.
 """
 
-from jumar.porting.edits import Confidence, Severity, Text
-from jumar.porting.rewriting.changes import Change, Changes, Leave, Remark, Replacement
+from jumar.porting.edits import Confidence, Remark, Severity, Text
+from jumar.porting.rewriting.changes import Change, Changes, Leave, Replacement
 from jumar.porting.rewriting.registry import rule
 from jumar.porting.rewriting.reporting import Case, report
 from jumar.porting.rewriting.view import NPU_INIT, View

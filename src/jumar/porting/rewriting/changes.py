@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from jumar.porting.edits import Confidence, Severity, Text
@@ -38,40 +38,6 @@ class Rewrite:
     confidence: Confidence = "certain"
     imports: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Remark:
-    """What a rule tells a person, in both languages: `reason` is the reason, `todo` the advice.
-
-    Args:
-        en: What is wrong.
-        zh: The same in Chinese.
-        todo_en: What to do.
-        todo_zh: The same in Chinese.
-        severity: What happens if it is ignored.
-        confidence: How certain it is.
-    """
-
-    en: str
-    zh: str
-    todo_en: str = ""
-    todo_zh: str = ""
-    severity: Severity = "look"
-    confidence: Confidence = "certain"
-
-    @property
-    def reason(self) -> Text:
-        return Text(en=self.en, zh=self.zh)
-
-    @property
-    def todo(self) -> Text:
-        return Text(en=self.todo_en, zh=self.todo_zh)
-
-    def filled(self, **values: object) -> "Remark":
-        """Return a copy with `{name}` replaced in all texts, as `Text.filled` does."""
-        reason, todo = self.reason.filled(**values), self.todo.filled(**values)
-        return replace(self, en=reason.en, zh=reason.zh, todo_en=todo.en, todo_zh=todo.zh)
 
 
 @dataclass(frozen=True, kw_only=True)

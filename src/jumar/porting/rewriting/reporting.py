@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from jumar.porting.edits import Text
-from jumar.porting.rewriting.changes import Change, Changes, Leave, Remark
+from jumar.porting.edits import Remark, Text
+from jumar.porting.rewriting.changes import Change, Changes, Leave
 from jumar.porting.rewriting.registry import Check, Language, rule
 from jumar.porting.rewriting.view import View
 

@@ -2,9 +2,9 @@
 
 import ast
 
-from jumar.porting.edits import Confidence, Severity, Text
+from jumar.porting.edits import Confidence, Remark, Severity, Text
 from jumar.porting.options import PortOptions
-from jumar.porting.rewriting.changes import Notice, Remark, Replacement, Rewrite
+from jumar.porting.rewriting.changes import Notice, Replacement, Rewrite
 from jumar.porting.script.kinds import Kinds
 from jumar.porting.script.module import Module
 

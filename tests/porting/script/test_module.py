@@ -155,6 +155,12 @@ def test_imported_modules_of_the_tree_are_listed_once(tmp_path: Path) -> None:
     assert module(text, Project(tmp_path)).imported_paths() == ["a.py", "b.py", "c.py"]
 
 
+def test_imported_modules_are_followed_once_and_not_through_missing_ones(tmp_path: Path) -> None:
+    write_files(tmp_path, {"a.py": "import b, script", "b.py": "import a, c", "c.py": "def ("})
+    script = module("import a, b, os", Project(tmp_path))
+    assert [found.path for found in script.with_imported()] == ["script.py", "a.py", "b.py"]
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [

@@ -39,9 +39,7 @@ _EXPONENTIAL_PARAMETERS = (
 
 def lint_calls(module: Module) -> Iterator[Finding]:
     """Yield the findings about all calls in a script."""
-    for node in module.scopes.nodes:
-        if not isinstance(node, ast.Call):
-            continue
+    for node in module.calls:
         if is_npu(module, node.func, "NPURunConfig"):
             yield from _lint_run_config(module, node)
         elif is_npu(module, node.func, "NPUEstimator"):

@@ -24,12 +24,9 @@ SOURCE = "Ascend/tensorflow npu_bridge/estimator/npu/npu_estimator.py"
 
 def lint_overridden(module: Module, blocks: list[Block]) -> Iterator[Finding]:
     """Yield settings whose block is passed to an NPURunConfig that contradicts them."""
-    calls = [
-        node
-        for node in module.scopes.nodes
-        if isinstance(node, ast.Call) and is_npu(module, node.func, "NPURunConfig")
-    ]
-    for call in calls:
+    for call in module.calls:
+        if not is_npu(module, call.func, "NPURunConfig"):
+            continue
         arguments, all_seen = arguments_of(call, RUN_CONFIG_POSITIONAL)
         config = arguments.get("session_config")
         if not all_seen or not isinstance(config, ast.Name):

@@ -10,6 +10,7 @@ from jumar.porting.edits import Remark, Text
 from jumar.porting.rewriting.changes import Change, Changes, Leave
 from jumar.porting.rewriting.registry import Check, Language, rule
 from jumar.porting.rewriting.view import View
+from jumar.porting.script.expressions import imported_names
 
 Condition = Callable[[Any, View], bool]
 """A test of a node: a call, a name, an import or a constant."""
@@ -78,10 +79,8 @@ def checker(cases: tuple[Case, ...]) -> Check:
 
 def _names(node: ast.AST, view: View) -> list[str]:
     """The names a node refers to: several for an import, "" for none."""
-    if isinstance(node, ast.Import):
-        return [alias.name for alias in node.names]
-    if isinstance(node, ast.ImportFrom):
-        return [] if node.level else [f"{node.module}.{alias.name}" for alias in node.names]
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return imported_names(node)
     if isinstance(node, ast.Call):
         return [view.kinds.called(node) or ""]
     return [view.module.name_of(node) or "" if isinstance(node, ast.expr) else ""]

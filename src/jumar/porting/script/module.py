@@ -3,7 +3,9 @@
 import ast
 import builtins
 import warnings
-from typing import Protocol
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from jumar.porting.npu.exports import NPU_INIT_NAMES
 from jumar.porting.script.expressions import is_none
@@ -11,31 +13,16 @@ from jumar.porting.script.names import canonical
 from jumar.porting.script.scopes import Binding, Scope, Scopes
 from jumar.porting.script.source import Lines
 
+if TYPE_CHECKING:
+    from jumar.porting.script.project import Project
+
 _LIBRARIES = ("npu_bridge", "tensorflow", "keras", "horovod", "torch", "torch_npu")
 """Absolute imports of these never refer to modules of the tree: if a tree contained a copy of
 npu_bridge, the rules would not recognise the code that they add themselves."""
+_MAX_MODULES = 30
+"""Maximum number of modules that are followed from one through its imports."""
 _MAX_ALIASES = 12
 """Maximum length of a chain of aliases: longer ones are loops."""
-
-
-class Surroundings(Protocol):
-    """What a script needs from the tree around it; `Project` implements it."""
-
-    def find(self, dotted: str, importer: str) -> str | None:
-        """The path within the tree of an imported module."""
-        ...
-
-    def module(self, path: str) -> "Module | None":
-        """The parsed module at a path within the tree."""
-        ...
-
-    def scripts_in(self, folder: str) -> list[str]:
-        """The paths of the scripts in a folder of the tree."""
-        ...
-
-    def member(self, path: str, name: str, seen: frozenset[tuple[str, str]] = frozenset()) -> str:
-        """The qualified name of a member of one of the tree's modules."""
-        ...
 
 
 def parsed(text: str) -> ast.Module:
@@ -64,7 +51,7 @@ class Module:
     """
 
     def __init__(
-        self, text: str, path: str, project: Surroundings, tree: ast.Module | None = None
+        self, text: str, path: str, project: "Project", tree: ast.Module | None = None
     ) -> None:
         self.text = text
         self.path = path
@@ -74,6 +61,11 @@ class Module:
         self.scopes = Scopes(self.tree)
         self._names: dict[ast.expr, str | None] = {}
         self._mentioned: dict[str, bool] = {}
+
+    @cached_property
+    def calls(self) -> list[ast.Call]:
+        """All calls in the script."""
+        return [node for node in self.scopes.nodes if isinstance(node, ast.Call)]
 
     def mentions(self, word: str) -> bool:
         """Whether a word is in the text; cached, since rules ask again at every call."""
@@ -188,6 +180,16 @@ class Module:
         ]
         paths = [self._in_tree(name) for name in [*names, *scope.stars]]
         return list(dict.fromkeys(path for path in paths if path and path != self.path))
+
+    def with_imported(self, visited: set[str] | None = None) -> "Iterator[Module]":
+        """The module itself, and those of the tree that it imports, directly or through others."""
+        visited = set() if visited is None else visited
+        visited.add(self.path)
+        yield self
+        for path in self.imported_paths():
+            if path not in visited and len(visited) < _MAX_MODULES:
+                module = self.project.module(path)
+                yield from module.with_imported(visited) if module is not None else ()
 
     def _name_of(self, node: ast.expr, depth: int) -> str | None:
         if depth > _MAX_ALIASES:

@@ -75,11 +75,7 @@ def _all_npu_estimators(call: ast.Call, view: View) -> bool:
     """Whether all estimators of the module are or become NPUEstimators."""
     if view.kinds.called(call) == "tensorflow.train.MonitoredTrainingSession":
         return False
-    estimators = [
-        node
-        for node in view.module.scopes.nodes
-        if isinstance(node, ast.Call) and view.kinds.of(node) == "Estimator"
-    ]
+    estimators = [call for call in view.module.calls if view.kinds.of(call) == "Estimator"]
     return bool(estimators) and all(node in estimator_plan(view).estimators for node in estimators)
 
 

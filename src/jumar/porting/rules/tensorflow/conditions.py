@@ -9,7 +9,13 @@ from jumar.porting.rules.tensorflow.concerned import uses_tensorflow
 from jumar.porting.rules.tensorflow.cross_shard_optimizer import tests_for_tpu
 from jumar.porting.rules.tensorflow.host_sessions import is_host_only
 from jumar.porting.rules.tensorflow.training_scripts import trains
-from jumar.porting.script.expressions import is_none, last_name, names_within
+from jumar.porting.script.expressions import (
+    argument_values,
+    is_none,
+    last_name,
+    method_name,
+    names_within,
+)
 from jumar.porting.script.nodes import walk
 
 _MAPS = ("map", "flat_map", "interleave", "apply", "filter", "map_with_legacy_function")
@@ -66,14 +72,12 @@ def is_mapped(node: ast.AST, view: View) -> bool:
         if isinstance(enclosing, ast.FunctionDef | ast.AsyncFunctionDef):
             functions.append(enclosing)
     names = {function.name for function in functions}
-    if not names:
-        return False
-    for call in view.module.scopes.nodes:
-        if isinstance(call, ast.Call) and _maps(call, view):
-            arguments = [*call.args, *(passed.value for passed in call.keywords)]
-            if any(not names.isdisjoint(names_within(value)) for value in arguments):
-                return True
-    return False
+    return any(
+        not names.isdisjoint(names_within(value))
+        for call in view.module.calls
+        if _maps(call, view)
+        for value in argument_values(call)
+    )
 
 
 def fills_a_queue(call: ast.Call, view: View) -> bool:
@@ -145,8 +149,7 @@ def is_only_for_tpus(call: ast.Call, view: View) -> bool:
 def is_not_tool(_: ast.AST, view: View) -> bool:
     """Whether a script trains or opens no session: a tool opens one and does not train."""
     return trains(view) or not any(
-        isinstance(node, ast.Call) and view.kinds.called(node) in _SESSIONS
-        for node in view.module.scopes.nodes
+        view.kinds.called(call) in _SESSIONS for call in view.module.calls
     )
 
 
@@ -174,15 +177,7 @@ def _is_for_one_rank(node: ast.AST, view: View, depth: int) -> bool:
     function = view.module.function(node)
     if function is None or depth > _MAX_CALLERS:
         return False
-    callers = [
-        call
-        for call in view.module.scopes.nodes
-        if isinstance(call, ast.Call)
-        and (
-            (isinstance(call.func, ast.Name) and call.func.id == function.name)
-            or (isinstance(call.func, ast.Attribute) and call.func.attr == function.name)
-        )
-    ]
+    callers = [call for call in view.module.calls if last_name(call.func) == function.name]
     return bool(callers) and all(_is_for_one_rank(call, view, depth + 1) for call in callers)
 
 
@@ -202,7 +197,7 @@ def is_passed_on(node: ast.Name | ast.Attribute, view: View) -> bool:
 
 def trains_in_branch(call: ast.Call, view: View) -> bool:
     """Whether a branch of a conditional (a lambda or a function of the module) trains."""
-    nodes: list[ast.AST] = [*call.args, *(passed.value for passed in call.keywords)]
+    nodes: list[ast.AST] = [*argument_values(call)]
     for branch in list(nodes):
         if isinstance(branch, ast.Name):
             nodes += [
@@ -210,13 +205,7 @@ def trains_in_branch(call: ast.Call, view: View) -> bool:
                 for binding in view.module.bindings(branch)
                 if binding.kind == "function"
             ]
-    return any(
-        isinstance(inner, ast.Call)
-        and isinstance(inner.func, ast.Attribute)
-        and inner.func.attr in _TRAINING
-        for node in nodes
-        for inner in walk(node)
-    )
+    return any(method_name(inner) in _TRAINING for node in nodes for inner in walk(node))
 
 
 def is_padded_batch(call: ast.Call, view: View) -> bool:

@@ -6,6 +6,7 @@ from jumar.porting.rewriting import Changes, Confidence, Remark, Text, View, rul
 from jumar.porting.rewriting.editing import delete, literal, replace
 from jumar.porting.rules.tensorflow.concerned import uses_tensorflow
 from jumar.porting.rules.tensorflow.environment_variables import assigned_variable, read_variable
+from jumar.porting.script.expressions import method_name
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _ORDER = "CUDA_DEVICE_ORDER"
@@ -109,7 +110,7 @@ def _is_list(value: ast.expr, view: View) -> bool:
     """Whether a value selects several devices, judging by its name or because it is split."""
     source = view.module.source(value)
     if isinstance(value, ast.Call):
-        return isinstance(value.func, ast.Attribute) and value.func.attr == "join"
+        return method_name(value) == "join"
     name = source.rpartition(".")[2].lower()
     return name.endswith(("list", "gpus", "devices", "ids")) or f"{source}.split(" in (
         view.module.text

@@ -102,12 +102,11 @@ def dataset_shard(call: ast.Call, view: View) -> Changes:
     if not _is_sharded_here(call, view):
         function = view.module.function(call)
         if _in_one_order(call, view) and any(
-            isinstance(node, ast.Call)
-            and node is not call
+            node is not call
             and view.module.function(node) is function
             and not is_mapped(node, view)
             and _is_sharded_here(node, view)
-            for node in view.module.scopes.nodes
+            for node in view.module.calls
         ):
             yield Leave(node=call, reason=_FURTHER_DOWN)
             return
@@ -194,9 +193,8 @@ def _of_record_files(call: ast.Call, view: View) -> bool:
 def _shards(view: View) -> bool:
     """Whether the script already shards a data set."""
     return any(
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "shard"
-        and view.kinds.of(node.func.value) == "Dataset"
-        for node in view.module.scopes.nodes
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr == "shard"
+        and view.kinds.of(call.func.value) == "Dataset"
+        for call in view.module.calls
     )

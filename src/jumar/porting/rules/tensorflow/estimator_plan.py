@@ -180,11 +180,10 @@ def _plan(view: View) -> EstimatorPlan:
 
 
 def _estimator_calls(view: View) -> Iterator[tuple[ast.Call, str]]:
-    for node in view.module.scopes.nodes:
-        if isinstance(node, ast.Call):
-            name = view.kinds.called(node)
-            if name in _CONFIG_POSITION:
-                yield node, name
+    for call in view.module.calls:
+        name = view.kinds.called(call)
+        if name in _CONFIG_POSITION:
+            yield call, name
 
 
 def _resolve(node: ast.expr, view: View, origins: _Origins, visited: set[ast.AST]) -> None:

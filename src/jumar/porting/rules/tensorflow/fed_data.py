@@ -7,7 +7,7 @@ from jumar.porting.rewriting.editing import argument
 from jumar.porting.rules.tensorflow.keras_runs import runs_keras
 from jumar.porting.rules.tensorflow.ranks import queries_rank
 from jumar.porting.rules.tensorflow.training_scripts import evaluates, is_run, runs_train_op, trains
-from jumar.porting.script.expressions import is_omitted
+from jumar.porting.script.expressions import is_omitted, method_name
 
 _SAME = Remark(
     en="every rank feeds data that the script reads itself: all ranks see the same data, or each "
@@ -39,11 +39,7 @@ def fed_data(_: ast.Module, view: View) -> Changes:
     if not view.options.distributed:
         return
     yield from _fitted(view)
-    runs = [
-        node
-        for node in view.module.scopes.nodes
-        if isinstance(node, ast.Call) and is_run(node) and not evaluates(node, view)
-    ]
+    runs = [call for call in view.module.calls if is_run(call) and not evaluates(call, view)]
     # A training run fetches an op with the name of one, or fills a queue; if there is none, any run
     # in a loop may be one.
     training_runs = [node for node in runs if runs_train_op(node) or _fills_queue(node)]
@@ -62,12 +58,11 @@ def fed_data(_: ast.Module, view: View) -> Changes:
 
 def _fitted(view: View) -> Changes:
     """Report the first call that trains a Keras model on arrays or a generator."""
-    for call in view.module.scopes.nodes:
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+    for call in view.module.calls:
+        method = method_name(call)
+        if method not in _FITS or not runs_keras(call, view):
             continue
-        if call.func.attr not in _FITS or not runs_keras(call, view):
-            continue
-        data = argument(call, _FITS[call.func.attr], 0)
+        data = argument(call, _FITS[method], 0)
         if data is None or view.kinds.of(data) == "Dataset":
             continue
         if queries_rank(view):

@@ -4,6 +4,7 @@ import ast
 
 from jumar.porting.rewriting import Changes, Remark, Text, View, rule
 from jumar.porting.rewriting.editing import is_open, keyword, replace
+from jumar.porting.script.expressions import argument_values, method_name
 from jumar.porting.script.nodes import walk
 
 _REASON = Text(
@@ -133,12 +134,8 @@ def _assigns(node: ast.AST, call: ast.Call, carriers: set[str]) -> bool:
     """Whether a node assigns gradients, or a name bound to them, to a variable."""
     return (
         isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in _ASSIGNS
-        and any(
-            _uses_gradients(value, call, carriers)
-            for value in [*node.args, *(passed.value for passed in node.keywords)]
-        )
+        and method_name(node) in _ASSIGNS
+        and any(_uses_gradients(value, call, carriers) for value in argument_values(node))
     )
 
 

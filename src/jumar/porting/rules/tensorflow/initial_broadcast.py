@@ -6,6 +6,7 @@ from jumar.porting.rewriting import Changes, Remark, Text, View, rule
 from jumar.porting.rewriting.editing import argument, insert_after, insert_before
 from jumar.porting.rules.tensorflow.ranks import RANK_IMPORTS, several_ranks, tensorflow_name
 from jumar.porting.rules.tensorflow.training_scripts import evaluates, trains
+from jumar.porting.script.expressions import method_name
 
 _REASON = Text(
     en="each rank draws its own initial values; averaged gradients keep the ranks equal only if "
@@ -61,9 +62,7 @@ def initial_broadcast(_: ast.Module, view: View) -> Changes:
     if not view.options.distributed or _has_broadcast(view) or not trains(view):
         return
     tf = tensorflow_name(view)
-    for node in view.module.scopes.nodes:
-        if not isinstance(node, ast.Call):
-            continue
+    for node in view.module.calls:
         if view.kinds.called(node) == "tensorflow.train.Supervisor":
             yield from _supervised(node, tf, view)
             continue
@@ -73,7 +72,7 @@ def initial_broadcast(_: ast.Module, view: View) -> Changes:
         if _within_supervisor(node, view):
             # The graph is closed there; `_supervised` runs an operation that is built before.
             continue
-        session = _session(node, tf, view) if isinstance(node.func, ast.Attribute) else None
+        session = _session(node, tf, view)
         if session is None or evaluates(node, view):
             continue
         statement = view.module.statement(node)
@@ -116,11 +115,8 @@ def _supervised(call: ast.Call, tf: str | None, view: View) -> Changes:
     session, first = body
     later = [
         node
-        for node in view.module.scopes.nodes
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and _within_supervisor(node, view)
-        and _session(node, tf, view) is not None
+        for node in view.module.calls
+        if _within_supervisor(node, view) and _session(node, tf, view) is not None
     ]
     if len(later) > 1:
         yield view.notice(call, _NOTICE, todo=_BEFORE)
@@ -149,9 +145,7 @@ def _supervised(call: ast.Call, tf: str | None, view: View) -> Changes:
 def _within_supervisor(call: ast.Call, view: View) -> bool:
     """Whether a call is in the `with` block of a Supervisor's session."""
     return any(
-        isinstance(item.context_expr, ast.Call)
-        and isinstance(item.context_expr.func, ast.Attribute)
-        and item.context_expr.func.attr in _OPENS
+        method_name(item.context_expr) in _OPENS
         for enclosing in view.module.scopes.ancestors(call)
         if isinstance(enclosing, ast.With)
         for item in enclosing.items
@@ -190,8 +184,7 @@ def _has_broadcast(view: View) -> bool:
 
 def _session(call: ast.Call, tf: str | None, view: View) -> str | None:
     """The session in which a call runs initialisers; None if it runs none."""
-    assert isinstance(call.func, ast.Attribute)
-    if call.func.attr != "run":
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "run":
         return None
     receiver = call.func.value
     if _initialises(receiver, view):

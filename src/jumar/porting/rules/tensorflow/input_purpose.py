@@ -253,8 +253,8 @@ def _of_script(view: View) -> Use | None:
     """Training if the script trains and has only one pipeline; otherwise by the script's name."""
     batches = 0
     trains = False
-    for node in view.module.scopes.nodes:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+    for node in view.module.calls:
+        if isinstance(node.func, ast.Attribute):
             batches += node.func.attr in ("batch", "padded_batch") and (
                 view.kinds.of(node.func.value) == "Dataset"
             )

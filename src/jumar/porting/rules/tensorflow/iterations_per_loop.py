@@ -4,7 +4,7 @@ import ast
 import re
 
 from jumar.porting.rewriting import Changes, Remark, Text, View, rule
-from jumar.porting.script.expressions import last_name
+from jumar.porting.script.expressions import last_name, method_name
 
 _TRAINING = ("minimize", "apply_gradients")
 _LIKELY = re.compile(r"train(ing)?_?(op|step)|optim|_op$|_solver$")
@@ -90,8 +90,4 @@ def _trains(node: ast.expr, view: View) -> bool:
 
 
 def _is_training(value: ast.expr | None) -> bool:
-    return (
-        isinstance(value, ast.Call)
-        and isinstance(value.func, ast.Attribute)
-        and value.func.attr in _TRAINING
-    )
+    return method_name(value) in _TRAINING

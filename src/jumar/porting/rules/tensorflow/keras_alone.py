@@ -3,6 +3,7 @@
 import ast
 
 from jumar.porting.rewriting import Changes, Leave, Text, View, rule
+from jumar.porting.script.expressions import imported_names
 
 _STAYS = Text(
     en="stand-alone Keras (2.3.1 is the last for TensorFlow 1.15) runs in the TensorFlow session "
@@ -21,9 +22,5 @@ _STAYS = Text(
 )
 def keras_alone(node: ast.Import | ast.ImportFrom, _: View) -> Changes:
     """Report that imports of the package `keras` are deliberately kept."""
-    if isinstance(node, ast.ImportFrom):
-        names = [] if node.level else [node.module or ""]
-    else:
-        names = [alias.name for alias in node.names]
-    if any(name.partition(".")[0] == "keras" for name in names):
+    if any(name.partition(".")[0] == "keras" for name in imported_names(node)):
         yield Leave(node=node, reason=_STAYS)

@@ -6,7 +6,7 @@ from jumar.porting.rewriting import Changes, Leave, Remark, Text, View, rule
 from jumar.porting.rewriting.editing import argument, is_open, literal
 from jumar.porting.rules.tensorflow.array_sizes import integer_value, samples_in
 from jumar.porting.rules.tensorflow.keras_runs import runs_keras
-from jumar.porting.script.expressions import is_omitted
+from jumar.porting.script.expressions import is_omitted, method_name
 
 _STEPS = {"fit": ("steps_per_epoch", 12), "evaluate": ("steps", 5)}
 """The parameter for the number of steps, with which the script defines its own batches."""
@@ -51,9 +51,9 @@ _WHOLE = Text(
 )
 def keras_last_batch(call: ast.Call, view: View) -> Changes:
     """Report `fit` and `evaluate` on arrays, unless all of their batches have the same size."""
-    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _STEPS:
+    method = method_name(call)
+    if method not in _STEPS:
         return
-    method = call.func.attr
     arrays, targets = argument(call, "x", 0), argument(call, "y", 1)
     if arrays is None or is_omitted(targets) or _is_batched(arrays, view):
         return
@@ -101,13 +101,7 @@ def _parts(call: ast.Call, method: str, arrays: ast.expr, view: View) -> list[in
 
 def _is_batched(arrays: ast.expr, view: View) -> bool:
     """Whether the batches come from a data set or a generator."""
-    if view.kinds.of(arrays) == "Dataset":
-        return True
-    return (
-        isinstance(arrays, ast.Call)
-        and isinstance(arrays.func, ast.Attribute)
-        and arrays.func.attr in _GENERATORS
-    )
+    return view.kinds.of(arrays) == "Dataset" or method_name(arrays) in _GENERATORS
 
 
 def _is_number_of_samples(size: ast.expr | None, arrays: ast.expr) -> bool:

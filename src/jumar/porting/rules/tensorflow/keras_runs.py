@@ -4,6 +4,7 @@ import ast
 import re
 
 from jumar.porting.rewriting import View
+from jumar.porting.script.expressions import argument_values
 from jumar.porting.script.module import Module
 from jumar.porting.script.nodes import walk
 
@@ -20,8 +21,6 @@ _COMPILE_KEYWORDS = frozenset({"optimizer", "loss"})
 _TEXT = re.compile(r"\.(?:fit|fit_generator|train_on_batch)\s*\(")
 _COMPUTES = re.compile(r"\.(?:fit|predict|evaluate|train_on_batch|test_on_batch)\w*\s*\(")
 _RIVALS = ("sklearn", "xgboost", "lightgbm", "statsmodels", "torch", "fastai", "mxnet", "tflearn")
-_MAX_MODULES = 30
-"""Maximum number of modules that are searched for imports of Keras."""
 _MAX_DEPTH = 5
 """Maximum number of nested calls that are followed to a function that runs a model."""
 
@@ -48,8 +47,7 @@ def passes_model(call: ast.Call, view: View) -> bool:
     name = view.module.name_of(call.func) or ""
     if not name.startswith("tree:"):
         return False
-    values = [*call.args, *(passed.value for passed in call.keywords)]
-    if not any(view.kinds.of(value) == "KerasModel" for value in values):
+    if not any(view.kinds.of(value) == "KerasModel" for value in argument_values(call)):
         return False
     home_module, _ = view.module.definition(name)
     return home_module is not None and bool(_COMPUTES.search(home_module.text))
@@ -69,28 +67,19 @@ def compiles_keras(call: ast.Call, view: View) -> bool:
 def reaches_keras(view: View) -> ast.Call | None:
     """The first call of a script through which functions of other modules train with Keras."""
     visited: set[ast.AST] = set()
-    for node in view.module.scopes.nodes:
-        if isinstance(node, ast.Call) and (
-            passes_model(node, view) or _leads_to_run(node, view.module, view, visited, 0)
-        ):
-            return node
+    for call in view.module.calls:
+        if passes_model(call, view) or _leads_to_run(call, view.module, view, visited, 0):
+            return call
     return None
 
 
-def uses_keras(module: Module, visited: set[str] | None = None) -> bool:
+def uses_keras(module: Module) -> bool:
     """Whether a module, or one that it imports from the tree, imports Keras."""
-    visited = set[str]() if visited is None else visited
-    visited.add(module.path)
-    if module.imports("keras") or module.imports("tensorflow.keras"):
-        return True
-    if module.imports("tensorflow") and ".keras." in module.text:
-        return True
     return any(
-        uses_keras(inner, visited)
-        for path in module.imported_paths()
-        if path not in visited and len(visited) < _MAX_MODULES
-        for inner in [module.project.module(path)]
-        if inner is not None
+        inner.imports("keras")
+        or inner.imports("tensorflow.keras")
+        or (inner.imports("tensorflow") and ".keras." in inner.text)
+        for inner in module.with_imported()
     )
 
 

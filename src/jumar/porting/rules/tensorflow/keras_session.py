@@ -12,7 +12,6 @@ from jumar.porting.rules.tensorflow.entry_points import (
     top_level,
 )
 from jumar.porting.rules.tensorflow.keras_runs import reaches_keras, runs_keras, uses_keras
-from jumar.porting.script.module import Module
 from jumar.porting.script.nodes import walk
 
 _BACKENDS = (
@@ -22,8 +21,6 @@ _BACKENDS = (
 )
 _SET_SESSIONS = tuple(f"{backend}.set_session" for backend in _BACKENDS)
 _NAME = "npu_keras_session"
-_MAX_MODULES = 30
-"""Maximum number of modules that are searched for imports of stand-alone Keras."""
 _ENTRY = Text(
     en="Keras runs in a session with NpuOptimizer, which is set before the model is built; closing "
     "it frees the device's memory",
@@ -57,11 +54,7 @@ _NOT_CLOSED = Remark(
 )
 def keras_session(tree: ast.Module, view: View) -> Changes:
     """Set a session at the beginning of the script and close it at its end."""
-    runs = [
-        node
-        for node in view.module.scopes.nodes
-        if isinstance(node, ast.Call) and runs_keras(node, view)
-    ]
+    runs = [call for call in view.module.calls if runs_keras(call, view)]
     if not runs:
         # The script may call functions of other modules that train.
         call = reaches_keras(view) if uses_keras(view.module) else None
@@ -120,7 +113,7 @@ def _own_session(tree: ast.Module, view: View) -> ast.expr | None:
 
 def _set_session(view: View) -> tuple[str, tuple[str, ...]]:
     """The function that sets a session of stand-alone Keras, and its imports; empty if unused."""
-    if not _uses_keras_alone(view.module, set()):
+    if not any(module.imports("keras") for module in view.module.with_imported()):
         return "", ()
     for local, bindings in view.module.scopes.module.bindings.items():
         full_name = view.module.exported(local, frozenset())
@@ -130,20 +123,6 @@ def _set_session(view: View) -> tuple[str, tuple[str, ...]]:
             if full_name == "keras":
                 return f"{local}.backend.set_session", ()
     return "keras.backend.set_session", ("keras:",)
-
-
-def _uses_keras_alone(module: Module, visited: set[str]) -> bool:
-    """Whether a module, or one that it imports from the tree, uses stand-alone Keras."""
-    visited.add(module.path)
-    if module.imports("keras"):
-        return True
-    return any(
-        _uses_keras_alone(inner, visited)
-        for path in module.imported_paths()
-        if path not in visited and len(visited) < _MAX_MODULES
-        for inner in [module.project.module(path)]
-        if inner is not None
-    )
 
 
 def _closing(last: ast.stmt, view: View) -> Replacement | None:

@@ -45,9 +45,7 @@ def loss_scale_unreached(_: ast.Module, view: View) -> Changes:
         return
     for node in unreached_classes(view):
         yield view.notice(node, _CLASS)
-    for node in view.module.scopes.nodes:
-        if not isinstance(node, ast.Call):
-            continue
+    for node in view.module.calls:
         if view.module.name_of(node.func) == _BY_NAME:
             optimizer = argument(node, "optimizer", 3)
             is_reached = not (

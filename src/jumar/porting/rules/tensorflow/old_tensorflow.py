@@ -13,7 +13,7 @@ from jumar.porting.rules.tensorflow.old_names import (
     OldFunction,
 )
 from jumar.porting.rules.tensorflow.release_choices import chooses_release
-from jumar.porting.script.expressions import is_none, last_name
+from jumar.porting.script.expressions import imported_names, is_none, last_name
 
 _WIDEST = 1 << 30
 _AXIS = re.compile(r"(?:^|_)(?:axis|dim)(?:$|_|\d)")
@@ -78,11 +78,7 @@ def old_tensorflow(
 
 def _imported(node: ast.Import | ast.ImportFrom, view: View) -> Changes:
     """Report imports from TensorFlow of names that no longer exist."""
-    if isinstance(node, ast.Import):
-        names = [alias.name for alias in node.names]
-    else:
-        names = [] if node.level else [f"{node.module}.{alias.name}" for alias in node.names]
-    for name in names:
+    for name in imported_names(node):
         for old, new_name in REMOVED.items():
             if f"{name}.".startswith(f"{old}."):
                 yield _removed_name(node, old, new_name, view)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from jumar.porting.rewriting import Replacement, View
 from jumar.porting.rewriting.editing import insert_before
 from jumar.porting.rewriting.editing import wrap as wrapped
+from jumar.porting.script.expressions import argument_values
 from jumar.porting.script.nodes import walk
 from jumar.porting.script.scopes import Scope
 
@@ -112,11 +113,9 @@ def creates_optimizer(call: ast.Call, view: View) -> bool:
 def optimizers(view: View) -> list[ast.Call]:
     """All calls that create an optimizer, outside classes that are optimizers themselves."""
     return [
-        node
-        for node in view.module.scopes.nodes
-        if isinstance(node, ast.Call)
-        and creates_optimizer(node, view)
-        and not _within_optimizer(node, view)
+        call
+        for call in view.module.calls
+        if creates_optimizer(call, view) and not _within_optimizer(call, view)
     ]
 
 
@@ -166,15 +165,11 @@ def _is_wrapped(call: ast.Call, view: View, wrappers: frozenset[str]) -> bool:
             return False
         if view.module.name_of(current.func) in wrappers:
             return True
-        inner = [value for value in _values(current) if view.kinds.of(value) == "Optimizer"]
+        inner = [value for value in argument_values(current) if view.kinds.of(value) == "Optimizer"]
         if not inner:
             return False
         current = inner[0]
     return False
-
-
-def _values(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(passed.value for passed in call.keywords)]
 
 
 def _within_optimizer(call: ast.Call, view: View) -> bool:

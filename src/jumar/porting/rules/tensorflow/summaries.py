@@ -3,6 +3,7 @@
 import ast
 
 from jumar.porting.rewriting import Changes, Remark, Text, View, rule
+from jumar.porting.script.expressions import argument_values
 
 _SUMMARIES = frozenset(
     f"tensorflow.summary.{name}"
@@ -47,17 +48,16 @@ def summaries(_: ast.Module, view: View) -> Changes:
     calls: list[tuple[ast.Call, str]] = []
     loop_functions: set[str] = set()
     merges: list[ast.Call] = []
-    for node in view.module.scopes.nodes:
-        if not isinstance(node, ast.Call):
-            continue
+    for node in view.module.calls:
         name = view.module.name_of(node.func) or ""
         if name in _SUMMARIES:
             calls.append((node, name))
         elif name in _MERGES:
             merges.append(node)
         elif name in _LOOPS:
-            values = [*node.args, *(passed.value for passed in node.keywords)]
-            loop_functions |= {value.id for value in values if isinstance(value, ast.Name)}
+            loop_functions |= {
+                value.id for value in argument_values(node) if isinstance(value, ast.Name)
+            }
     outside: list[tuple[ast.Call, str]] = []
     for call, name in calls:
         function = view.module.function(call)

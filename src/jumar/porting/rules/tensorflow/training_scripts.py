@@ -2,12 +2,12 @@
 
 import ast
 import re
+from itertools import islice
 
 from jumar.porting.rewriting import View
 from jumar.porting.rules.tensorflow.input_purpose import named_purpose
 from jumar.porting.rules.tensorflow.optimizer_sites import optimizers
-from jumar.porting.script.expressions import names_within
-from jumar.porting.script.module import Module
+from jumar.porting.script.expressions import method_name, names_within
 
 _CREATES_OPTIMIZER = re.compile(
     r"\b\w*Optimizer\s*\(|\.minimize\s*\(|\.apply_gradients\s*\(|create_train_op\s*\("
@@ -16,8 +16,6 @@ _APPLIES = re.compile(r"\.apply_gradients\s*\(|create_train_op\s*\(")
 _TRAIN_OP = re.compile(
     r"(?i)(?:^|_)(?:train|training|optim|optimi[sz]er?|opt|solver|update)(?:_|$)|train_?op"
 )
-_MAX_MODULES = 30
-"""Maximum number of modules that are searched for an optimizer."""
 
 
 def trains(view: View) -> bool:
@@ -27,10 +25,12 @@ def trains(view: View) -> bool:
     """
     if optimizers(view) or _APPLIES.search(view.module.text):
         return True
-    calls = [node for node in view.module.scopes.nodes if isinstance(node, ast.Call)]
-    if any(runs_train_op(call) for call in calls):
+    if any(runs_train_op(call) for call in view.module.calls):
         return True
-    return any(saves(call, view) for call in calls) and _imports_optimizer(view.module, set())
+    imported = islice(view.module.with_imported(), 1, None)
+    return any(saves(call, view) for call in view.module.calls) and any(
+        _CREATES_OPTIMIZER.search(module.text) for module in imported
+    )
 
 
 def saves(call: ast.Call, view: View) -> bool:
@@ -51,20 +51,9 @@ def evaluates(call: ast.Call, view: View) -> bool:
 
 def is_run(call: ast.Call) -> bool:
     """Whether a call may run a session."""
-    return isinstance(call.func, ast.Attribute) and call.func.attr == "run" and bool(call.args)
+    return method_name(call) == "run" and bool(call.args)
 
 
 def runs_train_op(call: ast.Call) -> bool:
     """Whether a fetch has the name of a training operation: `session.run([train_op, loss])`."""
     return is_run(call) and any(map(_TRAIN_OP.search, names_within(call.args[0])))
-
-
-def _imports_optimizer(module: Module, visited: set[str]) -> bool:
-    visited.add(module.path)
-    return any(
-        _CREATES_OPTIMIZER.search(inner.text) is not None or _imports_optimizer(inner, visited)
-        for path in module.imported_paths()
-        if path not in visited and len(visited) < _MAX_MODULES
-        for inner in [module.project.module(path)]
-        if inner is not None
-    )

@@ -4,6 +4,7 @@ import ast
 
 from jumar.porting.rewriting import View
 from jumar.porting.rewriting.editing import keyword, literal
+from jumar.porting.script.expressions import method_name
 from jumar.porting.torch.scripts import is_guarded, is_imported_name, is_outermost, uses_torch
 
 _COMPLEX = (
@@ -69,8 +70,7 @@ def is_cuda_error_text(node: ast.Constant, view: View) -> bool:
 def casts_to_double(call: ast.Call, view: View) -> bool:
     """Whether a call is `x.double()` and `x` may be a tensor."""
     return (
-        isinstance(call.func, ast.Attribute)
-        and call.func.attr == "double"
+        method_name(call) == "double"
         and not call.args
         and not call.keywords
         and view.module.name_of(call.func) is None
@@ -83,8 +83,7 @@ def is_sparse(call: ast.Call, view: View) -> bool:
     name = view.module.name_of(call.func) or ""
     if name.startswith(("torch.sparse.", "torch.sparse_")):
         return True
-    method = isinstance(call.func, ast.Attribute) and call.func.attr in _TO_SPARSE
-    if method and not name and uses_torch(view.module):
+    if method_name(call) in _TO_SPARSE and not name and uses_torch(view.module):
         return True
     sparse = keyword(call, "sparse") if name.startswith("torch.nn.Embedding") else None
     return sparse is not None and literal(sparse.value) is not False

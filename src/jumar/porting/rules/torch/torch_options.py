@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from jumar.porting.options import MIXED_PRECISION_MODES, LossScale, PortOptions
 from jumar.porting.rewriting import Changes, Remark, Text, View, rule
+from jumar.porting.script.expressions import method_name
 from jumar.porting.torch.scripts import uses_torch
 
 _MIXED = Remark(
@@ -73,24 +74,10 @@ def torch_options(_tree: ast.Module, view: View) -> Changes:
     """Report the advice once per script, at the first backward pass."""
     if view.options == PortOptions(source="torch") or not uses_torch(view.module):
         return
-    call = _backward(view)
-    if call is None:
-        return
-    for remark in _advice(view):
-        yield view.notice(call, remark)
-
-
-def _backward(view: View) -> ast.Call | None:
-    return next(
-        (
-            node
-            for node in view.module.scopes.nodes
-            if isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr == "backward"
-        ),
-        None,
-    )
+    backward = next((call for call in view.module.calls if method_name(call) == "backward"), None)
+    if backward is not None:
+        for remark in _advice(view):
+            yield view.notice(backward, remark)
 
 
 def _advice(view: View) -> Iterator[Remark]:

@@ -3,6 +3,7 @@
 import ast
 
 from jumar.porting.rewriting import Changes, Remark, Text, View, rule
+from jumar.porting.script.expressions import imported_names
 from jumar.porting.torch.scripts import is_guarded, may_use_torch
 
 _REMOVE = Text(en="remove the code that uses it on an NPU", zh="在 NPU 上去掉相关用法")
@@ -78,13 +79,11 @@ def torch_packages(node: ast.Import | ast.ImportFrom, view: View) -> Changes:
 
 
 def _cuda_package(node: ast.Import | ast.ImportFrom, view: View) -> str | None:
-    if isinstance(node, ast.ImportFrom):
-        if node.level or view.module.project.find(node.module or "", view.module.path):
-            return None
-        modules = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
-    else:
-        modules = [alias.name for alias in node.names]
-    for module in modules:
+    if isinstance(node, ast.ImportFrom) and view.module.project.find(
+        node.module or "", view.module.path
+    ):
+        return None
+    for module in imported_names(node):
         parts = module.split(".")
         for length in range(len(parts), 0, -1):
             name = ".".join(parts[:length])

@@ -4,6 +4,7 @@ import ast
 
 from jumar.porting.rewriting import Changes, Remark, Text, View, rule
 from jumar.porting.rewriting.editing import replace
+from jumar.porting.script.expressions import method_name
 from jumar.porting.torch.names import PROFILER_NAMES
 from jumar.porting.torch.scripts import IMPORT, replace_last_name, uses_torch
 
@@ -104,14 +105,9 @@ def _results(node: ast.Call, view: View) -> Changes:
     name = view.module.name_of(node.func) or ""
     if name in ("torch.autograd.profiler.profile", "torch.autograd.profiler.emit_nvtx"):
         yield view.notice(node, _OLD)
-    elif (
-        isinstance(node.func, ast.Attribute)
-        and node.func.attr == "key_averages"
-        and uses_torch(view.module)
-    ):
+    elif method_name(node) == "key_averages" and uses_torch(view.module):
         yield view.notice(node, _TABLE)
 
 
 def _statement(module: str, aliases: list[ast.alias]) -> str:
-    names = [f"{alias.name} as {alias.asname}" if alias.asname else alias.name for alias in aliases]
-    return f"from {module} import {', '.join(names)}"
+    return f"from {module} import {', '.join(map(ast.unparse, aliases))}"

@@ -61,6 +61,22 @@ class Remark:
         reason, todo = self.reason.filled(**values), self.todo.filled(**values)
         return replace(self, en=reason.en, zh=reason.zh, todo_en=todo.en, todo_zh=todo.zh)
 
+    def finding(
+        self, *, rule: str, place: "Place", place_after: "Place | None", code: str, source: str
+    ) -> "Finding":
+        """Return the finding that a rule makes with it at a place."""
+        return Finding(
+            rule=rule,
+            place=place,
+            place_after=place_after,
+            code=code,
+            reason=self.reason,
+            todo=self.todo,
+            severity=self.severity,
+            confidence=self.confidence,
+            source=source,
+        )
+
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Place:

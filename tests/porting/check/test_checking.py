@@ -98,7 +98,6 @@ def test_good_port_with_loss_scale_and_device_dropout_matches_its_original(tmp_p
     result = check(tmp_path, scripts.SESSION_RUN_PORTED, scripts.SESSION_RUN, steps=5)
     assert result.passed, result.stages
     assert result.comparison is not None
-    assert result.comparison.num_port == 5
     kinds = [event["kind"] for event in result.standin]
     assert "session" in kinds
     assert "dropout" in kinds

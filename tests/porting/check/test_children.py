@@ -231,7 +231,7 @@ def test_training_in_a_process_counts_for_every_stage(tmp_path: Path, how: str):
     assert result.passed, result.stages
     if not alone:
         assert result.comparison is not None
-        assert (result.comparison.num_port, result.comparison.num_equal) == (2, 2)
+        assert result.comparison.num_equal == 2
     assert any(event["kind"] == "session" and event["npu"] for event in result.standin)
     assert "the port trained in 1 process" in result.notes[0].en
     assert not any(english_in(note.zh) for note in result.notes)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripts.write_rules_page import Example, read_examples
 
-from jumar.porting.edits import FileReport, Place, Text
+from jumar.porting.edits import FileReport, Place, Remark, Text
 from jumar.porting.options import LossScale, PortOptions
 from jumar.porting.rewriting import port_file as rounds_of
 from jumar.porting.rewriting import registry
@@ -254,7 +254,7 @@ def test_findings_are_reported_once_and_kept_code_is_that_of_the_first_round(
 
     def check(node: ast.AST, view: View) -> Iterator[Change]:
         if isinstance(node, ast.Name):
-            yield Notice(node=node, reason=REASON, todo=REASON, severity="speed")
+            yield Notice(node=node, remark=Remark(en="because", zh="因为", severity="speed"))
             yield Leave(node=node, reason=REASON)
 
     own_rule(check)
@@ -265,7 +265,7 @@ def test_findings_are_reported_once_and_kept_code_is_that_of_the_first_round(
         ("www", "2:1504", "2:1504"),
     ]
     assert [(one.rule, one.reason, one.todo, one.severity) for one in report.findings] == [
-        ("test-1", REASON, REASON, "speed")
+        ("test-1", REASON, Text(en="", zh=""), "speed")
     ] * 4
     assert [one.code for one in report.findings[2:]] == ["z" * 1500 + "…", "w" * 1500]
     assert [(one.rule, one.code[:1], str(one.place), one.reason) for one in report.kept] == [

@@ -26,7 +26,11 @@ def changes(text: str, *cases: Case, kind: type[ast.AST] = ast.Call) -> list[Cha
 
 
 def reasons(text: str, *cases: Case, kind: type[ast.AST] = ast.Call) -> list[str]:
-    return [change.reason.en for change in changes(text, *cases, kind=kind)]
+    return [_reason(change).en for change in changes(text, *cases, kind=kind)]
+
+
+def _reason(change: Change) -> Text:
+    return change.remark.reason if isinstance(change, Notice) else change.reason
 
 
 def test_only_the_first_matching_case_is_reported() -> None:
@@ -56,7 +60,7 @@ def test_cases_without_work_are_kept_and_others_reported() -> None:
     text = "import tensorflow as tf\n\ntf.cond(a)\n"
     case = Case(calls=("tensorflow.cond",), en="first", zh="一")
     assert isinstance(changes(text, case)[0], Leave)
-    (notice,) = changes(
+    (found,) = changes(
         text,
         Case(
             calls=("tensorflow.cond",),
@@ -68,7 +72,8 @@ def test_cases_without_work_are_kept_and_others_reported() -> None:
             confidence="unsure",
         ),
     )
-    assert isinstance(notice, Notice)
+    assert isinstance(found, Notice)
+    notice = found.remark
     assert (notice.severity, notice.confidence) == ("blocking", "unsure")
     assert (notice.reason, notice.todo) == (FIRST, ADVICE)
 
@@ -84,8 +89,9 @@ def test_possibly_harmless_code_is_only_flagged_for_review(harmless: bool, sever
         severity="blocking",
         look_if=lambda *_: harmless,
     )
-    (notice,) = changes("import tensorflow as tf\n\ntf.cond(a)\n", case)
-    assert isinstance(notice, Notice)
+    (found,) = changes("import tensorflow as tf\n\ntf.cond(a)\n", case)
+    assert isinstance(found, Notice)
+    notice = found.remark
     assert notice.severity == severity
 
 
@@ -131,7 +137,8 @@ def test_messages_name_the_finding() -> None:
         todo_zh="{target}",
     )
     text = "import tensorflow as tf\n\nsess = tf.Session('')\n"
-    (notice,) = changes(text, case)
-    assert isinstance(notice, Notice)
+    (found,) = changes(text, case)
+    assert isinstance(found, Notice)
+    notice = found.remark
     assert notice.reason.en == "tf.Session | tf.Session('')"
     assert notice.todo.en == "sess.close()"

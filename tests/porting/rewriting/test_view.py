@@ -83,11 +83,11 @@ def test_rewrites_and_notices_keep_their_arguments() -> None:
     assert len(more.replacements) == 2
     remark = Remark(en="{what}", zh="{what}", todo_en="{what}", todo_zh="{what}", severity="speed")
     filled = remark.filled(what=TEXT)
-    assert seen.notice(node, filled) == Notice(
-        node=node, reason=TEXT, todo=TEXT, severity="speed", confidence="certain"
-    )
+    assert seen.notice(node, filled) == Notice(node=node, remark=filled)
+    assert (filled.reason, filled.todo, filled.confidence) == (TEXT, TEXT, "certain")
     other = Text(en="c", zh="d")
-    blocking = seen.notice(node, filled, todo=other, severity="blocking", confidence="unsure")
+    notice = seen.notice(node, filled, todo=other, severity="blocking", confidence="unsure")
+    blocking = notice.remark
     assert blocking.todo == other
     assert (blocking.severity, blocking.confidence) == ("blocking", "unsure")
     assert seen.originally_empty == frozenset()

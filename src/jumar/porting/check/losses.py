@@ -53,7 +53,6 @@ class Comparison:
 
     pairs: tuple[LossPair, ...]
     tolerance: float
-    num_port: int
     mismatch: Text
 
     @property
@@ -99,7 +98,6 @@ def compare(
     return Comparison(
         pairs=tuple(pairs),
         tolerance=tolerance,
-        num_port=len(port),
         mismatch=mismatch,
     )
 

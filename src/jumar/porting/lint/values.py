@@ -74,15 +74,11 @@ def finding(module: Module, node: ast.AST, problem: OptionProblem, source: str) 
     code = " ".join(module.text[start:end].split())
     if len(code) > _MAX_SHOWN_LENGTH:
         code = code[: _MAX_SHOWN_LENGTH - 1] + "…"
-    return Finding(
+    return problem.finding(
         rule=problem.rule,
         place=module.lines.place(start),
         place_after=None,
         code=code,
-        reason=problem.reason,
-        todo=problem.todo,
-        severity=problem.severity,
-        confidence=problem.confidence,
         source=source,
     )
 

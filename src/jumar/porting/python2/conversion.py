@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from jumar.porting.edits import Confidence, Edit, Finding, Place, Text
+from jumar.porting.edits import Edit, Finding, Place, Text
 from jumar.porting.python2.guards import Survey, survey
 from jumar.porting.python2.names import SOURCE, python2_findings
 from jumar.porting.python2.renames import renames
@@ -21,79 +21,49 @@ from jumar.porting.script.source import Lines
 _MAX_SHOWN = 160
 """Maximum number of characters of a statement that an edit quotes."""
 
-REASONS: dict[str, tuple[Text, Confidence]] = {
-    "python2-print": (
-        Text(en="print is a function in Python 3.", zh="print 在 Python 3 中是函数。"),
-        "certain",
+REASONS = {
+    "python2-print": Text(en="print is a function in Python 3.", zh="print 在 Python 3 中是函数。"),
+    "python2-except": Text(
+        en="Python 3 names a caught exception with `as`.",
+        zh="Python 3 用 as 为捕获的异常命名。",
     ),
-    "python2-except": (
-        Text(
-            en="Python 3 names a caught exception with `as`.",
-            zh="Python 3 用 as 为捕获的异常命名。",
-        ),
-        "certain",
+    "python2-raise": Text(
+        en="Python 3 raises an exception object; the value becomes its argument.",
+        zh="Python 3 只能抛出异常对象；原来的值成为其参数。",
     ),
-    "python2-raise": (
-        Text(
-            en="Python 3 raises an exception object; the value becomes its argument.",
-            zh="Python 3 只能抛出异常对象；原来的值成为其参数。",
-        ),
-        "likely",
+    "python2-exec": Text(en="exec is a function in Python 3.", zh="exec 在 Python 3 中是函数。"),
+    "python2-ne": Text(en="Python 3 has != instead of <>.", zh="Python 3 中 <> 写作 !=。"),
+    "python2-repr": Text(
+        en="Python 3 has repr() instead of backquotes.", zh="Python 3 用 repr() 代替反引号。"
     ),
-    "python2-exec": (
-        Text(en="exec is a function in Python 3.", zh="exec 在 Python 3 中是函数。"),
-        "certain",
+    "python2-number": Text(
+        en="In Python 3, octal numbers begin with 0o, and long integers have no suffix.",
+        zh="Python 3 的八进制数写作 0o，长整数没有后缀。",
     ),
-    "python2-ne": (
-        Text(en="Python 3 has != instead of <>.", zh="Python 3 中 <> 写作 !=。"),
-        "certain",
+    "python2-string": Text(
+        en="Strings in Python 3 are already Unicode.",
+        zh="Python 3 的字符串已经是 Unicode。",
     ),
-    "python2-repr": (
-        Text(en="Python 3 has repr() instead of backquotes.", zh="Python 3 用 repr() 代替反引号。"),
-        "certain",
+    "python2-builtin": Text(
+        en="Python 3 has renamed this function or type.", zh="Python 3 中该名称已更换。"
     ),
-    "python2-number": (
-        Text(
-            en="In Python 3, octal numbers begin with 0o, and long integers have no suffix.",
-            zh="Python 3 的八进制数写作 0o，长整数没有后缀。",
-        ),
-        "certain",
+    "python2-module": Text(en="Python 3 has renamed this module.", zh="Python 3 中该模块已更名。"),
+    "python2-attribute": Text(
+        en="Python 3 has renamed this attribute.", zh="Python 3 中该名称已更换。"
     ),
-    "python2-string": (
-        Text(
-            en="Strings in Python 3 are already Unicode.",
-            zh="Python 3 的字符串已经是 Unicode。",
-        ),
-        "certain",
+    "python2-dictionary": Text(
+        en="Python 3 has removed this dictionary method.",
+        zh="Python 3 的字典不再有该方法。",
     ),
-    "python2-builtin": (
-        Text(en="Python 3 has renamed this function or type.", zh="Python 3 中该名称已更换。"),
-        "certain",
-    ),
-    "python2-module": (
-        Text(en="Python 3 has renamed this module.", zh="Python 3 中该模块已更名。"),
-        "certain",
-    ),
-    "python2-attribute": (
-        Text(en="Python 3 has renamed this attribute.", zh="Python 3 中该名称已更换。"),
-        "certain",
-    ),
-    "python2-dictionary": (
-        Text(
-            en="Python 3 has removed this dictionary method.",
-            zh="Python 3 的字典不再有该方法。",
-        ),
-        "likely",
-    ),
-    "python2-tabs": (
-        Text(
-            en="Python 3 rejects this mixture of tabs and spaces; in Python 2, a tab extends to "
-            "the next multiple of 8 columns.",
-            zh="Python 3 不接受制表符与空格混用的缩进；Python 2 中制表符对齐到 8 的倍数。",
-        ),
-        "certain",
+    "python2-tabs": Text(
+        en="Python 3 rejects this mixture of tabs and spaces; in Python 2, a tab extends to "
+        "the next multiple of 8 columns.",
+        zh="Python 3 不接受制表符与空格混用的缩进；Python 2 中制表符对齐到 8 的倍数。",
     ),
 }
+"""The reason of each rule."""
+_LIKELY = ("python2-raise", "python2-dictionary")
+"""Rules whose edits are likely to be right; those of the others are certain."""
 
 
 _NAMES = re.compile(
@@ -272,15 +242,14 @@ def _edit(text: str, rewrite: Rewrite, rewrites: Sequence[Rewrite], moves: Posit
         for change in inner.changes
         if change.end <= rewrite.end
     ]
-    reason, confidence = REASONS[rewrite.rule]
     return Edit(
         rule=rewrite.rule,
         place=moves.place(rewrite.start),
         place_after=moves.position_after(rewrite.start),
         before=_short(before),
         after=_short(applied(before, inside)),
-        reason=reason,
-        confidence=confidence,
+        reason=REASONS[rewrite.rule],
+        confidence="likely" if rewrite.rule in _LIKELY else "certain",
         source=SOURCE,
     )
 

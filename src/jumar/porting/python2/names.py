@@ -4,11 +4,12 @@ import ast
 import builtins
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
-from jumar.porting.edits import Confidence, Finding, Place, Severity, Text
+from jumar.porting.edits import Confidence, Finding, Place, Remark
 from jumar.porting.python2.guards import Survey
 from jumar.porting.python2.whole_numbers import divisions_of_integers
-from jumar.porting.script.expressions import last_name
+from jumar.porting.script.expressions import imported_names, last_name
 
 SOURCE = "Python: What's New In Python 3.0"
 
@@ -92,34 +93,39 @@ ATTRIBUTES = {
 COMPATIBLE = {"six", "future", "past", "builtins"}
 """Libraries whose functions have the old names: `six.iteritems` is not a dictionary method."""
 
-_REMOVED = Text(
+_REMOVED = Remark(
     en="`{name}` exists only in Python 2.",
     zh="`{name}` 是 Python 2 的名称，Python 3 中不存在。",
+    todo_en="Use `{instead}` instead.",
+    todo_zh="改用 `{instead}`。",
+    severity="blocking",
 )
-_INSTEAD = Text(en="Use `{instead}` instead.", zh="改用 `{instead}`。")
-_REWRITE = Text(en="Rewrite this call.", zh="请改写此调用。")
-_LAZY = Text(
+_GONE = replace(_REMOVED, todo_en="Rewrite this call.", todo_zh="请改写此调用。")
+_LAZY = Remark(
     en="`{name}` does not return a list in Python 3: its result cannot be indexed, sorted in "
     "place or concatenated.",
     zh="`{name}` 在 Python 3 中不返回列表，不能取下标、排序或相加。",
+    todo_en="Wrap the call in list(...).",
+    todo_zh="在调用外加 list(...)。",
+    severity="blocking",
+    confidence="likely",
 )
-_AS_LIST = Text(en="Wrap the call in list(...).", zh="在调用外加 list(...)。")
-_DIVISION = Text(
+_DIVISION = Remark(
     en="Dividing integers with / rounds down in Python 2, but not in Python 3.",
     zh="Python 2 中整数相除会向下取整，Python 3 不会。",
+    todo_en="Use // if both sides are integers, such as a number of steps or a size.",
+    todo_zh="两侧均为整数（如步数、尺寸）时改用 //。",
+    severity="accuracy",
+    confidence="unsure",
 )
-_WHOLE = Text(
-    en="Use // if both sides are integers, such as a number of steps or a size.",
-    zh="两侧均为整数（如步数、尺寸）时改用 //。",
-)
-_FLOAT = Text(
+_FLOAT = Remark(
     en="In Python 3, / returns a float even for integers, but this result is used in range or a "
     "slice, which only accept integers.",
     zh="Python 3 中整数相除也得到浮点数，而 range 或切片边界不接受浮点数。",
-)
-_ROUND = Text(
-    en="Use //, which rounds down like / in Python 2.",
-    zh="改用 //：与 Python 2 的 / 一样向下取整。",
+    todo_en="Use //, which rounds down like / in Python 2.",
+    todo_zh="改用 //：与 Python 2 的 / 一样向下取整。",
+    severity="blocking",
+    confidence="likely",
 )
 
 
@@ -181,18 +187,13 @@ class _Search:
         if isinstance(node, ast.ImportFrom):
             if node.level:
                 return
-            for alias in node.names:
-                full_name = f"{node.module}.{alias.name}"
+            for full_name in imported_names(node):
                 if full_name in ATTRIBUTES:
                     yield self._removed(
                         "python2-attribute", node, full_name, ATTRIBUTES[full_name], "certain"
                     )
-        names = (
-            [alias.name for alias in node.names]
-            if isinstance(node, ast.Import)
-            else [node.module or ""]
-        )
-        for name in names:
+        modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else imported_names(node)
+        for name in modules:
             if name in MODULES:
                 yield self._removed("python2-module", node, name, MODULES[name], "certain")
 
@@ -214,19 +215,15 @@ class _Search:
         elif isinstance(node.op, ast.Div):
             fraction = _is_fraction(node.left) or _is_fraction(node.right)
             if node in self._integer_divisions and not fraction:
-                yield self._finding("python2-division", node, _FLOAT, _ROUND, "blocking", "likely")
+                yield self._finding("python2-division", node, _FLOAT)
             elif self._reports_divisions and _is_count(node.left) and not fraction:
-                yield self._finding(
-                    "python2-division", node, _DIVISION, _WHOLE, "accuracy", "unsure"
-                )
+                yield self._finding("python2-division", node, _DIVISION)
             return
         else:
             adds = isinstance(node.op, ast.Add)
             name = (self._lazy_call(node.left) or self._lazy_call(node.right)) if adds else ""
         if name:
-            yield self._finding(
-                "python2-list", node, _LAZY.filled(name=name), _AS_LIST, "blocking", "likely"
-            )
+            yield self._finding("python2-list", node, _LAZY.filled(name=name))
 
     def _lazy_call(self, node: ast.expr) -> str:
         """The function of a call that returns a list only in Python 2; empty for others."""
@@ -243,30 +240,18 @@ class _Search:
     def _removed(
         self, rule: str, node: ast.expr | ast.stmt, name: str, instead: str, confidence: Confidence
     ) -> Finding:
-        todo = _INSTEAD.filled(instead=instead) if instead else _REWRITE
-        return self._finding(rule, node, _REMOVED.filled(name=name), todo, "blocking", confidence)
+        remark = (_REMOVED if instead else _GONE).filled(name=name, instead=instead)
+        return self._finding(rule, node, replace(remark, confidence=confidence))
 
-    def _finding(
-        self,
-        rule: str,
-        node: ast.expr | ast.stmt,
-        reason: Text,
-        todo: Text,
-        severity: Severity,
-        confidence: Confidence,
-    ) -> Finding:
+    def _finding(self, rule: str, node: ast.expr | ast.stmt, remark: Remark) -> Finding:
         line = self._lines[node.lineno - 1]
         column = len(line[: node.col_offset].decode("utf-8", "surrogatepass"))
         place = Place(line=node.lineno, column=column + 1)
-        return Finding(
+        return remark.finding(
             rule=rule,
             place=self._before(place),
             place_after=place,
             code=line.decode("utf-8", "surrogatepass").strip(),
-            reason=reason,
-            todo=todo,
-            severity=severity,
-            confidence=confidence,
             source=SOURCE,
         )
 

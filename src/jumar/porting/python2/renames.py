@@ -5,38 +5,24 @@ import re
 from collections.abc import Callable
 
 from jumar.porting.python2.guards import Survey
-from jumar.porting.python2.names import COMPATIBLE
+from jumar.porting.python2.names import ATTRIBUTES, BUILTINS, COMPATIBLE, METHODS, MODULES
 from jumar.porting.python2.rewrites import Change, Rewrite, applied
 from jumar.porting.script.source import Lines
 
 _BUILTINS = {
-    "basestring": "str",
-    "long": "int",
-    "raw_input": "input",
-    "unichr": "chr",
-    "unicode": "str",
-    "xrange": "range",
+    name: BUILTINS[name]
+    for name in ("basestring", "long", "raw_input", "unichr", "unicode", "xrange")
 }
 _MODULES = {
-    "__builtin__": "builtins",
-    "ConfigParser": "configparser",
-    "cPickle": "pickle",
-    "copy_reg": "copyreg",
-    "Queue": "queue",
+    name: MODULES[name] for name in ("__builtin__", "ConfigParser", "cPickle", "copy_reg", "Queue")
 }
 """Modules whose members have kept their names."""
 _ATTRIBUTES = {
-    "itertools.ifilter": "filter",
-    "itertools.imap": "map",
-    "itertools.izip": "zip",
-    "itertools.izip_longest": "itertools.zip_longest",
-    "os.getcwdu": "os.getcwd",
-    "string.letters": "string.ascii_letters",
-    "string.lowercase": "string.ascii_lowercase",
-    "string.uppercase": "string.ascii_uppercase",
-    "sys.maxint": "sys.maxsize",
+    name: current
+    for name, current in ATTRIBUTES.items()
+    if not name.startswith("urllib.") and name not in ("string.join", "string.maketrans")
 }
-_METHODS = {"iteritems": "items", "iterkeys": "keys", "itervalues": "values"}
+_METHODS = {name: METHODS[name] for name in ("iteritems", "iterkeys", "itervalues")}
 
 _PLAIN = (ast.Name, ast.Attribute, ast.Constant, ast.Subscript, ast.Call)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from jumar.porting.edits import Confidence, Severity, Text
+from jumar.porting.edits import Confidence, Remark, Text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +45,7 @@ class Notice:
     """A finding: a decision that is left to a person."""
 
     node: ast.AST
-    reason: Text
-    todo: Text
-    severity: Severity = "look"
-    confidence: Confidence = "certain"
+    remark: Remark
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -324,15 +324,11 @@ class _History:
     def _finding(self, number: int, rule: Rule, notice: Notice) -> Finding:
         module = self.rounds[number].requests.module
         start, _ = module.span(notice.node)
-        return Finding(
+        return notice.remark.finding(
             rule=rule.id,
             place=self._original(number, start),
             place_after=self._final(number, start),
             code=_excerpt(module.source(notice.node)),
-            reason=notice.reason,
-            todo=notice.todo,
-            severity=notice.severity,
-            confidence=notice.confidence,
             source=rule.source,
         )
 

@@ -90,13 +90,16 @@ class View:
         confidence: Confidence | None = None,
     ) -> Notice:
         """A `Notice` with a remark; the other arguments replace parts of it."""
-        return Notice(
-            node=node,
-            reason=remark.reason,
-            todo=todo or remark.todo,
+        todo = todo or remark.todo
+        own_remark = Remark(
+            en=remark.en,
+            zh=remark.zh,
+            todo_en=todo.en,
+            todo_zh=todo.zh,
             severity=severity or remark.severity,
             confidence=confidence or remark.confidence,
         )
+        return Notice(node=node, remark=own_remark)
 
     def _local(self, name: str) -> str:
         local_name = self._imported_as(name)

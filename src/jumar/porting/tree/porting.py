@@ -11,7 +11,7 @@ from jumar import __version__
 from jumar.ground.errors import UserError
 from jumar.ground.machine import usable_cores
 from jumar.ground.paths import is_file, is_folder
-from jumar.porting.edits import FileReport, Finding, Place, Text, TreeReport
+from jumar.porting.edits import FileReport, Place, Remark, Text, TreeReport
 from jumar.porting.options import PortOptions
 from jumar.porting.python2.conversion import to_python3, with_python3_names
 from jumar.porting.rewriting.concerned import rules_may_apply
@@ -262,21 +262,14 @@ def _not_a_script(project: Project, entry: Entry, options: PortOptions) -> FileR
     if options.source.encode() not in content:
         return report
     start = Place(line=1, column=1)
-    finding = Finding(
-        rule="notebook",
-        place=start,
-        place_after=start,
-        code=entry.shown,
-        reason=Text(
-            en=f"This notebook uses {_LIBRARY[options.source]}, but only scripts are ported.",
-            zh=f"使用 {_LIBRARY[options.source]} 的 notebook；只移植脚本。",
-        ),
-        todo=Text(
-            en="Convert it first: jupyter nbconvert --to script FILE",
-            zh="先转换为脚本：jupyter nbconvert --to script FILE",
-        ),
+    remark = Remark(
+        en=f"This notebook uses {_LIBRARY[options.source]}, but only scripts are ported.",
+        zh=f"使用 {_LIBRARY[options.source]} 的 notebook；只移植脚本。",
+        todo_en="Convert it first: jupyter nbconvert --to script FILE",
+        todo_zh="先转换为脚本：jupyter nbconvert --to script FILE",
         severity="blocking",
-        confidence="certain",
-        source="jumar",
+    )
+    finding = remark.finding(
+        rule="notebook", place=start, place_after=start, code=entry.shown, source="jumar"
     )
     return replace(report, findings=(finding,))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from jumar.porting.edits import WHOLE_TREE_RULE, FileReport, Finding, Kept, Text
+from jumar.porting.edits import WHOLE_TREE_RULE, FileReport, Kept, Remark, Text
 from jumar.porting.script.project import Project
 from jumar.porting.script.source import Lines
 from jumar.porting.tree.imports import import_graph, ported_text, reached
@@ -36,11 +36,19 @@ _RUNS = re.compile(
 _TESTS = re.compile(r"(?:^|/)test_[^/]*\.py$|_test\.py$")
 """Tests open their own sessions, if they are run at all."""
 _MAIN_GUARD = re.compile(r"^if\s+__name__\s*==", re.MULTILINE)
-_REASON = Text(
+_NONE = Remark(
     en="the tree trains here, but none of its sessions, estimators or Keras models has the NPU "
     "options: training would stay on the CPU",
     zh="此处进行训练，但整个工程中没有任何会话、Estimator 或 Keras 模型带有 NPU 选项："
     "训练将停留在 CPU 上",
+    todo_en="find where the session is opened: pass config=npu_config_proto() to tf.Session, "
+    "config=npu_run_config_init(...) to an estimator, or call set_keras_session_npu_config() "
+    "before a Keras model is built; also port the folder that contains that script",
+    todo_zh="找到创建会话的位置：为 tf.Session 传入 config=npu_config_proto()，为 Estimator 传入 "
+    "config=npu_run_config_init(...)，或在构建 Keras 模型之前调用 set_keras_session_npu_config()；"
+    "并一并移植该脚本所在的目录",
+    severity="blocking",
+    confidence="likely",
 )
 _KERAS_SESSION = "keras-session"
 _SET_SESSION = "set_keras_session_npu_config("
@@ -48,19 +56,12 @@ _SET_ABOVE = Text(
     en="a script that imports this module sets the Keras session at its beginning",
     zh="导入此模块的脚本已在开头设置 Keras 会话",
 )
-_MISSED = Text(
+_MISSED = replace(
+    _NONE,
     en="a script that is started on its own trains here; neither it nor its imports have the NPU "
     "options, although other scripts of the tree do: its training would stay on the CPU",
     zh="单独启动的脚本在此训练，而它及其导入的模块均未带有 NPU 选项（工程中其他脚本带有）："
     "该训练将停留在 CPU 上",
-)
-_ADVICE = Text(
-    en="find where the session is opened: pass config=npu_config_proto() to tf.Session, "
-    "config=npu_run_config_init(...) to an estimator, or call set_keras_session_npu_config() "
-    "before a Keras model is built; also port the folder that contains that script",
-    zh="找到创建会话的位置：为 tf.Session 传入 config=npu_config_proto()，为 Estimator 传入 "
-    "config=npu_run_config_init(...)，或在构建 Keras 模型之前调用 set_keras_session_npu_config()；"
-    "并一并移植该脚本所在的目录",
 )
 
 
@@ -87,7 +88,7 @@ def with_unreached_training(
         # A lone script that only builds a train op is run by another script.
         path = next(iter(trains))
         if len(texts) > 1 or _RUNS.search(texts[path]):
-            result[path] = _with_finding(result[path], texts[path], trains[path], _REASON)
+            result[path] = _with_finding(result[path], texts[path], trains[path], _NONE)
         return result
     for path in _missed(texts, trains, project):
         result[path] = _with_finding(result[path], texts[path], trains[path], _MISSED)
@@ -140,20 +141,16 @@ def _missed(
 
 
 def _with_finding(
-    report: FileReport, text: str, training: tuple[int, str], reason: Text
+    report: FileReport, text: str, training: tuple[int, str], remark: Remark
 ) -> FileReport:
     original = report.before.removeprefix("\ufeff") or text
     # The same line may have moved in the port; the call's text has not changed.
     start = original.find(training[1])
-    finding = Finding(
+    finding = remark.finding(
         rule=WHOLE_TREE_RULE,
         place=Lines(original).place(max(start, 0)),
         place_after=Lines(text).place(training[0]),
         code=training[1],
-        reason=reason,
-        todo=_ADVICE,
-        severity="blocking",
-        confidence="likely",
         source="npu_init.py of Ascend/tensorflow",
     )
     return replace(report, findings=(finding, *report.findings))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.porting.script.module import Module, parsed
+from jumar.porting.script.module import Module, parsed, parsed_or_none
 from jumar.porting.script.project import Project
 from tests.porting.trees import write_files
 
@@ -208,3 +208,48 @@ def test_invalid_escapes_in_a_script_raise_no_warning() -> None:
         assert isinstance(parsed('x = "\\d"\n'), ast.Module)
     with pytest.raises(SyntaxError):
         parsed("def (:\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("x = 1\nx", "1"),
+        ("x: int = 1\nx", "1"),
+        ("x = 1\nx = 2\nx", None),
+        ("for x in y:\n    pass\nx", None),
+        ("x", None),
+    ],
+)
+def test_an_assigned_value_is_that_of_the_only_binding(text: str, value: str | None) -> None:
+    found = module(text)
+    (name,) = [node for node in found.scopes.nodes if isinstance(node, ast.Name)][-1:]
+    assigned = found.assigned_value(name)
+    assert (ast.unparse(assigned) if assigned is not None else None) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "call"), [("f(x)", "f(x)"), ("f(a=x)", "f(a=x)"), ("x(1)", None), ("[x]", None)]
+)
+def test_an_expression_is_passed_to_the_call_with_that_argument(
+    text: str, call: str | None
+) -> None:
+    found = module(text)
+    name = next(
+        node for node in found.scopes.nodes if isinstance(node, ast.Name) and node.id == "x"
+    )
+    outer = found.passed_to(name)
+    assert (ast.unparse(outer) if outer is not None else None) == call
+
+
+def test_a_block_is_that_of_the_branch_with_the_statement() -> None:
+    found = module("if a:\n    b\nelse:\n    c\n    d\n")
+    (outer,) = found.tree.body
+    assert isinstance(outer, ast.If)
+    assert found.block(outer) == [outer]
+    assert found.block(outer.orelse[1]) == outer.orelse
+    assert found.block(ast.Pass()) == []
+
+
+@pytest.mark.parametrize(("text", "parses"), [("a", True), ("def (", False), ("a\0", False)])
+def test_text_that_python_rejects_has_no_tree(text: str, parses: bool) -> None:
+    assert (parsed_or_none(text) is not None) is parses

@@ -1,12 +1,10 @@
 """Runs the script once: the port with the stand-in, or the original without it."""
 
-import ast
 import json
 import os
 import shlex
 import shutil
 import time
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +14,8 @@ from jumar.porting.check.interpreter import Interpreter
 from jumar.porting.check.record import Record, read_record
 from jumar.porting.check.supervision import supervise
 from jumar.porting.check.workspace import Workspace, in_workspace, make_workspace
-from jumar.porting.python2.conversion import to_python3, with_python3_names
+from jumar.porting.python2.conversion import Converted, to_python3, with_python3_names
+from jumar.porting.script.module import parsed
 from jumar.porting.script.project import MAX_SCRIPT_BYTES
 from jumar.porting.script.source import Unreadable, decode
 from jumar.porting.standin import RECORD_VARIABLE, standin_folder
@@ -137,11 +136,7 @@ def _convert(tree: Path) -> Iterator[str]:
             continue
         try:
             source = decode(path.read_bytes())
-            syntax_tree = _parsed(source.text)
-            if syntax_tree is None:
-                converted = to_python3(source.text)
-            else:
-                converted = with_python3_names(source.text, syntax_tree, lambda _: False)
+            converted = _in_python3(source.text)
         except (OSError, Unreadable, ValueError, RecursionError, MemoryError):
             continue
         if converted is not None and converted.text != source.text:
@@ -149,13 +144,12 @@ def _convert(tree: Path) -> Iterator[str]:
             yield path.relative_to(tree).as_posix()
 
 
-def _parsed(text: str) -> ast.Module | None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return ast.parse(text)
-        except SyntaxError:
-            return None
+def _in_python3(text: str) -> Converted | None:
+    try:
+        tree = parsed(text)
+    except SyntaxError:
+        return to_python3(text)
+    return with_python3_names(text, tree, lambda _: False)
 
 
 def _in_tree(record: Record, workspace: Workspace) -> Record:

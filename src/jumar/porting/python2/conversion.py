@@ -16,6 +16,7 @@ from jumar.porting.python2.guards import Survey, survey
 from jumar.porting.python2.names import SOURCE, python2_findings
 from jumar.porting.python2.renames import renames
 from jumar.porting.python2.rewrites import Change, Rewrite, applied, by_position
+from jumar.porting.script.module import parsed_or_none
 from jumar.porting.script.source import Lines
 
 _MAX_SHOWN = 160
@@ -152,7 +153,7 @@ def to_python3(text: str) -> Converted | None:
     for rewrites in candidate_rewrites(text):
         changes = [change for rewrite in rewrites for change in rewrite.changes]
         new = applied(text, changes)
-        tree = _tree(new)
+        tree = parsed_or_none(new)
         if tree is not None:
             return _converted(text, _with_renames(text, rewrites, new, survey(tree)))
     return None
@@ -189,7 +190,7 @@ def _converted(
     changes = [change for rewrite in rewrites for change in rewrite.changes]
     new = applied(text, changes)
     if changes or surveyed is None:
-        tree = _tree(new)
+        tree = parsed_or_none(new)
         if tree is None:
             return None
         surveyed = survey(tree)
@@ -223,14 +224,7 @@ def _with_renames(
         renamings.append(replace(rewrite, start=start, end=end, changes=changes))
     all_rewrites = [*rewrites, *renamings]
     merged_text = applied(text, [change for rewrite in all_rewrites for change in rewrite.changes])
-    return all_rewrites if _tree(merged_text) is not None else rewrites
-
-
-def _tree(text: str) -> ast.Module | None:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    return all_rewrites if parsed_or_none(merged_text) is not None else rewrites
 
 
 def _edit(text: str, rewrite: Rewrite, rewrites: Sequence[Rewrite], moves: PositionMap) -> Edit:

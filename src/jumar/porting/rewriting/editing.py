@@ -211,11 +211,7 @@ def _alone_in_block(module: Module, statement: ast.stmt) -> bool:
     parent = module.parent(statement)
     if parent is None or isinstance(parent, ast.Module):
         return False
-    for block in ("body", "orelse", "finalbody", "handlers"):
-        statements = getattr(parent, block, None)
-        if isinstance(statements, list) and statement in statements:
-            return len(statements) == 1
-    return True
+    return len(module.block(statement)) <= 1
 
 
 def _skip_space(text: str, position: int) -> int:

@@ -15,7 +15,7 @@ from jumar.porting.rewriting.placing import addition, import_lines
 from jumar.porting.rewriting.prelude import prelude
 from jumar.porting.rewriting.registry import Rule, RuleIndex, rule_index
 from jumar.porting.rewriting.view import View
-from jumar.porting.script.module import Module, parsed
+from jumar.porting.script.module import Module, parsed_or_none
 from jumar.porting.script.project import Project
 from jumar.porting.script.source import Lines, SourceText
 
@@ -205,7 +205,7 @@ def _apply(view: View, requests: _Requests) -> _Round | None:
         }
         changes = emptied_blocks(module.tree, spans, changes)
         text = applied(module.text, changes)
-        tree = _parsed(text)
+        tree = parsed_or_none(text)
         if tree is not None:
             kept_rewrites = [
                 (rule, change) for rule, change in requests.rewrites if id(change) in accepted_ids
@@ -369,13 +369,6 @@ def _shown_span(module: Module, rewrite: Rewrite) -> tuple[int, int]:
 
 def _excerpt(text: str) -> str:
     return text if len(text) <= _MAX_EXCERPT else f"{text[:_MAX_EXCERPT]}…"
-
-
-def _parsed(text: str) -> ast.Module | None:
-    try:
-        return parsed(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 def _unreadable_note(error: BaseException) -> Text:

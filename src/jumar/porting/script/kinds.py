@@ -7,7 +7,7 @@ one they are written for; a method of the same name in another library is never 
 import ast
 
 from jumar.porting.script.constructors import DATASET_METHODS, Kind, kind_of_call
-from jumar.porting.script.expressions import is_none
+from jumar.porting.script.expressions import is_none, method_name
 from jumar.porting.script.module import Module
 from jumar.porting.script.nodes import walk
 from jumar.porting.script.scopes import Binding
@@ -130,17 +130,14 @@ class Kinds:
             return node
         if not isinstance(node, ast.Name):
             return None
-        scope, bindings = self.module.scopes.lookup(node)
-        if scope is None or len(bindings) != 1 or bindings[0].kind != "assignment":
-            return None
-        uses = [self.module.parent(use) for use in scope.references.get(node.id, [])]
+        value = self.module.assigned_value(node)
+        uses = [self.module.parent(use) for use in self.module.uses(node)]
         if any(
             (isinstance(use, ast.Subscript) and not isinstance(use.ctx, ast.Load))
             or (isinstance(use, ast.Attribute) and use.attr in ("update", "setdefault"))
             for use in uses
         ):
             return None
-        value = bindings[0].value
         return value if isinstance(value, ast.Dict) else None
 
     def _of(self, node: ast.expr, depth: int) -> str:
@@ -214,15 +211,9 @@ class Kinds:
     def _compiles(self, node: ast.expr) -> bool:
         """Whether an expression is passed to `model.compile(...)`, which accepts any optimizer."""
         outer = self.module.parent(node)
-        if isinstance(outer, ast.keyword):
-            outer = self.module.parent(outer)
         if isinstance(outer, ast.Assign) and isinstance(outer.targets[0], ast.Name):
             return any(self._compiles(use) for use in self.module.uses(outer.targets[0]))
-        return (
-            isinstance(outer, ast.Call)
-            and isinstance(outer.func, ast.Attribute)
-            and outer.func.attr == "compile"
-        )
+        return method_name(self.module.passed_to(node)) == "compile"
 
     def _returned(self, name: str, depth: int) -> str:
         """The kind of the value that a function of the tree returns, if all its returns agree."""
@@ -280,10 +271,9 @@ class Kinds:
                 if class_node is None:
                     return []
                 return [(self.module, class_node), *self._ancestors(class_node)]
-            bindings = self.module.bindings(node)
-            values = [binding.value for binding in bindings if binding.kind == "assignment"]
-            if len(values) == len(bindings) == 1 and values[0] is not None:
-                return self._instance(values[0], depth + 1)
+            value = self.module.assigned_value(node)
+            if value is not None:
+                return self._instance(value, depth + 1)
         if isinstance(node, ast.Call):
             return self._classes(self.module.name_of(node.func) or "")
         return []

@@ -25,6 +25,14 @@ _MAX_ALIASES = 12
 """Maximum length of a chain of aliases: longer ones are loops."""
 
 
+def parsed_or_none(text: str) -> ast.Module | None:
+    """The syntax tree of a script; None if Python 3 cannot parse it."""
+    try:
+        return parsed(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
 def parsed(text: str) -> ast.Module:
     """The syntax tree of a script.
 
@@ -95,6 +103,22 @@ class Module:
         assert isinstance(current, ast.stmt)
         return current
 
+    def block(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The statements of the innermost block that contains a statement."""
+        parent = self.parent(statement)
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(parent, name, None)
+            if isinstance(block, list) and statement in block:
+                return block
+        return []
+
+    def passed_to(self, node: ast.AST) -> ast.Call | None:
+        """The call to which an expression is passed, by position or by keyword."""
+        outer = self.parent(node)
+        if isinstance(outer, ast.keyword):
+            outer = self.parent(outer)
+        return outer if isinstance(outer, ast.Call) and outer.func is not node else None
+
     def function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
         """The function that contains a node."""
         for enclosing in self.scopes.ancestors(node):
@@ -105,6 +129,12 @@ class Module:
     def bindings(self, name: ast.Name) -> list[Binding]:
         """The bindings that a name refers to at its position."""
         return self.scopes.lookup(name)[1]
+
+    def assigned_value(self, name: ast.Name) -> ast.expr | None:
+        """The value of a variable that is bound only once, by an assignment."""
+        bindings = self.bindings(name)
+        is_assigned_once = len(bindings) == 1 and bindings[0].kind == "assignment"
+        return bindings[0].value if is_assigned_once else None
 
     def uses(self, name: ast.Name) -> list[ast.Name]:
         """All places where the variable of this name is read."""

@@ -1,13 +1,12 @@
 """Finds divisions in scripts that also parse in Python 3 but belong to a Python 2 program."""
 
-import ast
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 
 from jumar.porting.edits import FileReport, Finding, Place
 from jumar.porting.python2.guards import survey
 from jumar.porting.python2.names import python2_findings
+from jumar.porting.script.module import parsed_or_none
 from jumar.porting.script.project import Project
 from jumar.porting.tree.imports import import_graph, ported_text, reached
 
@@ -38,7 +37,7 @@ def with_divisions(reports: Mapping[str, FileReport], project: Project) -> dict[
     for path in dict.fromkeys(part for start in python2_paths for part in reached(start, imports)):
         report = reports[path]
         before = report.before.removeprefix("\ufeff") or texts[path]
-        tree = _parsed(before)
+        tree = parsed_or_none(before.removeprefix("\ufeff"))
         if tree is None or report.status == "unreadable":
             continue
         division_findings = [
@@ -64,12 +63,3 @@ def _moved(finding: Finding, before: str, after: str) -> Place | None:
     line_numbers = [number for number, text in enumerate(after.split("\n"), 1) if text == line]
     nearest = min(line_numbers, key=lambda number: abs(number - finding.place.line), default=None)
     return Place(line=nearest, column=finding.place.column) if nearest else None
-
-
-def _parsed(text: str) -> ast.Module | None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return ast.parse(text.removeprefix("\ufeff"))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None

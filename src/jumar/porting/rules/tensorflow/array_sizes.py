@@ -42,10 +42,7 @@ def samples_in(node: ast.expr, view: View) -> int | None:
 def integer_value(node: ast.expr | None, view: View) -> int | None:
     """The value of an integer expression; None if it is not certain."""
     if isinstance(node, ast.Name):
-        bindings = view.module.bindings(node)
-        if len(bindings) != 1 or bindings[0].kind != "assignment":
-            return None
-        node = bindings[0].value
+        node = view.module.assigned_value(node)
     value = literal(node)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 

@@ -187,12 +187,10 @@ def _tests_rank(test: ast.If, view: View) -> bool:
 
 def is_passed_on(node: ast.Name | ast.Attribute, view: View) -> bool:
     """Whether a class is passed as an argument, returned, or an element of a table."""
-    parent = view.module.parent(node)
-    if isinstance(parent, ast.keyword):
-        parent = view.module.parent(parent)
-    if isinstance(parent, ast.Call) and parent.func is not node:
-        return view.module.name_of(parent.func) not in _CLASS_TESTS
-    return isinstance(parent, ast.Return | ast.IfExp | ast.Dict | ast.List)
+    call = view.module.passed_to(node)
+    if call is not None:
+        return view.module.name_of(call.func) not in _CLASS_TESTS
+    return isinstance(view.module.parent(node), ast.Return | ast.IfExp | ast.Dict | ast.List)
 
 
 def trains_in_branch(call: ast.Call, view: View) -> bool:

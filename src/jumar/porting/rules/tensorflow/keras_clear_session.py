@@ -30,8 +30,9 @@ def keras_clear_session(call: ast.Call, view: View) -> Changes:
     config = f"config={function}()" if functions else ""
     imports = imports if functions else ()
     if view.kinds.called(call) in _STANDALONE:
-        following = _following(statement, view)
-        if following is not None and "set_session" in view.module.source(following):
+        block = view.module.block(statement)
+        following = block[block.index(statement) + 1 :][:1]
+        if any("set_session" in view.module.source(line) for line in following):
             return
         if not isinstance(call.func, ast.Attribute):
             return
@@ -44,13 +45,3 @@ def keras_clear_session(call: ast.Call, view: View) -> Changes:
         change = replace(view.module, call, text)
         imports = ("npu_clear_session", *imports)
     yield view.rewrite(call, change, reason=_CLEARED, imports=imports, functions=functions)
-
-
-def _following(statement: ast.stmt, view: View) -> ast.stmt | None:
-    parent = view.module.parent(statement)
-    for name in ("body", "orelse", "finalbody"):
-        block = getattr(parent, name, None)
-        if isinstance(block, list) and statement in block:
-            index = block.index(statement)
-            return block[index + 1] if index + 1 < len(block) else None
-    return None

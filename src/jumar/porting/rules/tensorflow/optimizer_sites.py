@@ -185,10 +185,8 @@ def _within_optimizer(call: ast.Call, view: View) -> bool:
 
 def _is_inner(call: ast.Call, view: View) -> bool:
     """Whether an optimizer is passed directly to a wrapper, which is wrapped instead."""
-    outer = view.module.parent(call)
-    if isinstance(outer, ast.keyword):
-        outer = view.module.parent(outer)
-    return isinstance(outer, ast.Call) and outer.func is not call and _is_optimizer(outer, view)
+    outer = view.module.passed_to(call)
+    return outer is not None and _is_optimizer(outer, view)
 
 
 def values_of(optimizer: ast.expr, view: View) -> list[ast.expr]:
@@ -235,8 +233,7 @@ def _unnamed(call: ast.Call, view: View) -> Iterator[Site]:
         if parent.attr in ("minimize", "compute_gradients"):
             yield Site(node=call, name="", creations=(call,))
         return
-    outer = view.module.parent(parent) if isinstance(parent, ast.keyword) else parent
-    in_estimator = isinstance(outer, ast.Call) and view.kinds.of(outer) in _WITH_OWN_GRAPH
+    in_estimator = view.kinds.of(view.module.passed_to(call)) in _WITH_OWN_GRAPH
     yield Site(node=call, name="", creations=(call,), in_estimator=in_estimator)
 
 
@@ -290,13 +287,14 @@ def _of_name(home_scope: Scope, name: str, view: View, wrappers: frozenset[str])
         for use in home_scope.references.get(name, [])
         if not any(use in walk(call) for call in rewraps)
     ]
-    if any(_is_optimizer(outer, view) for outer in _passed_to(uses, view)):
+    passed_to = [outer for use in uses if (outer := view.module.passed_to(use)) is not None]
+    if any(_is_optimizer(outer, view) for outer in passed_to):
         # It is passed to a wrapper with its own name.
         return
     methods = set(method_calls(home_scope, name, view))
     if "apply_gradients" in methods and not methods & {"minimize", "compute_gradients"}:
         return
-    in_estimator = any(view.kinds.of(outer) in _WITH_OWN_GRAPH for outer in _passed_to(uses, view))
+    in_estimator = any(view.kinds.of(outer) in _WITH_OWN_GRAPH for outer in passed_to)
     members = frozenset(_members(uses, view) - _OF_OPTIMIZERS)
     first = _first_use(home_scope, values, uses, view)
     if first is not None and (rewraps or len(values) > 1):
@@ -327,15 +325,6 @@ def _mentions(call: ast.Call, name: str) -> bool:
 
 def _mentions_attribute(call: ast.Call, name: str) -> bool:
     return any(isinstance(node, ast.Attribute) and node.attr == name for node in walk(call))
-
-
-def _passed_to(uses: list[ast.Name], view: View) -> Iterator[ast.Call]:
-    for use in uses:
-        outer = view.module.parent(use)
-        if isinstance(outer, ast.keyword):
-            outer = view.module.parent(outer)
-        if isinstance(outer, ast.Call) and outer.func is not use:
-            yield outer
 
 
 def _members(uses: list[ast.Name], view: View) -> set[str]:

@@ -152,10 +152,9 @@ def _role(node: ast.expr, view: View, depth: int) -> Role:
     if isinstance(node, ast.Call):
         return _role_of_result(node, view, depth)
     if isinstance(node, ast.Name):
-        bindings = view.module.bindings(node)
-        values = [binding.value for binding in bindings if binding.kind == "assignment"]
-        if len(values) == len(bindings) == 1 and isinstance(values[0], ast.Call):
-            role = _role(values[0], view, depth + 1)
+        value = view.module.assigned_value(node)
+        if isinstance(value, ast.Call):
+            role = _role(value, view, depth + 1)
             if role:
                 return role
     name = last_name(node)

@@ -70,6 +70,19 @@ def replace_last_name(module: Module, node: ast.AST, old: str, new: str) -> Repl
     return Replacement(start=start, end=end, text=new)
 
 
+def replace_import(module: Module, node: ast.ImportFrom, lines: list[str]) -> Replacement | None:
+    """Replace an import by other lines.
+
+    Returns None if there are comments within its parentheses, which would be separated from the
+    names they belong to.
+    """
+    if "#" in module.source(node):
+        return None
+    start, end = module.span(node)
+    text = f"{module.lines.newline}{module.lines.indent(start)}".join(lines)
+    return Replacement(start=start, end=end, text=text)
+
+
 def replace_in_literal(module: Module, node: ast.AST, old: str, new: str) -> Replacement | None:
     """Replace the beginning of a string literal; return None if it begins differently."""
     start, end = module.span(node)

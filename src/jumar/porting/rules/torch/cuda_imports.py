@@ -3,8 +3,8 @@
 import ast
 
 from jumar.porting.rewriting import Changes, Remark, Replacement, Text, View, rule
-from jumar.porting.rewriting.editing import replace
 from jumar.porting.torch.names import RENAMED, SUBMODULES, npu_counterpart
+from jumar.porting.torch.scripts import replace_import
 
 _FROM = Remark(
     en="torch_npu.npu has the same names, and importing it registers the device",
@@ -59,7 +59,7 @@ def cuda_imports(node: ast.ImportFrom | ast.Import, view: View) -> Changes:
         return
     change = _rewritten(node, moved_names, kept_names, view)
     if change is not None:
-        yield view.rewrite(node, *change, reason=_FROM.reason)
+        yield view.rewrite(node, change, reason=_FROM.reason)
     else:
         yield view.notice(node, _FROM)
 
@@ -99,23 +99,19 @@ def _split(node: ast.ImportFrom) -> tuple[list[ast.alias], list[ast.alias]]:
 
 def _rewritten(
     node: ast.ImportFrom, moved_names: list[ast.alias], kept_names: list[ast.alias], view: View
-) -> tuple[Replacement, ...] | None:
-    source = view.module.source(node)
+) -> Replacement | None:
     if node.module == "torch":
         lines = [_statement("torch", kept_names)] if kept_names else []
         lines += [f"from torch_npu import npu as {alias.asname or 'cuda'}" for alias in moved_names]
     else:
         target = _npu_module(node.module or "") or ""
         if not kept_names and not any(alias.name in RENAMED for alias in moved_names):
+            source = view.module.source(node)
             start = view.module.span(node)[0] + source.find(node.module or "", len("from"))
-            return (Replacement(start=start, end=start + len(node.module or ""), text=target),)
+            return Replacement(start=start, end=start + len(node.module or ""), text=target)
         lines = [_statement(target, moved_names)]
         lines += [_statement(node.module or "", kept_names)] if kept_names else []
-    if "#" in source:
-        # Comments within the parentheses would be separated from the names they belong to.
-        return None
-    indent = view.module.lines.indent(view.module.span(node)[0])
-    return (replace(view.module, node, f"{view.module.lines.newline}{indent}".join(lines)),)
+    return replace_import(view.module, node, lines)
 
 
 def _statement(module: str, aliases: list[ast.alias]) -> str:

@@ -6,7 +6,7 @@ from jumar.porting.rewriting import Changes, Remark, Text, View, rule
 from jumar.porting.rewriting.editing import replace
 from jumar.porting.script.expressions import method_name
 from jumar.porting.torch.names import PROFILER_NAMES
-from jumar.porting.torch.scripts import IMPORT, replace_last_name, uses_torch
+from jumar.porting.torch.scripts import IMPORT, replace_import, replace_last_name, uses_torch
 
 _ROOT = "torch.profiler."
 _WHY = Remark(
@@ -88,17 +88,15 @@ def _imported(node: ast.ImportFrom, view: View) -> Changes:
         return
     moved_names = [alias for alias in node.names if alias.name in PROFILER_NAMES]
     kept_names = [alias for alias in node.names if alias.name not in PROFILER_NAMES]
-    source = view.module.source(node)
     if not moved_names:
-        return
-    if "#" in source:
-        yield view.notice(node, _WHY)
         return
     lines = [_statement("torch_npu.profiler", moved_names)]
     lines += [_statement("torch.profiler", kept_names)] if kept_names else []
-    indent = view.module.lines.indent(view.module.span(node)[0])
-    text = f"{view.module.lines.newline}{indent}".join(lines)
-    yield view.rewrite(node, replace(view.module, node, text), reason=_WHY.reason)
+    change = replace_import(view.module, node, lines)
+    if change is not None:
+        yield view.rewrite(node, change, reason=_WHY.reason)
+    else:
+        yield view.notice(node, _WHY)
 
 
 def _results(node: ast.Call, view: View) -> Changes:

@@ -5,16 +5,13 @@ import builtins
 import warnings
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from jumar.porting.npu.exports import NPU_INIT_NAMES
 from jumar.porting.script.expressions import is_none
 from jumar.porting.script.names import canonical
 from jumar.porting.script.scopes import Binding, Scope, Scopes
 from jumar.porting.script.source import Lines
-
-if TYPE_CHECKING:
-    from jumar.porting.script.project import Project
 
 _LIBRARIES = ("npu_bridge", "tensorflow", "keras", "horovod", "torch", "torch_npu")
 """Absolute imports of these never refer to modules of the tree: if a tree contained a copy of
@@ -23,6 +20,26 @@ _MAX_MODULES = 30
 """Maximum number of modules that are followed from one through its imports."""
 _MAX_ALIASES = 12
 """Maximum length of a chain of aliases: longer ones are loops."""
+
+
+class Surroundings(Protocol):
+    """What a script needs from the tree around it; `Project` implements it."""
+
+    def find(self, dotted: str, importer: str) -> str | None:
+        """The path within the tree of an imported module."""
+        ...
+
+    def module(self, path: str) -> "Module | None":
+        """The parsed module at a path within the tree."""
+        ...
+
+    def scripts_in(self, folder: str) -> list[str]:
+        """The paths of the scripts in a folder of the tree."""
+        ...
+
+    def member(self, path: str, name: str, seen: frozenset[tuple[str, str]] = frozenset()) -> str:
+        """The qualified name of a member of one of the tree's modules."""
+        ...
 
 
 def parsed_or_none(text: str) -> ast.Module | None:
@@ -59,7 +76,7 @@ class Module:
     """
 
     def __init__(
-        self, text: str, path: str, project: "Project", tree: ast.Module | None = None
+        self, text: str, path: str, project: Surroundings, tree: ast.Module | None = None
     ) -> None:
         self.text = text
         self.path = path

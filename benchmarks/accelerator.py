@@ -27,7 +27,7 @@ sys.path[:0] = [str(_HERE), str(_HERE.parent / "src")]
 # Otherwise asking whether there is a GPU would spoil it for the processes forked from this one.
 os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
 
-# Every training imports it, which takes seconds: here once for all processes.
+# Every run imports it, which takes seconds: done here once for all processes.
 importlib.import_module("torch._dynamo")
 
 from jumar.ground.errors import EXIT_CODE, UserError, unknown_name  # noqa: E402

@@ -47,7 +47,7 @@ class Round:
         waiting: A checkpoint for which training waits.
         stopped: What a checkpoint in the background stops training for.
         written: From its beginning until it is on the disk.
-        step_beside: A step meanwhile, the median.
+        step_beside: A step while a checkpoint is written, the median.
     """
 
     step: float
@@ -58,7 +58,7 @@ class Round:
 
 
 class Steps:
-    """Steps of a training, and how long their updates waited for a copy."""
+    """Steps of a run, and how long their updates waited for a copy."""
 
     def __init__(self, training: Training) -> None:
         self._training, self._stepper = training, training.stepper()

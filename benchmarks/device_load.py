@@ -1,4 +1,4 @@
-"""The cost of reading the device's load beside a training, as a share of a step.
+"""The cost of reading the device's load during training, as a share of a step.
 
     python benchmarks/device_load.py
     python benchmarks/device_load.py --every 5 --rounds 15

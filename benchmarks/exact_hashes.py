@@ -82,7 +82,7 @@ NETWORKS = {
 def arguments(
     network: Network, context: Context, run: Path, ranks: int, steps: int, sums: str
 ) -> list[str]:
-    """The command line of a training, in which every rank has its share of the parts."""
+    """The command line of a run, in which every rank has its share of the parts."""
     settings = [
         *network.case.settings(context),
         *network.settings,
@@ -104,7 +104,7 @@ def trained(network: Network, context: Context, ranks: str, sums: str = "exact")
     """Train on these ranks; returns the hashes of what was saved last.
 
     Raises:
-        RuntimeError: A training failed; its log was printed.
+        RuntimeError: A run failed; its log was printed.
     """
     run = context.work / "run"
     shutil.rmtree(run, ignore_errors=True)

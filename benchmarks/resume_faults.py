@@ -87,14 +87,14 @@ class Outcome:
 
 
 def arguments(folder: Path, workers: int) -> list[str]:
-    """The command line of a training."""
+    """The command line of a run."""
     settings = [*SETTINGS, f"data.workers={workers}"]
     chosen = [word for each in settings for word in ("--set", each)]
     return ["train", "vqvae-mnist", "--device", "cpu", "--run-dir", str(folder), *chosen]
 
 
 def start(command: Sequence[str], ranks: int, log: Path) -> list[int]:
-    """Fork the ranks of a training; returns their processes."""
+    """Fork the ranks of a run; returns their processes."""
     train_with = command_line(command, ranks, log)
 
     def work(rank: int) -> None:
@@ -108,7 +108,7 @@ def start(command: Sequence[str], ranks: int, log: Path) -> list[int]:
 def train(
     command: Sequence[str], ranks: int, folder: Path, log: Path, kill: Kill | None
 ) -> Outcome:
-    """Run a training to its end, or to what a fault makes of it."""
+    """Run a run to its end, or to what a fault makes of it."""
     processes = start(command, ranks, log)
     codes: dict[int, int] = {}
     try:

@@ -5,9 +5,9 @@
 A fault is drawn by the seed: a recipe, an op type that its step calls, and what that type's kernels
 do wrong, only in low precision. `jumar precision search` then looks for the op types that must stay
 in float32. A fault is mended if the result is within the tolerance over all seeds. One that does
-no harm (the training passes with everything in low precision) is counted apart, and another drawn.
+no harm (the run passes with everything in low precision) is counted apart, and another drawn.
 
-Trainings import this file, which plants the fault that the environment names.
+Training runs import this file, which plants the fault that the environment names.
 """
 
 import argparse
@@ -79,7 +79,7 @@ RECIPES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "vqvae-mnist": ("mse=3%", "training.duration=80it", "data.batch_size=16"),
 }
-"""A tolerance, then settings that make a training take seconds."""
+"""A tolerance, then settings that make a run take seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +185,7 @@ def main() -> None:
         verdict = verdict if is_harmful else "no harm"
         print(
             f"{fault.kind} in {fault.type} of {recipe}: {verdict}; {', '.join(kept) or 'nothing'} "
-            f"in float32, {content['num_trainings']} trainings",
+            f"in float32, {content['num_trainings']} runs",
             flush=True,
         )
     print(

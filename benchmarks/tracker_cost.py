@@ -1,10 +1,10 @@
-"""What a tracking service costs a training: DS-CNN S, whose steps are the shortest of the zoo.
+"""What a tracking service costs a run: DS-CNN S, whose steps are the shortest of the zoo.
 
     pip install mlflow swanlab wandb
     python benchmarks/tracker_cost.py ../shared/data/keywords-ar [--rounds 5] [--steps 600]
 
 Each service runs without a network: wandb and swanlab offline, MLflow on a database of SQLite. In
-every round a training without a service and one with each take turns, in processes of their own;
+every round a run without a service and one with each take turns, in processes of their own;
 both log every `--log-every` steps. Printed are the median step with and without, from the run's own
 log, and the time that the training's thread spends in the service itself, as a share of all steps.
 The second number is exact to a fraction of what the first can resolve on a shared machine; the
@@ -50,7 +50,7 @@ finally:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """One training.
+    """The cost in one run.
 
     Attributes:
         step_ms: The median step.

@@ -1,4 +1,4 @@
-"""Whoever watches a training is told of every step and part of it, and ended whatever happens."""
+"""Whoever watches a run is told of every step and part of it, and ended whatever happens."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager

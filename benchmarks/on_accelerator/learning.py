@@ -107,7 +107,7 @@ def trained_for_a_while(
     if code == _STOPPED:
         raise GoesOn(rows)
     if code:
-        raise Failed(rows, f"the training left with exit code {code}")
+        raise Failed(rows, f"the run ended with exit code {code}")
     return rows
 
 

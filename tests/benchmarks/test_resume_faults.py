@@ -1,4 +1,4 @@
-"""The script that kills trainings: what goes on is equal, and what is not equal is named."""
+"""The script that kills runs: what goes on is equal, and what is not equal is named."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ from tests.cli.in_process import here
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("ranks", "kills"), [(1, 12), (2, 5), (3, 3)])
-def test_killed_trainings_resume_as_if_undisturbed(tmp_path: Path, ranks: int, kills: int) -> None:
+def test_killed_runs_resume_as_if_undisturbed(tmp_path: Path, ranks: int, kills: int) -> None:
     chosen = ("--kills", str(kills), "--seed", "5", "--ranks", str(ranks), "--to", str(tmp_path))
     done = subprocess.run(
         [sys.executable, str(CHECKOUT / "benchmarks" / "resume_faults.py"), *chosen],

@@ -1,4 +1,4 @@
-"""What a training imports: a machine that only trains needs no packages for tables and commands."""
+"""What a run imports: a machine that only trains needs no packages for tables and commands."""
 
 import os
 import subprocess

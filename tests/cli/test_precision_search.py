@@ -1,4 +1,4 @@
-"""`jumar precision search` finds the op types that low precision hurts, by real trainings."""
+"""`jumar precision search` finds the op types that low precision hurts, by real training runs."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ OWN = ("--import", "tests.cli.small_recipe", "--device", "cpu")
 
 @pytest.fixture(autouse=True)
 def importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trainings are separate processes, which import the tests' recipes too."""
+    """Runs are separate processes, which import the tests' recipes too."""
     monkeypatch.setenv("PYTHONPATH", f"{CHECKOUT / 'src'}:{CHECKOUT}")
 
 
@@ -29,7 +29,7 @@ def test_healthy_network_needs_nothing_in_float32(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     assert "in float32: nothing" in done.out
-    assert "2 trainings; op list: ops_info.json" in done.out
+    assert "2 runs; op list: ops_info.json" in done.out
     lists = json.loads((tmp_path / "ops_info.json").read_text())
     assert set(lists) == {"white-list"}
     here("precision", "lint", "ops_info.json", cwd=tmp_path)

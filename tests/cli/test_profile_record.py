@@ -20,7 +20,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that trained for eight steps and recorded itself meanwhile."""
+    """A run that recorded itself while training for eight steps."""
     folder = tmp_path_factory.mktemp("finished")
     done = train("--run-dir", "r", "--profile", *settings(training__duration="8it"), cwd=folder)
     assert "profile: r/profile: " in done.out

@@ -9,7 +9,7 @@ from tests.cli.in_process import SMALL_RECIPE, here
 
 @pytest.fixture(autouse=True)
 def importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trainings are separate processes, which import the tests' recipes too."""
+    """Runs are separate processes, which import the tests' recipes too."""
     monkeypatch.setenv("PYTHONPATH", f"{CHECKOUT / 'src'}:{CHECKOUT}")
 
 

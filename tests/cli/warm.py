@@ -1,6 +1,6 @@
 """Commands in forks of a process that has torch loaded already, to be signalled and killed.
 
-A process of its own takes three seconds until it has imported what a training needs. Each fork is
+A process of its own takes three seconds until it has imported what a run needs. Each fork is
 still a process with its own folder, signals and exit status.
 """
 

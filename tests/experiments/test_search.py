@@ -1,4 +1,4 @@
-"""A search tries sets of op types by trainings; here a program that writes what one leaves."""
+"""A search tries sets of op types by training runs; here a program writes what one leaves."""
 
 import json
 import sys
@@ -50,7 +50,7 @@ results["metrics"]["top1"] = top1
 
 
 class Laboratory:
-    """A folder to search in, with a training that needs some op types."""
+    """A folder to search in, with a run that needs some op types."""
 
     def __init__(self, folder: Path, needed: Collection[str], **plan: Any) -> None:
         self.folder, self.needed, self.plan = folder, needed, plan
@@ -198,11 +198,11 @@ def test_other_seeds_may_require_one_more_type(laboratory: Callable[..., Laborat
 
 
 @pytest.mark.parametrize("most", range(7, 15))
-def test_number_of_trainings_is_limited(laboratory: Callable[..., Laboratory], most: int) -> None:
+def test_number_of_runs_is_limited(laboratory: Callable[..., Laboratory], most: int) -> None:
     result = laboratory("Relu", "MatMul").search(most=most)
     assert result.num_trainings <= most
     assert {"Relu", "MatMul"} <= set(result.kept)
-    assert result.is_confirmed, "trainings for the other seeds are kept back"
+    assert result.is_confirmed, "runs for the other seeds are kept back"
 
 
 def test_second_search_trains_nothing(laboratory: Callable[..., Laboratory]) -> None:
@@ -223,16 +223,16 @@ def test_stopped_search_resumes(laboratory: Callable[..., Laboratory]) -> None:
     assert lab.trained.count("float32-seed-1") == 1
 
 
-def test_parallel_trainings_give_the_same_result(laboratory: Callable[..., Laboratory]) -> None:
+def test_parallel_runs_give_the_same_result(laboratory: Callable[..., Laboratory]) -> None:
     lab = laboratory("SoftmaxV2", "Relu")
     result = lab.search(jobs=3)
     assert (result.kept, result.is_confirmed) == (("SoftmaxV2", "Relu"), True)
 
 
-def test_failing_training_ends_the_search_with_its_message(
+def test_failing_run_ends_the_search_with_its_message(
     laboratory: Callable[..., Laboratory],
 ) -> None:
-    with pytest.raises(UserError, match="a training was aborted: ") as error:
+    with pytest.raises(UserError, match="a run was aborted: ") as error:
         laboratory(codes={"float32-seed-1": 2}).search()
     assert "it broke" in error.value.todo
     assert error.value.where.endswith("float32-seed-1")
@@ -288,9 +288,7 @@ def test_run_with_other_settings_is_refused(laboratory: Callable[..., Laboratory
 
 
 @pytest.mark.parametrize("jobs", [0, -1])
-def test_zero_parallel_trainings_are_refused(
-    laboratory: Callable[..., Laboratory], jobs: int
-) -> None:
+def test_zero_parallel_runs_are_refused(laboratory: Callable[..., Laboratory], jobs: int) -> None:
     with pytest.raises(UserError, match=f"cannot be {jobs}") as error:
         laboratory().search(jobs=jobs)
     assert error.value.where == "--jobs"
@@ -302,14 +300,14 @@ def test_search_reports_its_cost_before_training(
     lab = laboratory()
     lab.search()
     assert lab.lines[0].startswith("ranking")
-    assert "at most 20 trainings of 9it" in lab.lines[1]
+    assert "at most 20 runs of 9it" in lab.lines[1]
 
 
-def test_too_few_trainings_are_refused_before_training(
+def test_too_few_runs_are_refused_before_training(
     laboratory: Callable[..., Laboratory],
 ) -> None:
     lab = laboratory()
-    with pytest.raises(UserError, match="6 trainings are too few") as error:
+    with pytest.raises(UserError, match=r"too few runs \(6\) for 3 seeds") as error:
         lab.search(most=6)
     assert "Allow 7 or more" in error.value.todo
     assert not lab.log.exists()
@@ -341,7 +339,7 @@ def test_layer_replaces_an_op_type_if_it_suffices(
     assert lab.search(most=30).layered is None
 
 
-def test_no_layers_are_named_if_all_are_needed_or_trainings_run_out(
+def test_no_layers_are_named_if_all_are_needed_or_the_limit_is_reached(
     laboratory: Callable[..., Laboratory],
 ) -> None:
     layers = {"Conv2D": ["one", "two", "three"]}

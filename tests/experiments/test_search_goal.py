@@ -1,4 +1,4 @@
-"""How much worse a training may become."""
+"""How much worse a run may become."""
 
 import math
 from pathlib import Path

@@ -50,7 +50,7 @@ class Jumar:
         return result.stdout
 
     def train(self, run: Path, *assignments: str, ranks: int = 1) -> str:
-        """A short training of AlexNet on the embedded digits."""
+        """A short run of AlexNet on the embedded digits."""
         fields = [text for field in (*SMALL, *assignments) for text in ("--set", field)]
         return self(
             "train", "alexnet-demo", "--device", "npu", "--run-dir", str(run), *fields, ranks=ranks

@@ -2,7 +2,7 @@
 
 Runs under Python 3.7 and imports nothing of jumar. `NETWORK FOLDER UPDATES` trains with the code in
 FOLDER, from the newest checkpoint below the working folder or from the beginning, until the network
-has had UPDATES updates, and saves. What the originals import and a small training does not need
+has had UPDATES updates, and saves. What the originals import and a small training run does not need
 (OpenCV, Pillow, Keras, the NPU's bridge) is stubbed; all that touches variables, optimizers,
 counters and savers is theirs.
 """

@@ -1,4 +1,4 @@
-"""A training goes from each original's own script to jumar and back to the script.
+"""A training run goes from each original's own script to jumar and back to the script.
 
 The originals are not part of this project: JUMAR_ORIGINALS names a folder with clones of
 
@@ -153,7 +153,7 @@ def assert_counted(bundle: TensorBundle, recipe: str, updates: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", ORIGINALS)
-def test_original_resumes_from_our_training_that_resumed_from_its_own(
+def test_original_resumes_from_our_run_that_resumed_from_its_own(
     recipe: str, tmp_path: Path
 ) -> None:
     original = ORIGINALS[recipe]

@@ -1,4 +1,4 @@
-"""Profiles with known answers: a training of equal steps, and faults put into it one by one.
+"""Profiles with known answers: a run of equal steps, and faults put into it one by one.
 
 Every time is a whole number of nanoseconds that follows from the arguments, so tests state exact
 answers. One step computes 10 ms on the device: five matrix products of 1.6 ms and four vector ops

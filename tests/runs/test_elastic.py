@@ -1,4 +1,4 @@
-"""Trainings whose machines come and go, on network namespaces with real cables."""
+"""Runs whose machines come and go, on network namespaces with real cables."""
 
 import os
 import re

@@ -308,7 +308,7 @@ with tf.Session() as session:
 def test_tensorflow_resumes_from_our_slots_and_we_from_tensorflows(
     exported: Path, tmp_path: Path
 ) -> None:
-    """The whole graph of a training is restored, and two more steps give the same weights."""
+    """The whole graph of a run is restored, and two more steps give the same weights."""
     tensorflow_python()
     kind = exported.name
     prefix = str(exported / "tf1" / "model.ckpt-2")

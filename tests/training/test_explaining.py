@@ -52,7 +52,7 @@ def plan_of(
 
 
 def trained(task: PointTask | GanTask, plan: Plan, path: Path) -> tuple[Trainer, str]:
-    """A finished training, and what it printed."""
+    """A finished run, and what it printed."""
     stream = io.StringIO()
     trainer = trainer_for(task, plan, path, console=Console(stream=stream))
     trainer.train()

@@ -24,7 +24,7 @@ AVERAGED = small_plan(
 
 
 def last_of(plan: Plan, path: Path) -> Checkpoint:
-    """The checkpoint at the end of a training."""
+    """The checkpoint at the end of a run."""
     trainer = trainer_for(point_task(), plan, path)
     trainer.train()
     return list_checkpoints(trainer.run.checkpoints)[-1]

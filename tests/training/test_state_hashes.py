@@ -1,4 +1,4 @@
-"""A training at work and its checkpoint have the same hashes, and every change shows."""
+"""A run at work and its checkpoint have the same hashes, and every change shows."""
 
 import hashlib
 from dataclasses import replace

@@ -23,7 +23,7 @@ DETECTION_MODULES = frozenset({"cv2", "shapely", "pyclipper"})
 ONNX_MODULES = frozenset({"onnx", "onnxscript", "onnxruntime"})
 """Modules of the extra `onnx`."""
 RAY_MODULES = frozenset({"ray"})
-"""The module of the extra `ray`, which runs trainings on other machines."""
+"""The module of the extra `ray`, which carries out runs on other machines."""
 SEARCH_MODULES = frozenset({"optuna"})
 """The module of the extra `search`, which proposes hyperparameters."""
 _EXTRAS = {

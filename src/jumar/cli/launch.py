@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 app = App(
     name="launch",
-    help="Write the files that start a training on this or other machines, and start it.",
+    help="Write the files that start training on this or other machines, and start it.",
     usage="Usage: jumar launch [OPTIONS] RECIPE|SCRIPT --on PLACE --to DIR [-- OPTIONS]\n"
     "       jumar launch ranktable [OPTIONS] FILE",
     group_parameters=OPTIONS,
@@ -63,7 +63,7 @@ def launch(
     pool: Annotated[str, Parameter(metavar="POOL"), _MODELARTS] = "",
     engine_version: Annotated[str, Parameter(metavar="VERSION"), _MODELARTS] = "",
 ) -> int:
-    """Write plain files that start a training on this or other machines; --run also starts it.
+    """Write plain files that start training on this or other machines; --run also starts it.
 
     Options of `jumar train`, or arguments of the script, follow at the end, after `--`:
     `jumar launch alexnet --on slurm --to launches/a --device npu -- --set training.duration=90ep`.

@@ -63,7 +63,7 @@ app.command("jumar.cli.port:app", name="port", help="Port scripts to the NPU; ch
 app.command(
     "jumar.cli.launch:app",
     name="launch",
-    help="Write the files that start a training on this or other machines, and start it.",
+    help="Write the files that start training on this or other machines, and start it.",
 )
 app.command(
     "jumar.cli.explain:explain",

@@ -48,8 +48,8 @@ def search(
     """Find the fewest op types that must stay in float32, and write them as a modify_mixlist file.
 
     All other op types are computed in low precision. Passes of one step rank the op types; short
-    trainings then find out which of them are needed to keep a score within a tolerance of float32,
-    and the result is confirmed with several seeds. Limit trainings to minutes:
+    training runs then find out which of them are needed to keep a score within a tolerance of
+    float32, and the result is confirmed with several seeds. Keep runs to minutes:
     --set training.duration=300it. The same command resumes after an interruption. The exit code is
     1 if the result could not be confirmed.
 
@@ -60,21 +60,21 @@ def search(
     to
         The op list to write.
     runs
-        Folder for the trainings; by default `runs/NAME-search`.
+        Folder for the training runs; by default `runs/NAME-search`.
     seeds
         Number of seeds for float32 and for the result.
     trainings
-        Maximum number of trainings, including those in float32.
+        Maximum number of training runs, including those in float32.
     jobs
-        Trainings in parallel; by default one on this machine, and as many as fit on a cluster.
+        Runs in parallel; by default one on this machine, and as many as fit on a cluster.
     on
-        Where to run the trainings: this machine, ray, or ray://HOST:PORT.
+        Where they run: this machine, ray, or ray://HOST:PORT.
     layers
-        Also search for layers that can replace an op type, for jumar's own trainings.
+        Also search for layers that can replace an op type, for jumar's own runs.
     emulate_fp16
         On a CPU, round to float16 instead of computing in bfloat16.
     set_
-        Change a field in all trainings; may be repeated.
+        Change a field in all runs; may be repeated.
     """
     from jumar.cli.train import assignments
     from jumar.experiments.placing.contract import ExperimentStopped
@@ -132,11 +132,11 @@ def prepare_search(
         effects: The recipe or run, of which one step ranks the op types.
         tolerance: See `search`, like all that follow.
         to: The op list to write.
-        runs: Folder for the trainings.
+        runs: Folder for the training runs.
         seeds: Number of seeds.
-        trainings: Maximum number of trainings.
+        trainings: Maximum number of runs.
         layers: Whether to search for layers too.
-        jobs: Trainings in parallel.
+        jobs: Runs in parallel.
         on: Where to run them.
         say: Prints a line.
 
@@ -193,11 +193,11 @@ def _lines(result: "Found", costs: Mapping[str, float]) -> Iterator[str]:
             f"worse than float32, limit {result.limit:.3g}{caveat}"
         )
     else:
-        yield f"not confirmed with all seeds: no trainings are left (--trainings){caveat}"
+        yield f"not confirmed with all seeds: no runs are left (--trainings){caveat}"
     yield "each op type alone in low precision: change of gradients, of the loss, largest value"
     for row in result.effects:
         yield _row(row, result, costs)
-    yield f"{counted(result.num_trainings, 'training')}; op list: {result.to}"
+    yield f"{counted(result.num_trainings, 'run')}; op list: {result.to}"
     yield f"use it with --set precision.modify_mixlist={result.to}"
     if result.layered is not None:
         types, kept_layers = result.layered

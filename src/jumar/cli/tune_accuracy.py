@@ -49,9 +49,9 @@ def accuracy(
         Precision modes to measure; the first of equal ones is preferred. By default
         must_keep_origin_dtype, allow_mix_precision, allow_fp32_to_fp16 and force_fp16.
     seeds
-        Trainings per setting, with successive seeds.
+        Training runs per setting, with successive seeds.
     trainings
-        Maximum number of trainings when searching an op list.
+        Maximum number of training runs when searching an op list.
     to
         Output folder; by default `runs/RECIPE-accuracy`.
     set_

@@ -152,9 +152,11 @@ def _part_curves(shown: Sequence[ShownRun], kind: str, *, by_epoch: bool) -> Ite
 
 
 def _evaluation_curves(shown: Sequence[ShownRun], name: str, *, by_epoch: bool) -> Iterator[Curve]:
-    """Yield the scores of each run; for a single run of both kinds of weights, otherwise of one.
+    """Yield the curves of a score.
 
-    That is the averaged weights if they were scored, since they are the recipe's result.
+    A single run gets one curve for the trained weights and one for their moving average, as far as
+    each was scored. Of several runs, each gets only one curve: that of the average if it was
+    scored, since it is the recipe's result.
     """
     for entry in shown:
         kinds = sorted({record.weights for record in entry.run.evaluations})

@@ -1,4 +1,4 @@
-"""Find the smallest set of op types that must stay in float32, by short trainings."""
+"""Find the smallest set of op types that must stay in float32, by short training runs."""
 
 import json
 import math
@@ -38,11 +38,11 @@ class SearchRequest:
     Attributes:
         goal: The tolerance.
         to: Path of the op list.
-        directory: Directory for the trainings.
-        length: Duration of a training, as text.
+        directory: Directory for the training runs.
+        length: Duration of a run, as text.
         first_seed: The recipe's seed.
         num_seeds: Number of seeds for float32 and the result.
-        max_trainings: Maximum number of trainings.
+        max_trainings: Maximum number of runs.
         refines: Whether to search for layers that can replace a kept op type.
         identity: Settings that identify the search; a directory with other ones is rejected.
     """
@@ -65,11 +65,11 @@ def layers_path(op_list: Path) -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """A training in low precision.
+    """A run in low precision.
 
     Attributes:
         trial: The op types and layers in float32, and the seed.
-        value: The final metric; None if the training did not finish.
+        value: The final metric; None if the run did not finish.
         worse: Degradation of the metric against float32 with the same seed.
     """
 
@@ -93,8 +93,8 @@ class Found:
         worse: Mean degradation of the metric against float32; infinite if it was not trained.
         layered: The op types and layers that suffice, if layers were searched and some can replace
             an op type.
-        judged: The trainings in low precision, in order.
-        num_trainings: Number of trainings.
+        judged: The runs in low precision, in order.
+        num_trainings: Number of runs.
         to: The op list.
     """
 
@@ -121,14 +121,14 @@ class Found:
 
 
 class Search:
-    """A search in a directory; finished trainings are not repeated.
+    """A search in a directory; finished runs are not repeated.
 
     Args:
         request: The options of the search.
         measure: Ranks the op types.
         recorded: See `Trials`.
         command: See `Trials`.
-        open_place: Opens the place where the trainings run.
+        open_place: Opens the place that carries out the runs.
         say: Prints a line.
     """
 
@@ -152,8 +152,8 @@ class Search:
         """Search, and write the op list.
 
         Raises:
-            UserError: The directory has other content, or a training cannot be run.
-            ExperimentStopped: A training was stopped.
+            UserError: The directory has other content, or a run was aborted.
+            ExperimentStopped: A run was stopped.
         """
         request = self._request
         self._check_directory()
@@ -201,7 +201,7 @@ class Search:
         """Check that the directory is empty or belongs to this search.
 
         Raises:
-            UserError: It has other content, or there are too few trainings for a result.
+            UserError: It has other content, or there are too few runs for a result.
         """
         request = self._request
         if request.num_seeds < 1:
@@ -211,7 +211,7 @@ class Search:
         min_trainings = request.num_seeds * 2 + 1
         if request.max_trainings < min_trainings:
             raise UserError(
-                f"{counted(request.max_trainings, 'training')} are too few for "
+                f"too few runs ({request.max_trainings}) for "
                 f"{counted(request.num_seeds, 'seed')} in float32 and in low precision",
                 where="--trainings",
                 todo=f"Allow {min_trainings} or more, or fewer --seeds.",
@@ -254,7 +254,7 @@ class Search:
     def _train_reference(self) -> None:
         goal = self._request.goal
         self._say(
-            f"at most {counted(self._request.max_trainings, 'training')} of "
+            f"at most {counted(self._request.max_trainings, 'run')} of "
             f"{self._request.length}, each with its output in {self._request.directory}"
         )
         runs = self._train([Trial(kept=None, seed=seed) for seed in self._seeds])
@@ -263,7 +263,7 @@ class Search:
         for run, value in zip(runs, values, strict=True):
             if value is None:
                 raise UserError(
-                    f"the training in float32 has no {goal.metric}: {run.reason or run.state}",
+                    f"the run in float32 has no {goal.metric}: {run.reason or run.state}",
                     where=str(run.directory),
                     todo="Choose a recipe that trains in float32.",
                 )
@@ -297,13 +297,13 @@ class Search:
         trial, metric = judged.trial, self._request.goal.metric
         kept_text = ", ".join((*(trial.kept or ()), *trial.layers)) or "nothing"
         number = len(self._seeds) + len(self._judged)
-        start = f"training {number}, seed {trial.seed}, {kept_text} in float32: "
+        start = f"run {number}, seed {trial.seed}, {kept_text} in float32: "
         if judged.value is None:
             return f"{start}{run.reason or f'no {metric}'}"
         return f"{start}{metric} {judged.value:.6g}, {judged.worse:.3g} worse"
 
     def _passes(self, kept: Sequence[str], layers: Sequence[str] = ()) -> bool:
-        """Return whether a set passes with the first seed; reserves trainings to confirm it."""
+        """Return whether a set passes with the first seed; reserves runs to confirm it."""
         trial = Trial(kept=tuple(kept), seed=self._seeds[0], layers=tuple(layers))
         # If this set fails, the result is the smallest one that passed, already trained with one
         # seed, or otherwise all op types, not trained yet.
@@ -379,7 +379,7 @@ class Search:
         return [self._judged[trial].worse for trial in trials if trial in self._judged]
 
     def _mean(self, trials: Sequence[Trial]) -> float:
-        """Return the mean degradation of the metric; infinite if a training is missing."""
+        """Return the mean degradation of the metric; infinite if a run is missing."""
         if not all(trial in self._judged for trial in trials):
             return math.inf
         return fmean(self._judged[trial].worse for trial in trials)

@@ -33,7 +33,7 @@ class Goal:
         return f"{self.metric}={self.amount:g}{'%' if self.is_percent else ''}"
 
     def limits(self, reference: Sequence[float]) -> "Limits":
-        """Return the limits for trainings.
+        """Return the limits for runs in low precision.
 
         Args:
             reference: The values of float32, one per seed.
@@ -50,7 +50,7 @@ class Limits:
 
     Attributes:
         requested: The user's tolerance.
-        chance: The largest degradation that may be chance in a single training: two standard
+        chance: The largest degradation that may be chance in a single run: two standard
             deviations of float32's seeds, or `requested` if that is more.
     """
 
@@ -60,7 +60,7 @@ class Limits:
     def limit(self, differences: Sequence[float]) -> float:
         """Return the largest accepted mean degradation of several seeds.
 
-        With the same seed both trainings have the same initial weights, batches and dropout, so
+        With the same seed both runs have the same initial weights, batches and dropout, so
         their difference may vary far less than the seeds; then it is not chance.
 
         Args:

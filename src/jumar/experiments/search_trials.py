@@ -1,4 +1,4 @@
-"""The trainings of a search, each a run in its own process that is not repeated."""
+"""The training runs of a search, each in its own process; finished ones are not repeated."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -28,12 +28,12 @@ from jumar.training.run_directory import RunDirectory, read_json, write_json
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """A training of a search.
+    """What a training run of a search computes in float32, and its seed.
 
     Attributes:
-        kept: The op types that stay in float32; None for all op types.
-        seed: The recipe's seed.
-        layers: The layers that also stay in float32.
+        kept: The op types that stay in float32; None if all of them do.
+        seed: The seed of the run, in place of the recipe's.
+        layers: The layers that stay in float32 as well, with all their ops.
     """
 
     kept: tuple[str, ...] | None
@@ -52,7 +52,7 @@ class Trial:
 
 @dataclass(kw_only=True)
 class Trials:
-    """Runs trainings, up to a limit.
+    """Trains the trials of a search, up to a limit.
 
     Attributes:
         directory: Directory for runs and op lists.
@@ -60,9 +60,9 @@ class Trials:
         recorded: Returns the content of `recipe.json` for the path of an op list (None for
             float32), a seed and the layers that stay in float32.
         command: Returns the command that trains a run directory on a device.
-        max_trainings: Maximum number of trainings.
+        max_trainings: Maximum number of runs.
         place: The place where they run.
-        finished: The trainings so far, in order.
+        finished: The runs so far, in order.
     """
 
     directory: Path
@@ -78,8 +78,8 @@ class Trials:
 
         Raises:
             NoTrialsLeft: They exceed the limit.
-            ExperimentStopped: A training was stopped; it can be resumed.
-            UserError: A training could not be run.
+            ExperimentStopped: A run was stopped; it can be resumed.
+            UserError: A run was aborted, or its directory has other settings.
         """
         new_trials = [trial for trial in trials if trial not in self.finished]
         if len(self.finished) + len(new_trials) > self.max_trainings:
@@ -140,7 +140,7 @@ class Trials:
         )
 
     def _check(self, trial: Trial, ended: Ended) -> None:
-        """Check that a training was not aborted.
+        """Check that a run was not aborted.
 
         Raises:
             UserError: It was aborted.
@@ -151,7 +151,7 @@ class Trials:
         output_end = _last_lines(output) if is_file(output) else ""
         reason = ended.note or exit_text(ended.code) or f"exit code {ended.code}"
         raise UserError(
-            f"a training was aborted: {reason}",
+            f"a run was aborted: {reason}",
             where=str(self._path(trial)),
             todo=f"Its last output:\n{output_end}" if output_end else "",
         )

@@ -123,8 +123,8 @@ def with_stated_causes(
 ) -> list[Sighting]:
     """Turn reported states from which all failures can follow into causes, and drop the others.
 
-    A buffer that is still being filled, or a training that has ended, is not a failure and is only
-    logged for information, but it can lead to later failures.
+    A buffer that is still being filled, or a training run that has ended, is not a failure and is
+    only logged for information, but it can lead to later failures.
     """
     kept: list[Sighting] = []
     for sighting in first_sightings:

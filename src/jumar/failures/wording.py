@@ -10,7 +10,8 @@ from jumar.ground.text import Language, Text, counted
 
 MAX_LINE_LENGTH: Final = 240
 MAX_EVIDENCE: Final = 4
-MAX_COLLATERAL: Final = 8
+MAX_CONSEQUENCES: Final = 8
+"""Number of consequences and later faults that are listed."""
 _FIRST: Final = Text(en="First cause: {what}", zh="首要原因：{what}")
 _NEXT: Final = Text(en="Or: {what}", zh="或者：{what}")
 _BLAMED: Final = Text(en="to blame", zh="责任方")
@@ -54,7 +55,7 @@ def lines_of(explanation: Explanation, language: Language) -> Iterator[str]:
             yield f"  {error.file}:{error.line}: {shortened(error.text)}"
     elif explanation.collateral:
         yield _COLLATERAL.in_language(language)
-        for candidate in explanation.collateral[:MAX_COLLATERAL]:
+        for candidate in explanation.collateral[:MAX_CONSEQUENCES]:
             count = sum(sighting.count for sighting in candidate.sightings)
             ranks = f" · {named_ranks(candidate.ranks, language)}" if candidate.ranks else ""
             times = f"{count} 行" if language == "zh" else counted(count, "line")

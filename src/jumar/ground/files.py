@@ -125,7 +125,7 @@ def folder_locked(folder: Path, what: str, where: Path) -> Generator[None]:
 
 
 def write_text(path: Path, text: str, *, errors: str = "backslashreplace") -> None:
-    r"""Write a text atomically as UTF-8, without converting line endings.
+    r"""Write text atomically as UTF-8, without converting line endings.
 
     Args:
         path: The file; its parent folders are created.

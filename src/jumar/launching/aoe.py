@@ -103,7 +103,7 @@ def notes(tuned: Tuned) -> list[str]:
         sentences.append(_reason("tensorflow"))
     sentences.append(
         "AOE takes hours, requires exclusive use of the NPU, and tunes fixed shapes for one kind "
-        "of chip; keep the folder `bank` and set TUNE_BANK_PATH in every later training"
+        "of chip; keep the folder `bank` and set TUNE_BANK_PATH in every later training run"
     )
     return sentences
 

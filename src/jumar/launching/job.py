@@ -15,7 +15,7 @@ _MAX_NAME_LENGTH = 52
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A training on some nodes, with the same number of processes on each.
+    """A training job on some nodes, with the same number of processes on each.
 
     Attributes:
         name: The name in queues: lower-case letters, digits and hyphens.
@@ -25,7 +25,7 @@ class Job:
         nodes: Number of machines.
         devices: Processes per machine.
         python: The interpreter on the nodes.
-        environment: Environment variables of the training, in addition to CANN's.
+        environment: Environment variables of the job, in addition to CANN's.
         cann: The CANN release on the nodes; empty to detect it there.
         has_rank_table: Whether HCCL reads a rank table next to the files.
         cards: The NPUs of each node, such as `4,5,6,7`; empty to number them from 0.

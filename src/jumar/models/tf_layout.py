@@ -23,11 +23,11 @@ class Layout(ABC):
 
     @abstractmethod
     def to_torch(self, array: Array) -> Array:
-        """From TensorFlow's order of axes to torch's."""
+        """Convert from TensorFlow's order of axes to torch's."""
 
     @abstractmethod
     def to_tensorflow(self, array: Array) -> Array:
-        """From torch's order of axes to TensorFlow's."""
+        """Convert from torch's order of axes to TensorFlow's."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,10 @@ class Unchanged(Layout):
 
 @dataclass(frozen=True)
 class ConvolutionKernel(Layout):
-    """Between [height, width, in, out] and [out, in, height, width], including grouped kernels."""
+    """A convolution's kernel, grouped or not.
+
+    It is [height, width, in, out] in TensorFlow and [out, in, height, width] in torch.
+    """
 
     def to_torch(self, array: Array) -> Array:
         return array.transpose(3, 2, 0, 1)
@@ -54,7 +57,7 @@ class ConvolutionKernel(Layout):
 
 @dataclass(frozen=True)
 class DenseKernel(Layout):
-    """Between [in, out] and [out, in]."""
+    """A dense kernel: [in, out] in TensorFlow, [out, in] in torch."""
 
     def to_torch(self, array: Array) -> Array:
         return array.transpose(1, 0)

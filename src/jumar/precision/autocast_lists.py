@@ -141,7 +141,7 @@ def installed() -> InstalledLists | None:
 
 
 def kernel_for(op: str, treatment: Treatment, device_type: str) -> Any:
-    """Return the kernel that applies a treatment to an op, to register on the autocast key."""
+    """Return the autocast kernel of an op, which casts its tensors as the treatment requires."""
     if treatment is Treatment.FOLLOW:
         return torch.library.fallthrough_kernel
     overload = find_overload(op)

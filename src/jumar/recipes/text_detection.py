@@ -38,7 +38,7 @@ class DetectorModel(NetworkSettings):
     )
     norm_decay: float = setting(
         0.997,
-        "decay of the running averages of batch norms; use less for a training of fewer than about "
+        "decay of the running averages of batch norms; use less for a run of fewer than about "
         "2000 steps",
         minimum=0,
         maximum=1,

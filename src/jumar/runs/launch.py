@@ -1,4 +1,4 @@
-"""Write the files that start a training on this or other machines: `jumar launch`."""
+"""Write the files that start training on this or other machines: `jumar launch`."""
 
 import os
 import shlex

@@ -48,7 +48,7 @@ class SourceRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenStart(ChosenRun):
-    """A training to observe, and its start; for a recipe, `run` is a placeholder.
+    """A training run to observe, and its start; for a recipe, `run` is a placeholder.
 
     Attributes:
         checkpoint: The checkpoint to start from; None for the initial weights.

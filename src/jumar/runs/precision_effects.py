@@ -70,7 +70,7 @@ def keeping_costs(
 def trial_recipe(
     source: ChosenStart, op_list: Path | None, seed: int, layers: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return the content of `recipe.json` for a training of a search.
+    """Return the content of `recipe.json` for a run of a search.
 
     Args:
         source: The recipe or run to search op lists for.

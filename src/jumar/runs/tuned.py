@@ -1,4 +1,4 @@
-"""Apply the settings in `tuned.json` to a training: `jumar train --tuned`."""
+"""Apply the settings in `tuned.json` to a run: `jumar train --tuned`."""
 
 import os
 from collections.abc import Collection, Mapping, Sequence

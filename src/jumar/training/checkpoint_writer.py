@@ -169,7 +169,7 @@ class CheckpointWriter:
             NotWrittenError: A checkpoint could not be written.
         """
         done = [job for job in self._jobs if job.done()]
-        # Not by asking again: a job may have ended meanwhile, and its error would be lost.
+        # Do not call `done` again: a job may have ended since, and its error would be lost.
         self._jobs = [job for job in self._jobs if job not in done]
         for job in done:
             job.result()

@@ -43,8 +43,8 @@ class TrainingSettings:
     )
     sums: str = setting(
         "fast",
-        "how parts and ranks are added up; exact: in an order for which weights are bit-identical "
-        "for any number of ranks, from parts of micro_batch_size",
+        "how gradients and losses are added over parts and ranks; exact: in an order that gives "
+        "bit-identical weights for any number of ranks, with parts of micro_batch_size samples",
         choices=("fast", "exact"),
     )
     clip: str = setting(

@@ -25,7 +25,7 @@ Hashes = Mapping[str, str]
 
 
 def live_hashes(state: TrainState) -> Hashes:
-    """The hashes of a training's current state; waits for the device."""
+    """The hashes of a run's current state; waits for the device."""
     averages = {} if state.ema is None else state.ema.state_dict()
     return dict(_hashes(state.task.model.state_dict(), averages, state.capture()))
 
@@ -51,7 +51,7 @@ def combined(hashes: Hashes) -> dict[str, str]:
 
 
 class StepHashes(Observer):
-    """Hashes the state after each step of a training.
+    """Hashes the state after each step of a run.
 
     Args:
         span: Number of steps.

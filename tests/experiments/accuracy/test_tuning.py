@@ -1,4 +1,4 @@
-"""Which settings a tuning trains, from what the trainings before them left."""
+"""Which settings a tuning trains, from what the runs before them left."""
 
 import json
 from collections.abc import Sequence

@@ -40,7 +40,7 @@ while step < 25:
 (run / "results.json").write_text(results)
 say("finished")
 """
-"""What a training does to its directory, in two seconds and without torch."""
+"""What a run does to its directory, in two seconds and without torch."""
 
 
 @pytest.fixture(scope="module")

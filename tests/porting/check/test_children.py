@@ -151,7 +151,7 @@ def test_losses_of_several_processes_are_paired_within_each():
     assert [(pair.process, pair.original) for pair in fewer.pairs] == [(1, 2.0)]
 
 
-def test_children_are_done_when_all_parallel_trainings_are(tmp_path: Path):
+def test_children_are_done_when_all_parallel_runs_are(tmp_path: Path):
     mark = str(tmp_path)
     sleeping = subprocess.Popen(["sleep", "60"], env={"MARK": mark})
     try:
@@ -168,7 +168,7 @@ def test_children_are_done_when_all_parallel_trainings_are(tmp_path: Path):
         events(path, first, other, end)
         assert not children.are_done(), "another one trains still"
         events(path, first, end, other)
-        assert children.are_done(), "what began later is another training"
+        assert children.are_done(), "what began later is another run"
         events(path, first, other, end, child("2", sleeping.pid, "end", reason="steps"))
         assert children.are_done()
         events(path, first, other, end)

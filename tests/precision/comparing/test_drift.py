@@ -1,4 +1,4 @@
-"""What two trainings moved apart by rounding is no fault of the layer that takes it."""
+"""What two runs moved apart by rounding is no fault of the layer that takes it."""
 
 import math
 from dataclasses import replace
@@ -16,7 +16,7 @@ LEARNING_RATE = 1e-3
 
 
 def training(moved: torch.Tensor | float, *, step: int, kind: str = "op") -> Dump:
-    """A linear layer in some step, whose weight differs from another training's by `moved`."""
+    """A linear layer in some step, whose weight differs from another run's by `moved`."""
     weight, data = random(64, 64, seed=1), random(32, 64, seed=2)
     own, given = weight + moved, Step(step)
     output = data @ own.t()

@@ -1,4 +1,4 @@
-"""Recording changes no bit of a training: weights, buffers, optimizer, random numbers."""
+"""Recording changes no bit of a run: weights, buffers, optimizer, random numbers."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,7 +15,7 @@ STEPS = 4
 
 
 def train(context: Any, *, bf16: bool, adam: bool, parts: int = 1) -> dict[str, torch.Tensor]:
-    """All that a training leaves behind."""
+    """All that a run leaves behind."""
     torch.manual_seed(0)
     net = Network()
     optimizer = (
@@ -57,7 +57,7 @@ def every_step(folder: Path, level: Any) -> Any:
 
 @pytest.mark.parametrize("level", ["modules", "statistics", "tensors"])
 @pytest.mark.parametrize("bf16", [False, True], ids=["fp32", "bf16"])
-def test_dumped_training_ends_with_the_same_bits(tmp_path: Path, level: str, bf16: bool) -> None:
+def test_dumped_run_ends_with_the_same_bits(tmp_path: Path, level: str, bf16: bool) -> None:
     bare = train(nullcontext(), bf16=bf16, adam=True)
     dumped = train(every_step(tmp_path, level), bf16=bf16, adam=True)
     assert all(torch.equal(value, dumped[name]) for name, value in bare.items())

@@ -1,4 +1,4 @@
-"""The smallest set of op types with which a training passes."""
+"""The smallest set of op types with which a run passes."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ NAMES = [chr(ord("a") + place) for place in range(12)]
 
 
 class Oracle:
-    """A training that passes if all needed members stay; counts how often it is asked."""
+    """A run that passes if all needed members stay; counts how often it is asked."""
 
     def __init__(self, needed: set[str], most: int = 1000) -> None:
         self.needed, self.most = needed, most

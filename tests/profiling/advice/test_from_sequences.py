@@ -180,7 +180,7 @@ def test_sequence_is_confined_to_one_stream_of_one_npu() -> None:
     for name, value in (("stream", "3"), ("rank", 1)):
         apart = [row | ({name: value} if at > 2 else {}) for at, row in enumerate(rows)]
         assert not _lines(profile_of(apart))
-    # What another stream does meanwhile is not between.
+    # What another stream does in that time does not count as between.
     between = rows[2] | {"stream": "9", "type": "Relu"}
     assert _lines(profile_of([*rows, between]))
 

@@ -35,7 +35,7 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A comparison of two trainings, the second of which waits, casts and uses two ranks."""
+    """A comparison of two runs, the second of which waits, casts and uses two ranks."""
     after = training(steps=8, casts=3, format_changes=2, ranks=2, loader_ns=4_000_000)
     path = tmp_path_factory.mktemp("page") / "page.html"
     text = page(after, comparison=compare(training(steps=8), after))

@@ -76,7 +76,7 @@ def _rows() -> NDArray[np.float64]:
     """Return one row per image: 64 pixels from 0 to 16, and the digit.
 
     `sklearn.datasets.load_digits` reads the same file, but importing it takes half as long as a
-    training of a few steps.
+    run of a few steps.
 
     Raises:
         ModuleNotFoundError: scikit-learn is not installed.

@@ -298,8 +298,8 @@ def _handle_thread_error(
 ) -> None:
     """Handle an uncaught error in a worker's thread.
 
-    The main process fetches a batch's memory through a connection. If it exits meanwhile, the
-    serving thread would print a traceback about the broken connection.
+    The main process fetches a batch's memory through a connection. If it exits before that is
+    complete, the serving thread would print a traceback about the broken connection.
     """
     if not isinstance(error, ConnectionError | EOFError):
         sys.__excepthook__(kind, error, trace)

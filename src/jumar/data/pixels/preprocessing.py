@@ -181,8 +181,9 @@ class ImagePreprocessing:
     def eval_levels(self, record: Record, image_size: int) -> NDArray[np.float32]:
         """Return the evaluation view as float32 [image_size, image_size, 3], 0 to 255.
 
-        `center` and `box` are equal to the originals' graphs: libjpeg's fast decoding, which both
-        originals use in evaluation too, then legacy bilinear or `crop_and_resize`.
+        The views `center` and `box` compute what the originals' graphs do: they decode with
+        libjpeg's fast method, which both originals also use in evaluation, and then resize,
+        `center` by TensorFlow 1's bilinear method and `box` by `crop_and_resize`.
 
         Raises:
             DecodeError: The image is damaged.

@@ -1,7 +1,7 @@
 """Find the fastest precision setting that meets a target: modes, an op list, then the loss scale.
 
 The later stages try modes that are faster than the best so far but do not meet the target. The
-trainings of a stage form a sweep in their own folder, so that the same command resumes after an
+runs of a stage form a sweep in their own folder, so that the same command resumes after an
 interruption.
 """
 
@@ -76,7 +76,7 @@ def tune_accuracy(
         say: Prints a line.
 
     Raises:
-        ExperimentStopped: A training was stopped; the same command resumes.
+        ExperimentStopped: A run was stopped; the same command resumes.
         UserError: The directory has other content, or there is no such score.
     """
     return _Tuning(request, train, find_list, say).run()

@@ -267,7 +267,7 @@ def kind_of_message(text: str) -> str:
 
 
 def is_named(text: str) -> bool:
-    """Return whether a line in place of the message refers to an exception elsewhere."""
+    """Return whether a line, where a message is expected, announces an exception below it."""
     return _NAMED_BELOW.match(text) is not None
 
 

@@ -29,7 +29,7 @@ class Children:
         """Return whether a process has completed all its steps and no other is still training.
 
         Processes that start training after that do not count: otherwise, a script that starts
-        several trainings in sequence would be followed through all of them.
+        several training runs in sequence would be followed through all of them.
         """
         training_pids: set[int] = set()
         ended_pids: set[int] = set()

@@ -1,4 +1,4 @@
-"""Apply replacements to a text, and map offsets before them to offsets after them."""
+"""Apply replacements to source code, and map offsets between the old and the new code."""
 
 import ast
 from bisect import bisect_right
@@ -11,7 +11,7 @@ _SIDES = ("close", "plain", "open")
 
 
 class OffsetMap:
-    """Maps offsets in a text to offsets after replacements, and back.
+    """Maps offsets in the old code to offsets in the new code, and back.
 
     Args:
         replacements: In the order of `ordered`, without overlaps.
@@ -27,12 +27,12 @@ class OffsetMap:
         self._sides = [change.side for change in replacements]
 
     def forward(self, offset: int, *, end: bool = False, ahead: bool = False) -> int:
-        """Map an offset in the old text to the new text.
+        """Map an offset in the old code to the new code.
 
         Text that opens or closes a wrapping belongs to the wrapped span.
 
         Args:
-            offset: An offset in the old text.
+            offset: An offset in the old code.
             end: Whether it is the end of a span, not its start.
             ahead: Whether text inserted before the span, such as a new line before a statement,
                 belongs to the span as well.
@@ -55,7 +55,7 @@ class OffsetMap:
         return offset + shift
 
     def backward(self, offset: int) -> int:
-        """Map an offset in the new text to the old text; inserted text to its insertion point."""
+        """Map an offset in the new code to the old code; inserted text to its insertion point."""
         index = bisect_right(self._new, (offset, 1 << 60, 0)) - 1
         if index < 0:
             return offset
@@ -78,7 +78,7 @@ def ordered(replacements: Iterable[Replacement]) -> list[Replacement]:
 
 
 def applied(text: str, replacements: list[Replacement]) -> str:
-    """Return the text with replacements, which must be ordered and must not overlap."""
+    """Return the code with replacements, which must be ordered and must not overlap."""
     parts: list[str] = []
     position = 0
     for change in replacements:

@@ -1,7 +1,7 @@
-"""Estimate how far the parameters of two trainings may have diverged before the compared step.
+"""Estimate how far the parameters of two runs may have diverged before the compared step.
 
 Gradients that differ by rounding make the parameters of a later step differ slightly. That is not a
-fault of the layer, as long as the difference is smaller than the updates so far.
+fault of the layer, if the difference is smaller than the updates so far.
 """
 
 import math

@@ -221,7 +221,7 @@ class Judge:
         return (_output_reason(pair, offending[0], replayed) if offending else ""), ()
 
     def _has_drifted(self, layer: str, row: Row) -> bool:
-        """Whether an operand may be a parameter that diverged in two trainings."""
+        """Whether an operand may be a parameter that diverged in two runs."""
         difference = row.difference
         assert difference is not None
         max_drift = self.drift.parameters.get((layer, row.value.shape), 0.0)

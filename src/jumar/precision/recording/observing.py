@@ -8,7 +8,7 @@ from jumar.precision.recording.recorder import StepRecorder
 
 
 class DumpObserver(Observer):
-    """Dumps some steps of a training.
+    """Dumps some steps of a run.
 
     Args:
         recorder: Records a step.

@@ -65,7 +65,7 @@ class OpMode(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Tell torch not to wrap calls for its compiler, which is off while the mode is entered."""
+        """Keep torch from disabling its compiler in each call: within the mode it is off anyway."""
         return False
 
     def __torch_dispatch__(

@@ -1,4 +1,4 @@
-"""Find the smallest set of op types with which a training passes, in few trainings."""
+"""Find the smallest set of op types with which a training run passes, in few runs."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass

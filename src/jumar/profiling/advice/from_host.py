@@ -144,7 +144,7 @@ def _not_recorded(case: Case) -> Text:
 
 
 def _host_activity(case: Case, remaining: pl.DataFrame) -> Text:
-    """A line on what the host did meanwhile, if recorded."""
+    """A line on what the host did during that time, if recorded."""
     host = case.profile.host.filter(
         (pl.col("rank").fill_null(0) == case.rank) & ~pl.col("name").str.contains(STEP_MARK)
     )

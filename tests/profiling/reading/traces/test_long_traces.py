@@ -26,7 +26,7 @@ _COLUMNS: dict[str, spilling.ColumnType] = {"name": "text", "start_ns": "integer
 
 
 def _events(steps: int, device: bool) -> Iterator[dict[str, Any]]:
-    """A training: in each step ten ops within ops, each of which launches a kernel.
+    """A run: in each step ten ops within ops, each of which launches a kernel.
 
     As torch.profiler writes them, all ops stand before all that happened on the device.
     """

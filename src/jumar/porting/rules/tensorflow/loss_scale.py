@@ -60,7 +60,7 @@ def number_text(value: float) -> str:
 
 
 _MAX_LINE_LENGTH = 100
-"""Maximum length of a line, which is then readable without scrolling."""
+"""If the wrapped optimizer makes a line longer than this, it is split into several lines."""
 
 
 @rule(

@@ -36,7 +36,7 @@ def chooses_release(node: ast.AST, view: View) -> bool:
 def _falls_back(handler: ast.ExceptHandler, guarded: ast.AST, view: View) -> bool:
     """Whether a handler catches a missing name and provides a fallback.
 
-    Handlers around a whole training may catch the same exceptions to log them, or to start a
+    Handlers around a whole training run may catch the same exceptions to log them, or to start a
     debugger.
     """
     if handler.type is not None and not any(

@@ -108,7 +108,7 @@ def start(command: Sequence[str], ranks: int, log: Path) -> list[int]:
 def train(
     command: Sequence[str], ranks: int, folder: Path, log: Path, kill: Kill | None
 ) -> Outcome:
-    """Run a run to its end, or to what a fault makes of it."""
+    """Let a run go to its end, or to what a fault makes of it."""
     processes = start(command, ranks, log)
     codes: dict[int, int] = {}
     try:

@@ -51,13 +51,16 @@ class Accelerator(Device):
         ]
 
     def synchronize(self) -> None:
-        self._backend().synchronize(self.index)
+        backend = self._backend()
+        backend.synchronize(self.index)
 
     def memory_peak_bytes(self) -> int:
-        return int(self._backend().max_memory_allocated(self.index))
+        backend = self._backend()
+        return int(backend.max_memory_allocated(self.index))
 
     def memory_total_bytes(self) -> int:
-        return int(self._backend().get_device_properties(self.index).total_memory)
+        backend = self._backend()
+        return int(backend.get_device_properties(self.index).total_memory)
 
     def copy_ahead(self, batches: Iterable[Mapping[str, Tensor]]) -> Iterator[Mapping[str, Tensor]]:
         """The batches on the device, each copied while the previous step computes.

@@ -53,9 +53,9 @@ class AdversarialLoss(Component, ABC):
     def fake(self, logits: Tensor) -> Tensor:
         """Return the discriminator's loss on generated images."""
 
+    @abstractmethod
     def generated(self, logits: Tensor) -> Tensor:
-        """Return the generator's loss on generated images: by default, as if they were real."""
-        return self.real(logits)
+        """Return the generator's loss on generated images."""
 
 
 class _Logistic(AdversarialLoss):
@@ -65,6 +65,9 @@ class _Logistic(AdversarialLoss):
     def fake(self, logits: Tensor) -> Tensor:
         return F.softplus(logits)
 
+    def generated(self, logits: Tensor) -> Tensor:
+        return F.softplus(-logits)
+
 
 class _Wasserstein(AdversarialLoss):
     def real(self, logits: Tensor) -> Tensor:
@@ -72,6 +75,9 @@ class _Wasserstein(AdversarialLoss):
 
     def fake(self, logits: Tensor) -> Tensor:
         return logits
+
+    def generated(self, logits: Tensor) -> Tensor:
+        return -logits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +113,10 @@ class LeastSquares(AdversarialLoss, kind="lsgan"):
     def fake(self, logits: Tensor) -> Tensor:
         """See `AdversarialLoss`."""
         return logits.square()
+
+    def generated(self, logits: Tensor) -> Tensor:
+        """See `AdversarialLoss`."""
+        return (logits - 1).square()
 
 
 @dataclass(frozen=True, kw_only=True)

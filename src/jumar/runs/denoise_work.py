@@ -239,12 +239,17 @@ def _output_paths(request: DenoiseRequest, pictures: Pictures, console: Console)
     names = [pictures.path(index) for index in range(len(pictures))]
     unique_names = distinct_names(names)
     if full_names := [
-        unique for name, unique in zip(names, unique_names, strict=True) if unique == f"{name}.png"
+        unique for name, unique in zip(names, unique_names, strict=True) if unique != _short(name)
     ]:
         examples = ", ".join(full_names[:_MAX_NAMED])
         suffix = f" and {len(full_names) - _MAX_NAMED} more" if len(full_names) > _MAX_NAMED else ""
         console.line(f"images whose names differ only in the suffix keep it: {examples}{suffix}")
     return [request.to / name for name in unique_names]
+
+
+def _short(name: str) -> str:
+    """Return an image's name with .png instead of its suffix, if it has one."""
+    return str(PurePosixPath(name).with_suffix(".png"))
 
 
 def distinct_names(names: Sequence[str]) -> list[str]:
@@ -253,7 +258,7 @@ def distinct_names(names: Sequence[str]) -> list[str]:
     Args:
         names: The names of the images, all different.
     """
-    unique_names = [str(PurePosixPath(name).with_suffix(".png")) for name in names]
+    unique_names = list(map(_short, names))
     while True:
         count = Counter(unique_names)
         shared_indices = [n for n, name in enumerate(unique_names) if count[name] > 1]

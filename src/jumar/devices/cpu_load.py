@@ -7,6 +7,7 @@ from pathlib import Path
 
 from jumar.devices.load import DeviceLoad
 from jumar.ground import machine
+from jumar.ground.machine import text_of
 from jumar.ground.text import first_line
 
 _POWERCAP = "sys/class/powercap"
@@ -86,10 +87,7 @@ class CpuMeter:
 
 
 def _text(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
+    return text_of(path).strip()
 
 
 class MachineMeter:

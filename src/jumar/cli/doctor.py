@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from jumar.cli import several_ranks
 from jumar.cli.options import DeviceOption, JsonFlag
 from jumar.ground.machine_advice import machine_advice
+from jumar.ground.tables import aligned_lines
 from jumar.ground.text import print_plain, size_text
 from jumar.launching.hccl import hccl_advice
 from jumar.launching.matrix import Stack
@@ -137,8 +138,7 @@ def environment_lines(environment: "Environment") -> list[str]:
             for storage in environment.storage
         ),
     ]
-    width = max(len(name) for name, _ in rows)
-    return [f"{name:<{width}}  {text}" for name, text in rows]
+    return aligned_lines(rows)
 
 
 def _size_text(size: int | None) -> str:

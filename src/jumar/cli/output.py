@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from jumar.ground.files import write_text
+from jumar.ground.tables import aligned_lines
 from jumar.ground.text import print_aside, print_at_once, print_plain
 
 
@@ -30,7 +31,5 @@ def print_table(rows: Sequence[dict[str, str]], columns: Sequence[str] | None = 
         return
     if columns is None:
         columns = [name for name in rows[0] if any(row[name] for row in rows)]
-    widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in columns[:-1]}
-    for row in [dict(zip(columns, columns, strict=True)), *rows]:
-        cells = [f"{row[name]:<{width}}" for name, width in widths.items()]
-        print_plain("  ".join([*cells, row[columns[-1]]]).rstrip())
+    for line in aligned_lines([columns, *([row[name] for name in columns] for row in rows)]):
+        print_plain(line)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jumar.ground.errors import UserError
 from jumar.ground.files import write_text
 from jumar.ground.paths import is_file, is_folder, resolved
+from jumar.ground.tables import aligned_lines
 from jumar.ground.text import Language
 from jumar.profiling.showing import shown
 
@@ -67,16 +68,10 @@ def _print_lined(listing: "Listing", heads: list[str], console: "Console") -> No
 
 
 def _print_aligned(listing: "Listing", heads: list[str], console: "Console") -> None:
-    from rich.cells import cell_len
-
     rows = [heads, *listing.cells(_PLAIN_WIDTH)]
-    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = list[str]()
-        for cell, width, is_number in zip(row, widths, listing.numeric, strict=True):
-            padding = " " * (width - cell_len(cell))
-            cells.append(padding + cell if is_number else cell + padding)
-        console.file.write("  " + "  ".join(cells).rstrip() + "\n")
+    numeric = [column for column, is_number in enumerate(listing.numeric) if is_number]
+    for line in aligned_lines(rows, numeric=numeric):
+        console.file.write(f"  {line}\n")
 
 
 def print_advice(table: "pl.DataFrame", console: "Console", language: Language) -> None:

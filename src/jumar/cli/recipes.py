@@ -10,6 +10,7 @@ from cyclopts import App, Parameter
 
 from jumar.cli.options import OPTIONS, ImportOption, JsonFlag, SetOption
 from jumar.ground.errors import unknown_name
+from jumar.ground.tables import aligned_lines
 from jumar.settings import FieldRow, describe, to_json, value_text
 
 app = App(name="recipes", help="List the recipes and their settings.", group_parameters=OPTIONS)
@@ -37,9 +38,8 @@ def list_(*, json_: JsonFlag = False, import_: _ImportOption = ()) -> int:
     if json_:
         print(json.dumps([{"name": row.name, "summary": row.summary} for row in rows], indent=2))
         return 0
-    width = max(len(row.name) for row in rows)
-    for row in rows:
-        print(f"{row.name:<{width}}  {row.summary}")
+    for line in aligned_lines([(row.name, row.summary) for row in rows]):
+        print(line)
     return 0
 
 
@@ -83,9 +83,8 @@ def show(
         return 0
     rows = [row for row in rows if not section or row.path.partition(".")[0] == section]
     if brief:
-        width = max(len(row.path) for row in rows)
-        for row in rows:
-            print(f"{row.path:<{width}}  {value_text(row.value)}".rstrip())
+        for line in aligned_lines([(row.path, value_text(row.value)) for row in rows]):
+            print(line)
         return 0
     columns = shutil.get_terminal_size(fallback=(0, 0)).columns
     if not section:

@@ -22,10 +22,7 @@ from jumar.experiments.run_reading import (
 from jumar.experiments.run_tables import device_finding, mean_reading
 from jumar.experiments.sweep_plan import FILE, read_plan
 from jumar.experiments.table_forms import (
-    csv_text,
     distinct,
-    markdown_lines,
-    markdown_text,
     memory_text,
     number_text,
 )
@@ -34,6 +31,7 @@ from jumar.ground.errors import UserError
 from jumar.ground.files import write_text
 from jumar.ground.json_text import flattened
 from jumar.ground.paths import exists, is_file, is_folder, missing, resolved
+from jumar.ground.tables import csv_text, markdown_lines, markdown_text
 from jumar.ground.text import counted
 from jumar.report.content import Page, PageTable
 from jumar.report.page import save_page

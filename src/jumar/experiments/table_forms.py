@@ -1,16 +1,15 @@
 """Output formats of the table: plain text, Markdown, CSV, JSON, and the cells of the page."""
 
-import csv
 import dataclasses
-import io
 import json
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from jumar.experiments.table import Compared, Row, Table
-from jumar.ground.text import no_formula
+from jumar.ground.tables import aligned_lines, csv_text, markdown_lines, markdown_text
 
 WIDTH = 100
 """Line length of plain text, which most terminals and log viewers can show."""
@@ -187,33 +186,6 @@ def distinct(values: Iterable[Any]) -> str:
     return " · ".join(dict.fromkeys(str(value) for value in values if value not in (None, "")))
 
 
-def markdown_text(text: str) -> str:
-    """Escape Markdown and HTML in a text and put it on one line."""
-    escaped = text.replace("\\", "\\\\").replace("&", "&amp;").replace("<", "&lt;")
-    for character in "|*`~":
-        escaped = escaped.replace(character, f"\\{character}")
-    return " ".join(escaped.split())
-
-
-def markdown_lines(rows: Sequence[Sequence[str]], numeric: Collection[int]) -> list[str]:
-    """Return the lines of a table in GitHub's Markdown.
-
-    Args:
-        rows: The rows, the header first.
-        numeric: Numbers of the columns that are aligned to the right.
-    """
-    cells = [[markdown_text(cell) for cell in row] for row in rows]
-    rule = ["---:" if column in numeric else "---" for column in range(len(rows[0]))]
-    return [f"| {' | '.join(row)} |" for row in (cells[0], rule, *cells[1:])]
-
-
-def csv_text(rows: Iterable[Iterable[Any]]) -> str:
-    """Return rows as CSV, without cells that spreadsheets would run as formulas."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([map(_cell, row) for row in rows])
-    return text.getvalue()
-
-
 def _csv_names(table: Table) -> list[str]:
     unit = " (%)" if table.headline_unit == "%" else ""
     names = [table.loss_name, f"{table.headline_name or 'metric'}{unit}"]
@@ -254,13 +226,6 @@ def _csv_values(row: Row) -> list[Any]:
     ]
 
 
-def _cell(value: Any) -> Any:
-    """Return a value as a cell of CSV."""
-    if isinstance(value, str):
-        return no_formula(value)
-    return "" if value is None else value
-
-
 def _fitted(rows: Sequence[Sequence[str]]) -> list[int]:
     """Return column widths that fit the line.
 
@@ -288,15 +253,8 @@ def _fitted(rows: Sequence[Sequence[str]]) -> list[int]:
 
 def _text_lines(row: Sequence[str], widths: Sequence[int], numeric: Sequence[int]) -> list[str]:
     columns = [_wrapped(cell, width) for cell, width in zip(row, widths, strict=True)]
-    lines: list[str] = []
-    for number in range(max(len(column) for column in columns)):
-        texts = (column[number] if number < len(column) else "" for column in columns)
-        aligned_texts = (
-            text.rjust(width) if index in numeric else text.ljust(width)
-            for index, (text, width) in enumerate(zip(texts, widths, strict=True))
-        )
-        lines.append(_GAP.join(aligned_texts))
-    return lines
+    lines = list(zip_longest(*columns, fillvalue=""))
+    return aligned_lines(lines, numeric=numeric, gap=_GAP, widths=widths)
 
 
 def _wrapped(text: str, width: int) -> list[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, is_folder, missing, unreadable
+from jumar.ground.tables import aligned_lines
 from jumar.ground.text import counted, plain_text
 from jumar.training.checkpoint import MODEL, check_weights_file
 from jumar.training.checkpoint_parts import PartedTensors, files_of, is_stored
@@ -46,10 +47,9 @@ class Listing:
             (plain_text(tensor.name), shape_text(tensor.shape), tensor.dtype)
             for tensor in self.tensors
         ]
-        widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
         count = counted(len(rows), "tensor")
         return [
-            *(f"{name:<{widths[0]}}  {shape:>{widths[1]}}  {kind}" for name, shape, kind in rows),
+            *aligned_lines(rows, numeric=[1]),
             f"{count}, {self.elements:,} elements, {self.bytes / 1e6:.1f} MB: {self.source}",
         ]
 

@@ -14,6 +14,7 @@ from jumar.data.loading.loader import eval_batches
 from jumar.data.samples import Batch
 from jumar.devices.contract import Device
 from jumar.ground.errors import UserError
+from jumar.ground.tables import aligned_lines
 from jumar.precision.policy import PrecisionPolicy
 from jumar.tasks.confusion import only_label
 from jumar.tasks.task import Illustration, ScoreTable, Task
@@ -137,16 +138,8 @@ def score_table(rows: Sequence[tuple[Checkpoint, Mapping[str, float]]]) -> str:
 
 def table_text(table: ScoreTable) -> str:
     """A score table as aligned text; the first column left-aligned, the others right-aligned."""
-    rows = [list(table.header), *(list(row) for row in table.rows)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(
-            text.rjust(width) if index else text.ljust(width)
-            for index, (text, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
-    return "\n".join([f"{table.title}:", *(f"  {line.rstrip()}" for line in lines)])
+    lines = aligned_lines([table.header, *table.rows], numeric=range(1, len(table.header)))
+    return "\n".join([f"{table.title}:", *(f"  {line}" for line in lines)])
 
 
 def _add(sums: dict[str, torch.Tensor], batch: Mapping[str, torch.Tensor], device: Device) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from jumar.experiments.accuracy.deciding import Decision, Measured
 from jumar.experiments.accuracy.target import Target
+from jumar.ground.tables import aligned_lines
 from jumar.ground.text import counted
 
 _RELATIONS = {
@@ -27,11 +28,10 @@ def cells(measured: Sequence[Measured], target: Target) -> list[tuple[str, str, 
 def table_text(measured: Sequence[Measured], target: Target) -> str:
     """Return the table for a terminal."""
     rows = cells(measured, target)
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in rows]
-    lines.insert(1, "  ".join("-" * width for width in widths))
+    rules = ["-" * max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    lines = aligned_lines([rows[0], rules, *rows[1:]])
     lines += [f"{item.name}: {item.note}" for item in measured if item.note]
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(lines)
 
 
 def table_markdown(measured: Sequence[Measured], target: Target) -> str:

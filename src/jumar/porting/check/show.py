@@ -8,6 +8,7 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from jumar import __version__
+from jumar.ground.tables import markdown_lines, markdown_text
 from jumar.ground.text import Language, Text
 from jumar.porting.check.losses import Comparison, LossPair
 from jumar.porting.check.result import CheckResult
@@ -118,8 +119,8 @@ def as_markdown(result: CheckResult, language: Language = "en") -> str:
     def localized(text: Text) -> str:
         return text.in_language(language)
 
-    def headers(*keys: str) -> str:
-        return f"| {' | '.join(localized(_COLUMNS[key]) for key in keys)} |"
+    def headers(*keys: str) -> list[str]:
+        return [localized(_COLUMNS[key]) for key in keys]
 
     lines = [
         f"# {localized(_TITLE)}",
@@ -129,32 +130,35 @@ def as_markdown(result: CheckResult, language: Language = "en") -> str:
         result.interpreter,
         "",
     ]
-    lines += [headers("stage", "result", "seconds", "why"), "|---|---|---|---|"]
-    lines += [
-        f"| {localized(stage.name)} | {localized(_STATUS[stage.status])} | {stage.seconds:.1f} "
-        f"| {_cell(localized(stage.reason))} |"
+    stages = [
+        [
+            *map(localized, (stage.name, _STATUS[stage.status])),
+            f"{stage.seconds:.1f}",
+            localized(stage.reason),
+        ]
         for stage in result.stages
     ]
+    lines += markdown_lines([headers("stage", "result", "seconds", "why"), *stages], numeric=[2])
     for stage in result.stages:
         if stage.details:
             lines += ["", localized(_LAST_LINES.filled(status=_STATUS[stage.status])), "", "```"]
             lines += [*(line.replace("```", "'''") for line in stage.details), "```"]
     if result.comparison is not None and result.comparison.pairs:
-        lines += ["", headers("step", "original", "port", "relative", "loss")]
-        lines += ["|---|---|---|---|---|"]
-        lines += [
-            f"| {pair.step} | {pair.original:.9g} | {pair.port:.9g} | "
-            f"{pair.relative_difference:.1e} | "
-            f"{_cell(_name(pair, result.comparison, language))} |"
+        losses = [
+            [
+                f"{pair.step}",
+                f"{pair.original:.9g}",
+                f"{pair.port:.9g}",
+                f"{pair.relative_difference:.1e}",
+                _name(pair, result.comparison, language),
+            ]
             for pair in result.comparison.pairs
         ]
+        names = headers("step", "original", "port", "relative", "loss")
+        lines += ["", *markdown_lines([names, *losses], numeric=range(4))]
     remarks = [*standin_lines(result.standin), *result.notes]
-    lines += ["", *(f"- {_cell(localized(line))}" for line in remarks)]
+    lines += ["", *(f"- {markdown_text(localized(line))}" for line in remarks)]
     return "\n".join([*lines, "", f"jumar {__version__}, {result.seconds:.1f} s", ""])
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
 
 
 def as_json(result: CheckResult, language: Language = "en") -> str:

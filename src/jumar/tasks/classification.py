@@ -1,6 +1,6 @@
 """Image classification: one label per image, smoothed cross-entropy, top-1 and top-5 accuracy."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import torch
@@ -13,10 +13,7 @@ from jumar.data.samples import Batch, SampleSet
 from jumar.tasks.confusion import confusion_of, confusion_table
 from jumar.tasks.label_objective import LabelObjective
 from jumar.tasks.mistakes import SurestMistakes, weakest_classes
-from jumar.tasks.task import Headline, Illustration, ScoreTable, Task
-
-Decays = Callable[[str, nn.Parameter], bool]
-"""Whether weight decay applies to a parameter, by its name in the network."""
+from jumar.tasks.task import Decays, Headline, Illustration, ScoreTable, Task
 
 _MAX_CONFUSED: Final = 50
 """Maximum number of classes for which an evaluation computes a confusion matrix."""

@@ -16,13 +16,12 @@ from jumar.data.pixels.image_quality import psnr, ssim
 from jumar.data.pixels.picture_grid import side_by_side
 from jumar.data.samples import Batch, SampleKey, SampleSet
 from jumar.settings import Component, setting
-from jumar.tasks.task import Headline, Illustration, Objective, ScoreTable, Task
+from jumar.tasks.task import Decays, Headline, Illustration, Objective, ScoreTable, Task
 
 Denoiser = Callable[[Tensor], Tensor]
 """Maps whole noisy images [N, channels, height, width] from 0 to 1 to clean ones, in tiles or
 patches if the network cannot process a whole image at once."""
 Rounding = Literal["none", "nearest", "truncated"]
-Decays = Callable[[str, nn.Parameter], bool]
 
 _SSIM_SIDE = 11
 _SHOWN = 3

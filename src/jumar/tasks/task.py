@@ -5,13 +5,16 @@ separate parameters and, from the recipe, a separate optimizer; a classifier has
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import nn
 
 from jumar.data.samples import Batch, SampleSet
+
+Decays = Callable[[str, nn.Parameter], bool]
+"""Whether weight decay applies to a parameter, by its name in the network."""
 
 
 class Objective(nn.Module, ABC):

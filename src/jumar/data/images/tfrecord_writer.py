@@ -25,6 +25,7 @@ from jumar.data.images.sources import (
     splits_of,
 )
 from jumar.data.records.imagenet_example import example_of_record
+from jumar.data.records.record_shards import check_shards
 from jumar.data.records.tfrecord import framed_payload
 from jumar.data.samples import CorruptRecord, ImageSource
 from jumar.ground.errors import UserError
@@ -39,7 +40,6 @@ Progress = Callable[[int, int], None]
 """Called in the calling thread, twice a second, with the number of images written and the total."""
 
 PREFIXES: dict[Split, Prefix] = {"train": "train", "eval": "validation"}
-MAX_SHARDS = 99999
 _ORDER_SEED = 0
 _PROGRESS_INTERVAL_S = 0.5
 _GZIP_LEVEL = 1
@@ -284,8 +284,7 @@ class _Job:
 
 def _check_request(part: _Part, destination: Path, label_offset: int) -> None:
     source, prefix, shards = part.source, part.prefix, part.shards
-    if not 1 <= shards <= MAX_SHARDS:
-        raise UserError(f"{shards} shards", where="--shards", todo=f"Allowed: 1 to {MAX_SHARDS}.")
+    check_shards(shards)
     if shards > len(source):
         raise UserError(
             f"{counted(len(source), f'{prefix} image')} cannot fill {counted(shards, 'shard')}",

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from jumar.data.pixels.decode import MAX_PIXELS
 from jumar.data.pixels.whole_picture import Levels
 from jumar.data.samples import Fault
 from jumar.ground.errors import UserError
@@ -34,7 +35,6 @@ _DURATION_UNITS = 1_000_000
 """Units of FFmpeg's AV_TIME_BASE per second."""
 _MIN_FRACTION = 0.95
 """Minimum fraction of the announced frames; headers of variable-rate videos are inexact."""
-_MAX_PIXELS = 89_000_000
 
 
 def is_video(name: str) -> bool:
@@ -111,7 +111,7 @@ class VideoReader:
                 continue
             for frame in decoded:
                 number += 1
-                if frame.width * frame.height > _MAX_PIXELS:
+                if frame.width * frame.height > MAX_PIXELS:
                     origin = f"{self._path}, frame {number}"
                     yield Fault(origin=origin, reason=f"{frame.width} x {frame.height} pixels")
                     continue

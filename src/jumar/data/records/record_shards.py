@@ -21,7 +21,19 @@ SHARD_NAME = re.compile(
     r"^(?P<stem>.*?)-(?P<number>\d{5,9})-of-(?P<total>\d{5,9})(?P<suffix>\D.*)?$"
 )
 RECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec")
+MAX_SHARDS = 99999
+"""With five digits in each name."""
 _MAX_NAMED = 5
+
+
+def check_shards(shards: int) -> None:
+    """Reject an impossible number of shards.
+
+    Raises:
+        UserError: It is less than 1 or more than `MAX_SHARDS`.
+    """
+    if not 1 <= shards <= MAX_SHARDS:
+        raise UserError(f"{shards} shards", where="--shards", todo=f"Allowed: 1 to {MAX_SHARDS}.")
 
 
 class RecordShards:

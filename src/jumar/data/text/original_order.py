@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from jumar.data.text.documents import Document
-from jumar.data.text.pretraining_options import PretrainingOptions
+from jumar.data.text.pretraining_options import OTHER_DOCUMENT_TRIES, PretrainingOptions
 from jumar.data.text.segmenting import CONTINUES_WORD
 from jumar.data.text.vocabulary import Vocabulary
 
-_OTHER_DOCUMENT_TRIES = 10
 _MASK_PROBABILITY, _UNCHANGED_PROBABILITY = 0.8, 0.5
 Item = TypeVar("Item")
 
@@ -179,7 +178,7 @@ def _of_document(
 def _from_another(documents: list[Document], number: int, length: int, draws: Draws) -> list[int]:
     """Return pieces of consecutive sentences of a random document, from a random one on."""
     other_number = number
-    for _ in range(_OTHER_DOCUMENT_TRIES):
+    for _ in range(OTHER_DOCUMENT_TRIES):
         other_number = draws.below(len(documents))
         if other_number != number:
             break

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jumar.data.records.record_shards import check_shards
 from jumar.data.samples import Notice
 from jumar.data.text.documents import CHUNK_BYTES
 from jumar.data.text.pretraining_options import PretrainingOptions
@@ -25,7 +26,6 @@ from jumar.ground.paths import (
 )
 
 MANIFEST = "pretraining.json"
-MAX_SHARDS = 99999
 MAX_PIECES = 1 << 21
 Progress = Callable[[int, int], None]
 
@@ -103,10 +103,7 @@ def check_request(request: PretrainingRequest) -> None:
     Raises:
         UserError: The destination exists or contains a text, or a number is out of range.
     """
-    if not 1 <= request.shards <= MAX_SHARDS:
-        raise UserError(
-            f"{request.shards} shards", where="--shards", todo=f"Allowed: 1 to {MAX_SHARDS}."
-        )
+    check_shards(request.shards)
     vocabulary = request.tokenizer.vocabulary
     if len(vocabulary) > MAX_PIECES:
         raise UserError(

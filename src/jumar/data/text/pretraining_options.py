@@ -8,6 +8,8 @@ from jumar.ground.errors import UserError
 MIN_LENGTH = 5
 """Minimum number of pieces in an instance: [CLS], a piece, [SEP], a piece, [SEP]."""
 MAX_LENGTH = 1 << 16
+OTHER_DOCUMENT_TRIES = 10
+"""Attempts to draw a document for the second segment other than that of the first."""
 _MAX_SEED = 2**63
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from jumar.data.text.documents import Document
 from jumar.data.text.instance_batch import InstanceBatch, Numbers
-from jumar.data.text.pretraining_options import PretrainingOptions
+from jumar.data.text.pretraining_options import OTHER_DOCUMENT_TRIES, PretrainingOptions
 from jumar.data.text.segmenting import CONTINUES_WORD
 from jumar.data.text.vocabulary import Vocabulary
 
@@ -24,7 +24,6 @@ _STREAM = 3
 """First entropy word, different from those of `data/loading/sampler.py`."""
 _BATCH_INSTANCES = 1024
 """Number of instances drawn together; any other number would lead to different instances."""
-_OTHER_DOCUMENT_TRIES = 10
 _LAST = np.uint32(2**32 - 1)
 
 Spans = NDArray[np.int64]
@@ -108,7 +107,7 @@ def _pairs(
                 position = end
                 continue
             other_number = number
-            for _ in range(_OTHER_DOCUMENT_TRIES):
+            for _ in range(OTHER_DOCUMENT_TRIES):
                 other_number = int(uniform() * documents)
                 if other_number != number:
                     break

@@ -8,6 +8,7 @@ from typing import Any
 from jumar.environment import inspect_environment
 from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, is_file, is_folder, missing
+from jumar.observer import Observer
 from jumar.recipes.first_stage import keep_first_stage, with_kept_first_stage
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe, import_modules
@@ -23,10 +24,11 @@ from jumar.runs.context import ChosenRun, RunContext, open_context, print_unread
 from jumar.runs.elastic import share_ranks
 from jumar.runs.profile import create_capture
 from jumar.settings import fixed_differences, override, value_text
+from jumar.tasks.task import Task
 from jumar.training.checkpoint_retention import newest_checkpoint, remove_leftovers, set_aside_newer
 from jumar.training.device_load import LoadObserver
 from jumar.training.parallel.ranks import Ranks
-from jumar.training.profiling.capture import CaptureSettings
+from jumar.training.profiling.capture import Capture, CaptureSettings
 from jumar.training.progress import Console
 from jumar.training.results import Outcome
 from jumar.training.resume_hint import resume_hint
@@ -36,6 +38,7 @@ from jumar.training.run_directory import (
     recorded_recipe,
     write_json,
 )
+from jumar.training.settings import Plan
 from jumar.training.signals import StopRequest, listening
 from jumar.training.skipped_updates import NoUpdateError
 from jumar.training.trackers.chosen import create_services
@@ -193,21 +196,7 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
             write_json(run.environment, {**environment, **tuned_facts})
             console.keep_log(run.log)
 
-    capture = (
-        create_capture(CaptureSettings(), task, environment, context)
-        if request.profile and not request.dry_run
-        else None
-    )
-    services = (
-        create_services(request.track, run, console.line, console)
-        if ranks.is_first and not request.dry_run
-        else []
-    )
-    load = None
-    if ranks.is_first and not request.dry_run and plan.training.device_load_every_s:
-        load = LoadObserver(
-            context.device, every_s=plan.training.device_load_every_s, say=console.line
-        )
+    capture, load, services = _observers(request, context, task, environment, plan)
     trainer = Trainer(
         task,
         plan,
@@ -233,6 +222,29 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
         console.line(line)
     _report_end(console, run, outcome, dry_run=request.dry_run)
     return outcome.exit_code
+
+
+def _observers(
+    request: TrainRequest,
+    context: RunContext[ChosenRun],
+    task: Task,
+    environment: Mapping[str, Any],
+    plan: Plan,
+) -> tuple[Capture | None, LoadObserver | None, list[Observer]]:
+    """Return the recorder of a profile, the observer of the device's load, and the trackers.
+
+    A dry run has none of them; other ranks than the first have at most the recorder.
+    """
+    if request.dry_run:
+        return None, None, []
+    console, every_s = context.console, plan.training.device_load_every_s
+    capture = (
+        create_capture(CaptureSettings(), task, environment, context) if request.profile else None
+    )
+    if not context.ranks.is_first:
+        return capture, None, []
+    load = LoadObserver(context.device, every_s=every_s, say=console.line) if every_s else None
+    return capture, load, create_services(request.track, context.run, console.line, console)
 
 
 def _finished(context: RunContext[ChosenRun]) -> str | None:

@@ -35,6 +35,7 @@ def found(text: str) -> list[tuple[int, Confidence]]:
         ("shapes = shapes_of(ds)\n", "unsure"),
         ("shapes = [8]\nshapes = [None]\n", "unsure"),
         ("from sizes import shapes\n", "unsure"),
+        ("for shapes in ([8], [None]):\n    ", "unsure"),
     ],
 )
 def test_shapes_are_read_through_variables(

@@ -234,9 +234,9 @@ def _padded_shapes(call: ast.Call, view: View) -> ast.expr | None:
     """The shapes to which batches are padded; for a name, its value if it is bound only once."""
     shapes = argument(call, "padded_shapes", 1)
     if isinstance(shapes, ast.Name):
-        bindings = view.module.bindings(shapes)
-        if len(bindings) == 1 and isinstance(bindings[0].value, ast.Tuple | ast.List | ast.Dict):
-            return bindings[0].value
+        value = view.module.assigned_value(shapes)
+        if isinstance(value, ast.Tuple | ast.List | ast.Dict):
+            return value
     return shapes
 
 

@@ -107,10 +107,8 @@ def _unknown_dimensions(shape: ast.expr, view: View) -> list[int]:
         name = view.module.name_of(shape.func)
         return _unknown_dimensions(shape.args[0], view) if name == "tensorflow.TensorShape" else []
     if isinstance(shape, ast.Name):
-        bindings = view.module.bindings(shape)
-        if len(bindings) == 1 and isinstance(bindings[0].value, ast.List | ast.Tuple):
-            return _unknown_dimensions(bindings[0].value, view)
-        return []
+        value = view.module.assigned_value(shape)
+        return _unknown_dimensions(value, view) if isinstance(value, ast.List | ast.Tuple) else []
     if not isinstance(shape, ast.List | ast.Tuple):
         return []
     return [index for index, size in enumerate(shape.elts) if is_none(size)]

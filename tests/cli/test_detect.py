@@ -113,8 +113,53 @@ def test_existing_folder_and_runs_of_other_recipes_are_refused(place: Path, tmp_
     assert "the recipe 'vqvae' does not detect text" in error
 
 
+def write_halves(folder: Path) -> Path:
+    """An image that two words fill: one detection around it is none of them, but has both."""
+    folder.mkdir()
+    Image.new("RGB", (64, 64)).save(folder / "img_1.png")
+    (folder / "gt_img_1.txt").write_text("2,2,62,2,62,31,2,31,up\n2,33,62,33,62,62,2,62,down\n")
+    return folder
+
+
+def scores_in(printed: str) -> dict[str, str]:
+    """The scores in percent, and the number of errors of each kind."""
+    names = ("hmean", "precision", "recall", "missed", "false", "merged", "split")
+    lines = [line.split() for line in printed.splitlines()]
+    return {line[0]: line[1] for line in lines if line and line[0] in names}
+
+
+def test_evaluation_uses_the_chosen_protocol_and_names_it(place: Path, tmp_path: Path) -> None:
+    data = ("--device", "cpu", "--set", f"data.eval_path={write_halves(tmp_path / 'halves')}")
+    usual = here("evaluate", place / "all", *data, cwd=tmp_path).out
+    chosen = ("--set", "data.protocol=total-text")
+    curved = here("evaluate", place / "all", *data, *chosen, cwd=tmp_path).out
+    errors = {"missed": "0", "false": "0", "merged": "1", "split": "0"}
+    assert scores_in(usual) == {"hmean": "0.00", "precision": "0.00", "recall": "0.00", **errors}
+    assert scores_in(curved) == dict.fromkeys(("hmean", "precision", "recall"), "80.00") | errors
+    assert "words found:" in usual
+    assert "protocol" not in usual
+    assert "evaluation: words are scored by Total-Text's protocol" in curved
+    assert "words found (Total-Text's protocol):" in curved
+    assert "errors (ICDAR 2015's protocol):" in curved
+
+
+def test_run_that_names_no_protocol_is_scored_by_icdars(place: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(place / "all", run)
+    stored = json.loads((run / "recipe.json").read_text())
+    assert stored["settings"]["data"].pop("protocol") == "icdar2015"
+    (run / "recipe.json").write_text(json.dumps(stored))
+    data = ("--device", "cpu", "--set", f"data.eval_path={write_halves(tmp_path / 'halves')}")
+    printed = here("evaluate", run, *data, cwd=tmp_path).out
+    assert scores_in(printed)["hmean"] == "0.00"
+    assert "words found:" in printed
+
+
 @pytest.mark.slow
-def test_two_ranks_score_like_one_even_with_uneven_shares(place: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("protocol", "recall"), [("icdar2015", "37.50"), ("total-text", "95.00")])
+def test_two_ranks_score_like_one_even_with_uneven_shares(
+    place: Path, tmp_path: Path, protocol: str, recall: str
+) -> None:
     signs = tmp_path / "signs"
     write_signs(signs)
     extra = next(signs.rglob("*.png"), None) or next(signs.rglob("*.jpg"))
@@ -123,13 +168,13 @@ def test_two_ranks_score_like_one_even_with_uneven_shares(place: Path, tmp_path:
         (signs / "eval").mkdir(exist_ok=True)
         shutil.copy(extra, signs / "eval" / f"more_{number}{extra.suffix}")
         (signs / "eval" / f"gt_more_{number}.txt").write_text(words * (number + 1))
-    data = ("--device", "cpu", "--set", f"data.eval_path={signs / 'eval'}")
+    write_halves(signs / "eval" / "halves")
+    data = ("--device", "cpu", *settings(data__eval_path=signs / "eval", data__protocol=protocol))
     alone = here("evaluate", place / "all", *data, cwd=tmp_path).out
     code, out, error = on_two_ranks("evaluate", place / "all", *data, cwd=tmp_path)
     assert code == 0, error
-    for start in ("hmean ", "precision ", "recall ", "missed", "false"):
-        (line,) = [line for line in alone.splitlines() if line.strip().startswith(start)]
-        assert line in out
+    assert scores_in(out) == scores_in(alone)
+    assert scores_in(out)["recall"] == recall
 
 
 def test_large_images_are_processed_in_full_resolution_tiles(place: Path, tmp_path: Path) -> None:

@@ -10,13 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from jumar.data.pixels.outlines import FOUND, LABELLED, with_outlines
-from jumar.data.polygons.detection_data import DetectionData
+from jumar.data.polygons.detection_data import PROTOCOLS, DetectionData
 from jumar.data.polygons.detection_set import open_detection_sets
 from jumar.data.polygons.kernel_words import Detection
+from jumar.data.polygons.protocol import ICDAR2015, Protocol
 from jumar.data.polygons.regions import Corners
 from jumar.data.samples import Fetched, SampleKey
 from jumar.models.east import EastMaps
 from jumar.tasks.detection_losses import BatchDice, DiceAndBoxes
+from jumar.tasks.task import ScoreTable
 from jumar.tasks.text_detection import (
     BoxObjective,
     BoxReader,
@@ -165,7 +167,7 @@ def test_no_detected_and_no_labelled_words_do_not_divide_by_zero(tmp_path: Path)
     train, _ = open_detection_sets(signs(tmp_path), targets="kernels", seed=1)
     objective = KernelObjective(Fixed(torch.zeros(1)), loss=BatchDice())
     task = TextDetectionTask(objective, lambda *_: [], train_data=train, eval_data=None)
-    zeros = {"counts": torch.zeros(1, 3, dtype=torch.int64)}
+    zeros = {"counts": torch.zeros(1, 4, dtype=torch.int64)}
     assert task.summarize(zeros) == {"hmean": 0.0, "precision": 0.0, "recall": 0.0}
     assert task.illustrate() == ()
 
@@ -207,7 +209,7 @@ def square(left: float, top: float, width: float, height: float) -> Corners:
 WORD = square(8, 12, 24, 16)
 
 
-def task_of(scenes: Scenes, *found: Corners) -> TextDetectionTask:
+def task_of(scenes: Scenes, *found: Corners, protocol: Protocol = ICDAR2015) -> TextDetectionTask:
     """A reader that finds the same in every image, in pixels of the network's input."""
 
     def read(images: Tensor, sizes: Sequence[tuple[int, int]]) -> list[list[Detection]]:
@@ -215,7 +217,9 @@ def task_of(scenes: Scenes, *found: Corners) -> TextDetectionTask:
         return [[Detection(corners=each, score=1.0) for each in found] for _ in images]
 
     objective = KernelObjective(Fixed(torch.zeros(1)), loss=BatchDice())
-    return TextDetectionTask(objective, read, train_data=scenes, eval_data=scenes)
+    return TextDetectionTask(
+        objective, read, train_data=scenes, eval_data=scenes, protocol=protocol
+    )
 
 
 @pytest.mark.parametrize(
@@ -244,7 +248,7 @@ def test_errors_are_searched_in_the_first_fifty_images_and_three_shown(
 def test_scores_and_errors_of_a_batch_are_listed_in_percent() -> None:
     task = task_of(Scenes(3), square(4, 6, 12, 8), square(20, 20, 10, 4), square(0, 24, 4, 8))
     sums = [task.evaluate_batch(scene(WORD)) for _ in range(2)]
-    assert [each["counts"].tolist() for each in sums] == [[[1, 3, 1]]] * 2
+    assert [each["counts"].tolist() for each in sums] == [[[1, 1, 1, 3]]] * 2
     assert [each["count"].item() for each in sums] == [1, 1]
     assert [each["errors"].tolist() for each in sums] == [[0, 2, 0, 0]] * 2
     together = {
@@ -264,6 +268,33 @@ def test_scores_and_errors_of_a_batch_are_listed_in_percent() -> None:
     ]
     assert list(errors.header) == ["kind", "number"]
     assert errors.rows == [["missed", "0"], ["false", "4"], ["merged", "0"], ["split", "0"]]
+
+
+def test_words_in_parts_are_right_by_total_texts_protocol_and_still_listed_as_split() -> None:
+    halves = (square(4, 6, 5, 8), square(10, 6, 6, 8))
+    result: dict[str, tuple[dict[str, float], list[ScoreTable]]] = {}
+    for name, protocol in PROTOCOLS.items():
+        task = task_of(Scenes(3), *halves, protocol=protocol)
+        parts = [task.evaluate_batch(scene(WORD)) for _ in range(2)]
+        sums = {
+            "counts": torch.cat([part["counts"] for part in parts]),
+            "errors": torch.stack([part["errors"] for part in parts]).sum(dim=0),
+        }
+        result[name] = task.summarize(sums), list(task.score_tables(sums))
+    scores, (found, errors) = result["icdar2015"]
+    assert scores == {"hmean": 0.0, "precision": 0.0, "recall": 0.0}
+    assert (found.title, errors.title) == ("words found", "errors")
+    scores, (found, split) = result["total-text"]
+    # 0.8 of a word and 1.6 of 2 detections in each image, which whole numbers would lose.
+    assert scores == pytest.approx({"hmean": 80.0, "precision": 80.0, "recall": 80.0})
+    assert found.rows[2] == ["recall", "80.00", "80.00 to 80.00"]
+    assert found.title == "words found (Total-Text's protocol)"
+    assert split.title == "errors (ICDAR 2015's protocol)"
+    assert (
+        split.rows
+        == errors.rows
+        == [["missed", "0"], ["false", "0"], ["merged", "0"], ["split", "2"]]
+    )
 
 
 def test_maps_cover_images_whose_size_is_not_a_multiple_of_four() -> None:

@@ -8,8 +8,9 @@ from typing import Any, ClassVar, TypeVar
 from torch import nn
 
 from jumar.data.polygons.augmentation import TextAugmentation
-from jumar.data.polygons.detection_data import DetectionData, Targets
+from jumar.data.polygons.detection_data import PROTOCOLS, DetectionData, Targets
 from jumar.data.polygons.detection_set import open_detection_sets
+from jumar.data.polygons.protocol import ICDAR2015
 from jumar.precision.loss_scale import FixedLossScale
 from jumar.precision.settings import PrecisionSettings
 from jumar.recipes.network_settings import NetworkSettings
@@ -83,12 +84,16 @@ class DetectionRecipe(OneObjectiveRecipe, ABC):
         train, evaluation = open_detection_sets(
             self.data, targets=self.targets, seed=self.seed, notice=notice
         )
+        protocol = PROTOCOLS[self.data.protocol]
+        if evaluation is not None and protocol is not ICDAR2015:
+            notice(f"evaluation: words are scored by {protocol.title}")
         network = self.build_model()
         return TextDetectionTask(
             self.objective(network),
             self.reader(network),
             train_data=train,
             eval_data=evaluation,
+            protocol=protocol,
         )
 
 

@@ -19,7 +19,13 @@ from jumar.data.pixels.outlines import FOUND, LABELLED, with_outlines
 from jumar.data.polygons.box_words import words_of_boxes
 from jumar.data.polygons.detection_set import STRIDE, batch_regions
 from jumar.data.polygons.kernel_words import Detection, Outline, words_of_kernels
-from jumar.data.polygons.protocol import intervals_of, picture_score, scores_of
+from jumar.data.polygons.protocol import (
+    ICDAR2015,
+    Protocol,
+    intervals_of,
+    picture_score,
+    scores_of,
+)
 from jumar.data.samples import Batch, SampleKey, SampleSet
 from jumar.ground.text import counted
 from jumar.models.east import East
@@ -144,13 +150,16 @@ def _image_part(maps: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.
 
 
 class TextDetectionTask(Task):
-    """A text detector, scored as in ICDAR 2015: by detected words, all with equal weight.
+    """A text detector, scored by detected words, all with equal weight.
+
+    Errors are counted and shown by ICDAR 2015's matches, whatever the protocol of the scores.
 
     Args:
         objective: The network and its loss.
         reader: Reads words from the network's output.
         train_data: Crops with the targets of the loss.
         eval_data: Whole images with outlines of words.
+        protocol: The protocol of the scores.
     """
 
     name = "text_detection"
@@ -164,37 +173,42 @@ class TextDetectionTask(Task):
         *,
         train_data: SampleSet,
         eval_data: SampleSet | None,
+        protocol: Protocol = ICDAR2015,
     ) -> None:
         self.model = objective.trained
         self.train_data = train_data
         self.eval_data = eval_data
         self.objectives = [objective]
         self._reader = reader
+        self._protocol = protocol
 
     def evaluate_batch(self, batch: Batch) -> dict[str, Tensor]:
-        """Return `counts`, the numbers of matched, detected and labelled words of each image, and
-        `errors`, the number of each of `KINDS`.
+        """Return `counts`, those of the protocol for each image, and `errors`, the number of each
+        of `KINDS`.
         """
-        scores = [
-            picture_score(regions, [word.corners for word in words])
-            for words, regions in zip(self._read(batch), batch_regions(batch), strict=True)
-        ]
-        errors = [[len(errors_of(score)[kind]) for kind in KINDS] for score in scores]
+        counts: list[NDArray[Any]] = []
+        errors: list[list[int]] = []
+        for words, regions in zip(self._read(batch), batch_regions(batch), strict=True):
+            corners = [word.corners for word in words]
+            score = picture_score(regions, corners)
+            counts.append(self._protocol.counts(regions, corners, score))
+            errors.append([len(errors_of(score)[kind]) for kind in KINDS])
         device = batch["image"].device
         return {
-            "count": torch.tensor(float(len(scores)), device=device),
-            "counts": torch.from_numpy(np.stack([score.counts for score in scores])).to(device),
+            "count": torch.tensor(float(len(counts)), device=device),
+            # Not on the device: it may have no float64, and rows are collected on the CPU.
+            "counts": torch.from_numpy(np.stack(counts)),
             "errors": torch.tensor(errors, dtype=torch.float32, device=device).sum(dim=0),
         }
 
     def summarize(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
         """Return `hmean`, `precision` and `recall` in percent."""
-        scores = scores_of(_counts(sums).sum(axis=0))
+        scores = scores_of(sums["counts"].numpy().sum(axis=0))
         return {name: 100 * getattr(scores, name) for name in _SCORES}
 
     def score_tables(self, sums: Mapping[str, Tensor]) -> Sequence[ScoreTable]:
         """Return the scores with their confidence intervals, and the number of errors by kind."""
-        counts = _counts(sums)
+        counts = sums["counts"].numpy()
         scores, intervals = scores_of(counts.sum(axis=0)), intervals_of(counts)
         rows: list[list[str]] = []
         for name in _SCORES:
@@ -206,9 +220,14 @@ class TextDetectionTask(Task):
             [kind, f"{number:.0f}"]
             for kind, number in zip(KINDS, sums["errors"].tolist(), strict=True)
         ]
+        # A table of the usual protocol keeps its title.
+        is_usual = self._protocol is ICDAR2015
+        found_by, errors_by = (
+            "" if is_usual else f" ({protocol.title})" for protocol in (self._protocol, ICDAR2015)
+        )
         return [
-            ScoreTable(title="words found", header=header, rows=rows),
-            ScoreTable(title="errors", header=["kind", "number"], rows=errors),
+            ScoreTable(title=f"words found{found_by}", header=header, rows=rows),
+            ScoreTable(title=f"errors{errors_by}", header=["kind", "number"], rows=errors),
         ]
 
     def illustrate(self) -> Sequence[Illustration]:
@@ -254,7 +273,3 @@ class TextDetectionTask(Task):
             [replace(word, corners=word.corners / scale) for word in words]
             for words, scale in zip(detections, scales, strict=True)
         ]
-
-
-def _counts(sums: Mapping[str, Tensor]) -> NDArray[np.int64]:
-    return sums["counts"].numpy().astype(np.int64)

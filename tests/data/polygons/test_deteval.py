@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jumar.data.polygons.deteval import deteval_counts, deteval_scores
+from jumar.data.polygons.deteval import TOTAL_TEXT, deteval_counts
+from jumar.data.polygons.protocol import picture_score, scores_of
 from jumar.data.polygons.regions import Region
 
 
@@ -51,8 +52,8 @@ def test_detections_within_ignored_words_do_not_count() -> None:
     result = [box(0, 0, 60, 20), box(0, 15, 60, 20), box(0, 50, 60, 20)]
     counts = deteval_counts(words, result)
     assert counts.tolist() == [1, 1, 1, 2]
-    assert deteval_scores(counts) == pytest.approx((0.5, 1, 2 / 3))
-    assert deteval_scores(np.zeros(4)) == (0, 0, 0)
+    assert scores_of(counts) == pytest.approx((0.5, 1, 2 / 3))
+    assert scores_of(np.zeros(4)) == (0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -156,12 +157,19 @@ def test_counts_match_plain_loops(seed: int) -> None:
 
 
 def test_scores_are_computed_from_sums() -> None:
-    assert deteval_scores(np.array([1, 4, 1, 2])) == pytest.approx((0.5, 0.25, 1 / 3))
-    assert deteval_scores(np.array([1.0, 1, 1, 1])) == (1, 1, 1)
-    assert deteval_scores(np.array([0.0, 3, 0, 2])) == (0, 0, 0)
+    assert scores_of(np.array([1, 4, 1, 2])) == pytest.approx((0.5, 0.25, 1 / 3))
+    assert scores_of(np.array([1.0, 1, 1, 1])) == (1, 1, 1)
+    assert scores_of(np.array([0.0, 3, 0, 2])) == (0, 0, 0)
 
 
 def test_half_of_a_detection_within_an_ignored_word_counts() -> None:
     words = [Region(corners=LINE[0], ignored=True)]
     assert deteval_counts(words, [box(50, 0, 100, 20)]).tolist() == [0, 0, 0, 1]
     assert deteval_counts(words, [box(49, 0, 100, 20)]).tolist() == [0, 0, 0, 0]
+
+
+def test_chosen_protocol_counts_the_parts_that_icdars_matches_reject() -> None:
+    words, halves = [Region(corners=LINE[0])], [box(0, 0, 40, 20), box(45, 0, 50, 20)]
+    score = picture_score(words, halves)
+    assert score.counts.tolist() == [0, 1, 0, 2]
+    assert TOTAL_TEXT.counts(words, halves, score).tolist() == pytest.approx([0.8, 1, 1.6, 2])

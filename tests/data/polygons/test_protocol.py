@@ -21,7 +21,7 @@ def word(*place: float, ignored: bool = False) -> Region:
     return Region(corners=box(*place), ignored=ignored)
 
 
-def plain_counts(words: Sequence[Region], found: Sequence[np.ndarray]) -> tuple[int, int, int]:
+def plain_counts(words: Sequence[Region], found: Sequence[np.ndarray]) -> list[int]:
     """The protocol in plain loops over shapely's polygons."""
     detections = [shapely.Polygon(each) for each in found]
     truth = [shapely.Polygon(each.corners) for each in words]
@@ -42,13 +42,13 @@ def plain_counts(words: Sequence[Region], found: Sequence[np.ndarray]) -> tuple[
                 matched.add(number)
                 taken.add(place)
     cared = sum(not each.ignored for each in words)
-    return len(matched), len(detections) - len(dropped), cared
+    return [len(matched), cared, len(matched), len(detections) - len(dropped)]
 
 
 def test_word_counts_if_iou_exceeds_one_half() -> None:
     truth = [word(0, 0, 100, 20)]
-    assert picture_score(truth, [box(0, 0, 50.1, 20)]).counts.tolist() == [1, 1, 1]
-    assert picture_score(truth, [box(0, 0, 50, 20)]).counts.tolist() == [0, 1, 1]
+    assert picture_score(truth, [box(0, 0, 50.1, 20)]).counts.tolist() == [1, 1, 1, 1]
+    assert picture_score(truth, [box(0, 0, 50, 20)]).counts.tolist() == [0, 1, 0, 1]
     exact = picture_score(truth, [box(0, 0, 50, 20), box(0, 0, 100, 20)])
     assert exact.matched == [(0, 1)]
     assert exact.false == [0]
@@ -68,7 +68,7 @@ def test_detections_within_ignored_regions_do_not_count() -> None:
     result = [box(0, 0, 90, 20), box(60, 0, 79, 20), box(60, 0, 81, 20), box(200, 0, 50, 20)]
     score = picture_score(truth, result)
     assert score.ignored == [0, 1]
-    assert score.counts.tolist() == [1, 2, 1]
+    assert score.counts.tolist() == [1, 1, 1, 2]
     two_halves = [word(0, 0, 10, 20, ignored=True), word(10, 0, 10, 20, ignored=True)]
     assert picture_score(two_halves, [box(0, 0, 20, 20)]).ignored == []
 
@@ -86,11 +86,11 @@ def test_merged_and_split_words_are_named() -> None:
 @pytest.mark.parametrize(
     ("truth", "found", "counts"),
     [
-        ([], [], [0, 0, 0]),
-        ([word(0, 0, 9, 9)], [], [0, 0, 1]),
-        ([], [box(0, 0, 9, 9)], [0, 1, 0]),
-        ([word(0, 0, 9, 9)], [np.array([[0, 0], [9, 9], [9, 0], [0, 9.0]])], [0, 1, 1]),
-        ([word(0, 0, 9, 9)], [np.array([[0, 0], [9, 9], [0, 0], [9, 9.0]])], [0, 1, 1]),
+        ([], [], [0, 0, 0, 0]),
+        ([word(0, 0, 9, 9)], [], [0, 1, 0, 0]),
+        ([], [box(0, 0, 9, 9)], [0, 0, 0, 1]),
+        ([word(0, 0, 9, 9)], [np.array([[0, 0], [9, 9], [9, 0], [0, 9.0]])], [0, 1, 0, 1]),
+        ([word(0, 0, 9, 9)], [np.array([[0, 0], [9, 9], [0, 0], [9, 9.0]])], [0, 1, 0, 1]),
     ],
 )
 def test_empty_inputs_and_self_intersecting_outlines_are_handled(
@@ -118,19 +118,20 @@ def test_counts_match_plain_loops(seed: int) -> None:
     ]
     result = boxes(int(random.integers(0, 9)))
     result += [each.corners + 1 for each in truth[:3]]
-    assert tuple(picture_score(truth, result).counts) == plain_counts(truth, result)
+    assert picture_score(truth, result).counts.tolist() == plain_counts(truth, result)
 
 
 def test_scores_are_computed_from_sums() -> None:
-    scores = scores_of(np.array([[3, 4, 6], [1, 4, 2]]).sum(axis=0))
+    scores = scores_of(np.array([[3, 6, 3, 4], [1, 2, 1, 4]]).sum(axis=0))
     assert scores == (0.5, 0.5, 0.5)
-    assert scores_of(np.zeros(3, np.int64)) == (0, 0, 0)
-    assert scores_of(np.array([1, 2, 4])).hmean == pytest.approx(1 / 3)
+    assert scores_of(np.zeros(4, np.int64)) == (0, 0, 0)
+    assert scores_of(np.array([1, 4, 1, 2])).hmean == pytest.approx(1 / 3)
 
 
 def test_intervals_contain_the_score_and_shrink_with_more_images() -> None:
     random = np.random.default_rng(0)
-    few = np.stack([random.binomial(8, 0.8, 20), np.full(20, 8), np.full(20, 10)], axis=1)
+    right = random.binomial(8, 0.8, 20)
+    few = np.stack([right, np.full(20, 10), right, np.full(20, 8)], axis=1)
     many = np.concatenate([few] * 25)
     widths: list[float] = []
     for counts in (few, many):
@@ -141,7 +142,7 @@ def test_intervals_contain_the_score_and_shrink_with_more_images() -> None:
     assert widths[0] / widths[1] == pytest.approx(5, rel=0.2)
     assert intervals_of(few) == intervals_of(few)
     assert intervals_of(few) != intervals_of(few, seed=1)
-    same = np.array([[4, 5, 6]] * 7)
+    same = np.array([[4, 6, 4, 5]] * 7)
     assert intervals_of(same).recall == pytest.approx((4 / 6, 4 / 6))
 
 
@@ -167,23 +168,40 @@ def test_at_most_three_words_and_detections_are_named_in_order() -> None:
 
 
 def test_single_word_and_detection_are_named() -> None:
-    assert scores_of(np.array([1, 1, 1])) == (1, 1, 1)
-    assert scores_of(np.array([0, 3, 0])) == (0, 0, 0)
-    assert scores_of(np.array([1, 2, 4])) == pytest.approx((0.5, 0.25, 1 / 3))
+    assert scores_of(np.array([1, 1, 1, 1])) == (1, 1, 1)
+    assert scores_of(np.array([0, 0, 0, 3])) == (0, 0, 0)
+    assert scores_of(np.array([1, 4, 1, 2])) == pytest.approx((0.5, 0.25, 1 / 3))
 
 
-def test_intervals_are_quantiles_over_resampled_images() -> None:
-    counts = np.array([[3, 4, 6], [1, 4, 2], [0, 1, 5]])
+def test_recall_is_of_words_and_precision_of_detections_also_in_parts() -> None:
+    """A split word: 0.8 of one word, 1.6 of two detections."""
+    counts = np.array([[0.8, 1, 1.6, 2], [1, 3, 0, 2]])
+    precision, recall = 1.6 / 4, 1.8 / 4
+    expected = (precision, recall, 2 * precision * recall / (precision + recall))
+    assert scores_of(counts.sum(axis=0)) == pytest.approx(expected)
+    assert intervals_of(counts).precision == pytest.approx((0, 0.8))
+    assert intervals_of(counts).recall == pytest.approx((1 / 3, 0.8))
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        [[3, 6, 3, 4], [1, 2, 1, 4], [0, 5, 0, 1]],
+        [[2.6, 6, 3.4, 4], [0.8, 2, 1.6, 4], [0, 5, 0, 1]],
+    ],
+)
+def test_intervals_are_quantiles_over_resampled_images(counts: list[list[float]]) -> None:
+    rows = np.array(counts)
     random = np.random.default_rng(5)
     values: list[tuple[float, float, float]] = []
     for times in random.multinomial(3, [1 / 3] * 3, size=40).tolist():
-        matched, detections, words = (
-            sum(n * c for n, c in zip(times, column, strict=True)) for column in counts.T.tolist()
+        right_words, words, right_detections, detections = (
+            sum(n * c for n, c in zip(times, column, strict=True)) for column in rows.T.tolist()
         )
-        precision, recall = matched / detections, matched / words
+        precision, recall = right_detections / detections, right_words / words
         total = precision + recall
         values.append((precision, recall, 2 * precision * recall / total if total else 0.0))
     expected = np.quantile(np.array(values), [0.1, 0.9], axis=0).T
-    result = intervals_of(counts, share=0.8, rounds=40, seed=5)
+    result = intervals_of(rows, share=0.8, rounds=40, seed=5)
     np.testing.assert_allclose(np.array(result), expected)
-    assert intervals_of(counts) == intervals_of(counts, share=0.95, rounds=2000, seed=0)
+    assert intervals_of(rows) == intervals_of(rows, share=0.95, rounds=2000, seed=0)

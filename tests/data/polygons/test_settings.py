@@ -19,6 +19,7 @@ def test_detector_settings_have_their_defaults_and_limits() -> None:
         "eval_scale": (1.0, 0.01, None, False),
         "eval_rounding": ("up", None, None, False),
         "eval_batch_size": (1, 1, None, True),
+        "protocol": ("icdar2015", None, None, True),
         "least_word": (10.0, 0, None, False),
         "augmentation": (augmentation.TextAugmentation(), None, None, False),
     }

@@ -5,11 +5,15 @@ from typing import Literal
 
 from jumar.data.loading.loader_settings import LoaderSettings, eval_path_setting
 from jumar.data.polygons.augmentation import TextAugmentation
+from jumar.data.polygons.deteval import TOTAL_TEXT
+from jumar.data.polygons.protocol import ICDAR2015
 from jumar.ground.errors import UserError
 from jumar.settings import setting
 
 Targets = Literal["kernels", "score"]
 """Targets of a network: PSENet's kernels, or EAST's score and geometry."""
+
+PROTOCOLS = {"icdar2015": ICDAR2015, "total-text": TOTAL_TEXT}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +49,13 @@ class DetectionData(LoaderSettings):
         "Evaluation batch size per rank; smaller images of a batch get a black border.",
         unit="images",
         minimum=1,
+        changeable=True,
+    )
+    protocol: str = setting(
+        "icdar2015",
+        "How words are scored: icdar2015 matches each word with one detection; total-text "
+        "(DetEval) counts a split or merged word 0.8.",
+        choices=tuple(PROTOCOLS),
         changeable=True,
     )
     least_word: float = setting(

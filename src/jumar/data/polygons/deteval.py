@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jumar.data.polygons.overlaps import areas, as_polygons, overlap_areas, touching_pairs
-from jumar.data.polygons.protocol import Scores
+from jumar.data.polygons.protocol import Protocol
 from jumar.data.polygons.regions import Corners, Region
 
 COVERED = 0.7
@@ -26,7 +26,7 @@ _IGNORED_SHARE = 0.5
 
 
 def deteval_counts(words: Sequence[Region], detections: Sequence[Corners]) -> NDArray[np.float64]:
-    """Return counts to be summed over images: recalled, words, precise, detections [4].
+    """Return the counts of an image; see `Protocol`. Split and merged ones count 0.8 each.
 
     Args:
         words: The labelled words, including ignored ones.
@@ -52,12 +52,10 @@ def deteval_counts(words: Sequence[Region], detections: Sequence[Corners]) -> ND
     return np.array([recalled, covered.shape[0], precise, covered.shape[1]])
 
 
-def deteval_scores(counts: NDArray[np.float64]) -> Scores:
-    """Return precision, recall and H-mean of summed counts."""
-    recalled, words, precise, detections = counts.tolist()
-    recall, precision = recalled / max(words, 1), precise / max(detections, 1)
-    total = precision + recall
-    return Scores(precision, recall, 2 * precision * recall / total if total else 0.0)
+TOTAL_TEXT = Protocol(
+    title="Total-Text's protocol",
+    counts=lambda words, detections, _score: deteval_counts(words, detections),
+)
 
 
 def _matched(covered: NDArray[np.float64], within: NDArray[np.float64]) -> tuple[float, float]:

@@ -1,13 +1,15 @@
 """Detection scores: ICDAR 2015's protocol, extended to outlines of any shape.
 
-A detection is not counted if more than half of it is within one ignored region (`###`). Pairs of a
-word and a detection are visited in order of words, then detections; the first unmatched pair with
-an IoU above one half is a match. Precision, recall and H-mean use sums over all images.
+Every protocol counts the words and the detections of an image, and how many of each are right;
+precision, recall and H-mean are ratios of the sums over all images. In ICDAR's, a detection is not
+counted if more than half of it is within one ignored region (`###`). Pairs of a word and a
+detection are visited in order of words, then detections; the first unmatched pair with an IoU
+above one half is a match.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,9 +62,30 @@ class PictureScore:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Numbers of matches, counted detections and words [3], to be summed over images."""
+        """The counts of ICDAR's protocol; see `Protocol`."""
         matched = len(self.matched)
-        return np.array([matched, matched + len(self.false), matched + len(self.missed)], np.int64)
+        words, detections = matched + len(self.missed), matched + len(self.false)
+        return np.array([matched, words, matched, detections], np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol:
+    """A way to count right words and detections.
+
+    Attributes:
+        title: Its name in words.
+        counts: Returns right words, words, right detections, detections [4] of an image, to be
+            summed over images. It takes the labelled words, including ignored ones, the outlines
+            of the detections, and ICDAR's matches of both, which lists of errors need anyway.
+    """
+
+    title: str
+    counts: Callable[[Sequence[Region], Sequence[Corners], PictureScore], NDArray[Any]]
+
+
+ICDAR2015 = Protocol(
+    title="ICDAR 2015's protocol", counts=lambda _words, _detections, score: score.counts
+)
 
 
 def picture_score(words: Sequence[Region], detections: Sequence[Corners]) -> PictureScore:
@@ -114,20 +137,19 @@ def picture_score(words: Sequence[Region], detections: Sequence[Corners]) -> Pic
     )
 
 
-def scores_of(counts: NDArray[np.int64]) -> Scores:
-    """Return precision, recall and H-mean of summed counts (`PictureScore.counts`)."""
-    matched, detections, words = np.asarray(counts, np.float64)
-    precision, recall, hmean = _ratios(matched, detections, words)
+def scores_of(counts: NDArray[Any]) -> Scores:
+    """Return precision, recall and H-mean of summed counts; see `Protocol`."""
+    precision, recall, hmean = _ratios(np.asarray(counts, np.float64))
     return Scores(float(precision), float(recall), float(hmean))
 
 
 def intervals_of(
-    counts: NDArray[np.int64], *, share: float = 0.95, rounds: int = 2000, seed: int = 0
+    counts: NDArray[Any], *, share: float = 0.95, rounds: int = 2000, seed: int = 0
 ) -> Intervals:
     """Return bootstrap intervals of the scores, for images resampled with replacement.
 
     Args:
-        counts: Counts of each image [images, 3].
+        counts: Counts of each image [images, 4]; see `Protocol`.
         share: Fraction of resamples within an interval.
         rounds: Number of resamples.
         seed: Seed of the draws.
@@ -139,17 +161,22 @@ def intervals_of(
     tails = [(1 - share) / 2, (1 + share) / 2]
     low_and_high = [
         (float(low), float(high))
-        for low, high in (np.quantile(values, tails) for values in _ratios(*sums))
+        for low, high in (np.quantile(values, tails) for values in _ratios(sums))
     ]
     return Intervals(*low_and_high)
 
 
 def _ratios(
-    matched: NDArray[np.float64], detections: NDArray[np.float64], words: NDArray[np.float64]
+    sums: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return precision, recall and H-mean; as in the official script, 0 when dividing by zero."""
-    precision = matched / np.maximum(detections, 1)
-    recall = matched / np.maximum(words, 1)
+    """Return precision, recall and H-mean; as in the official script, 0 when dividing by zero.
+
+    Args:
+        sums: Summed counts [4, ...]; see `Protocol`.
+    """
+    right_words, words, right_detections, detections = sums
+    precision = right_detections / np.maximum(detections, 1)
+    recall = right_words / np.maximum(words, 1)
     total = precision + recall
     return precision, recall, 2 * precision * recall / np.where(total > 0, total, 1)
 

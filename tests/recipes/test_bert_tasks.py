@@ -17,6 +17,7 @@ from jumar.settings import override
 from jumar.training.optimizers import AdamW
 from jumar.training.schedules import learning_rate
 from tests.cli.in_process import here
+from tests.cli.small_text_runs import fine_tune
 from tests.data.text.vocabularies import PIECES
 from tests.recipes.small_data import write_texts
 
@@ -67,6 +68,58 @@ def test_run_keeps_labels_and_sizes_of_its_data(tmp_path: Path) -> None:
     assert isinstance(settled, EntityRecipe)
     assert settled.data.labels == ("B-X", "I-X", "O")
     assert settled.data.new_texts == "characters"
+
+
+SENTENCES = {"IOB2": "a B-X\nb I-X\n", "IOBES": "a B-X\nb E-X\n\nc S-X\nd I-X\n"}
+"""Two follow IOBES, and one does not."""
+
+
+@pytest.mark.parametrize(
+    ("scoring", "scheme", "counted"),
+    [("strict-iob2", "IOB2", "0 of 1"), ("strict-iobes", "IOBES", "1 of 3")],
+)
+def test_strict_scores_name_their_scheme_and_what_does_not_follow_it(
+    tmp_path: Path, scoring: str, scheme: str, counted: str
+) -> None:
+    made = tagged(tmp_path, SENTENCES[scheme], f"data.scoring={scoring}")
+    lines: list[str] = []
+    task = made.build_task(lines.append)
+    assert lines[2:] == [
+        f"evaluation: strict scores by {scheme}; {counted} labelled entities do not follow it and "
+        "do not count"
+    ]
+    sums = {"entities": torch.zeros(1, 3)}
+    assert task.score_tables(sums)[0].title == f"entities (strict, {scheme})"
+    other = {"strict-iob2": "strict-iobes", "strict-iobes": "strict-iob2"}[scoring]
+    with pytest.raises(UserError, match=r"is not one of IOB2|no entity .* follows IOBES"):
+        override(made, [f"data.scoring={other}"]).build_task(lines.append)
+    # Without evaluation nothing is scored.
+    override(made, [f"data.scoring={other}", "data.eval_path=none"]).build_task(lines.append)
+
+
+def tagged(folder: Path, sentences: str, *changes: str) -> BertTaskRecipe:
+    write_texts(folder)
+    for part in ("train", "dev"):
+        (folder / "tags" / f"{part}.txt").write_text(sentences)
+    fields = [f"model.vocabulary={folder / 'vocab.txt'}", "model.size=bert-tiny"]
+    return recipe("bert-ner", *fields, f"data.path={folder / 'tags'}", *changes)
+
+
+def test_run_that_names_no_scoring_counts_all_entities(tmp_path: Path) -> None:
+    write_texts(tmp_path)
+    fine_tune(tmp_path, "bert-ner", steps=2)
+    path = tmp_path / "bert-ner" / "recipe.json"
+    stored = json.loads(path.read_text())
+    assert stored["settings"]["data"].pop("scoring") == "conll"
+    path.write_text(json.dumps(stored))
+    evaluation = ("evaluate", "bert-ner", "--device", "cpu")
+    assert "\nentities:" in here(*evaluation, cwd=tmp_path).out
+    chosen = ("--set", "data.scoring=strict-iob2")
+    assert "\nentities (strict, IOB2):" in here(*evaluation, *chosen, cwd=tmp_path).out
+    refused = ("--set", "data.scoring=strict-iobes")
+    message = here(*evaluation, *refused, cwd=tmp_path, code=2).message
+    assert "data.scoring: no entity of the evaluation data follows IOBES" in message
+    assert "or conll, which needs none." in message
 
 
 def test_imported_weights_determine_the_number_of_labels() -> None:

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from jumar.data.text.basic_words import BasicWords
+from jumar.ground.errors import UserError
 from jumar.tasks.scoring.answers import answer_f1, exact_match, segments
 from jumar.tasks.scoring.entities import (
     Entity,
     EntityCounts,
     Scheme,
+    check_scheme,
     entities,
     split_tag,
     strict_entities,
@@ -65,6 +67,31 @@ def test_strict_entities_follow_their_scheme_to_the_end(
     tags = ["B-A", "I-A", "M-A", "I-B", "O", "B-C", "B-D", "E-D", "S-E", "I-H", "E-H"]
     tags += ["B-F", "I-F", "I-F", "B-G", "I-G", "E-G", "E-I"]
     assert strict_entities(tags, scheme) == expected
+
+
+def test_entities_that_do_not_follow_the_scheme_are_numbered() -> None:
+    sentences = [["B-A", "I-A", "O", "I-A"], ["I-B", "B-A", "I-B"], ["O"]]
+    assert check_scheme("IOB2", ["O", "B-A", "I-A", "I-B"], sentences) == (3, 5)
+    bmes = [["B-A", "M-A", "E-A", "S-A", "B-A"]]
+    assert check_scheme("IOBES", ["O", "B-A", "M-A", "E-A", "S-A"], bmes) == (1, 3)
+    assert check_scheme("IOBES", ["O", "B-A"], [["O", "O"]]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "tags", "message"),
+    [
+        ("IOB2", ["B-A", "I-A", "O", "S-A"], "the tag 'S-A' is not one of IOB2"),
+        ("IOB2", ["B-A", "E-A"], "the tag 'E-A' is not one of IOB2"),
+        ("IOB2", ["I-A", "O", "I-A"], "no entity of the evaluation data follows IOB2"),
+        ("IOBES", ["B-A", "I-A", "O"], "no entity of the evaluation data follows IOBES"),
+    ],
+)
+def test_tags_of_another_scheme_are_refused_instead_of_scored_0(
+    scheme: Scheme, tags: list[str], message: str
+) -> None:
+    with pytest.raises(UserError, match=message) as refused:
+        check_scheme(scheme, tags, [tags])
+    assert refused.value.where == "data.scoring"
 
 
 def test_entities_are_counted_by_type_once_per_sentence() -> None:

@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 from jumar.data.text.entity_set import UNSCORED
+from jumar.tasks.scoring.entities import Scheme
 from jumar.tasks.tagging import TaggingTask
 from tests.tasks.means import means
 
@@ -18,8 +19,9 @@ LABELS = ("B-ORG", "B-PER", "I-ORG", "I-PER", "O")
 class Said(nn.Module):
     """A network that gives each piece the tag of its number, with a margin."""
 
-    def __init__(self) -> None:
+    def __init__(self, tags: int) -> None:
         super().__init__()
+        self.tags = tags
         self.margin = nn.Parameter(torch.tensor(2.0))
 
     def forward(
@@ -27,16 +29,24 @@ class Said(nn.Module):
     ) -> torch.Tensor:
         del segment_ids
         length = int(mask.sum(dim=1).max())
-        hot = functional.one_hot(input_ids[:, :length] % len(LABELS), len(LABELS))
+        hot = functional.one_hot(input_ids[:, :length] % self.tags, self.tags)
         return self.margin * hot.float() * mask[:, :length, None]
 
 
-def task_for() -> TaggingTask:
-    return TaggingTask(Said(), labels=LABELS, train_data=None, eval_data=None)  # type: ignore[arg-type]
+def task_for(labels: Sequence[str] = LABELS, scheme: Scheme | None = None) -> TaggingTask:
+    return TaggingTask(
+        Said(len(labels)),
+        labels=labels,
+        train_data=None,  # type: ignore[arg-type]
+        eval_data=None,
+        scheme=scheme,
+    )
 
 
 def batch(
-    *sentences: tuple[Sequence[str], Sequence[str]], length: int = 9
+    *sentences: tuple[Sequence[str], Sequence[str]],
+    length: int = 9,
+    labels: Sequence[str] = LABELS,
 ) -> dict[str, torch.Tensor]:
     """Sentences of true and predicted tags; `-` is a piece that is not scored."""
     shape = (len(sentences), length)
@@ -46,9 +56,9 @@ def batch(
     for row, (truth, message) in enumerate(sentences):
         made["input_mask"][row, : len(truth) + 2] = 1
         for place, (true, tag) in enumerate(zip(truth, message, strict=True), start=1):
-            made["input_ids"][row, place] = LABELS.index(tag)
+            made["input_ids"][row, place] = labels.index(tag)
             if true != "-":
-                made["label"][row, place] = LABELS.index(true)
+                made["label"][row, place] = labels.index(true)
     return made
 
 
@@ -130,3 +140,44 @@ def test_table_lists_rates_by_type_and_the_loss_is_per_token() -> None:
     none = {name: torch.zeros_like(value) for name, value in sums.items()}
     assert set(task.summarize(none).values()) == {0.0}
     assert task.score_tables(none)[0].rows == []
+
+
+@pytest.mark.parametrize(
+    ("scheme", "rows", "title"),
+    [
+        # True: PER, ORG, and an ORG that an inner tag begins. Predicted: the first PER, half of
+        # the ORG, a PER that an inner tag begins, and the second ORG.
+        (
+            None,
+            [["ORG", "50.00", "50.00", "50.00", "2"], ["PER", "50.00", "100.00", "66.67", "1"]],
+            "entities",
+        ),
+        (
+            "IOB2",
+            [["ORG", "0.00", "0.00", "0.00", "1"], ["PER", "100.00", "100.00", "100.00", "1"]],
+            "entities (strict, IOB2)",
+        ),
+    ],
+)
+def test_strict_scores_count_only_what_follows_the_scheme_in_truth_and_prediction(
+    scheme: Scheme | None, rows: list[list[str]], title: str
+) -> None:
+    task = task_for(scheme=scheme)
+    truth = ["B-PER", "I-PER", "B-ORG", "I-ORG", "O", "I-ORG"]
+    predicted = ["B-PER", "I-PER", "B-ORG", "I-PER", "O", "I-ORG"]
+    scored = task.evaluate_batch(batch((truth, predicted)))
+    sums = {name: value.double() for name, value in scored.items()}
+    (table,) = task.score_tables(sums)
+    assert table.rows == rows
+    assert table.title == title
+    # Single tags have no scheme.
+    assert task.summarize(sums)["token_f1"] == pytest.approx(100 * 4 / 5)
+
+
+def test_strict_scores_of_iobes_need_the_last_tag() -> None:
+    labels = ("B-A", "E-A", "I-A", "O", "S-A")
+    sentence = (["B-A", "I-A", "E-A", "S-A"], ["B-A", "I-A", "I-A", "S-A"])
+    made = batch(sentence, labels=labels)
+    for scheme, right in ((None, 2), ("IOBES", 1)):
+        sums = task_for(labels, scheme).evaluate_batch(made)
+        assert sums["entities"].tolist() == [[right, right, 2]]

@@ -15,7 +15,8 @@ Choices where the originals have a pitfall, or disagree with others:
 - The labels are sorted and stored; the original numbers them in the order of a Python set.
 - The loss of entities is the mean over tagged tokens; the original sums it over all tokens of a
   batch, including padding, and has separate classes for [CLS], [SEP] and pieces after the first.
-- Whole entities are scored (`f1`); the original's score of single tokens is `token_f1`.
+- Whole entities are scored (`f1`), also strictly (`data.scoring`); the original's score of single
+  tokens is `token_f1`.
 - CMRC is scored as in the official script (`f1`, `em`); the original's copy, which mistakes Latin
   letters and digits for Chinese characters, is `f1_ascend`.
 """
@@ -28,7 +29,7 @@ from typing import TypeVar
 import numpy as np
 from torch import nn
 
-from jumar.data.text.entity_set import EntityData, open_entity_sets
+from jumar.data.text.entity_set import EntityData, EntitySets, open_entity_sets
 from jumar.data.text.labelled_parts import LabelledData, TextData
 from jumar.data.text.reading_set import ReadingData, open_reading_sets
 from jumar.data.text.sentence_files import SentenceData
@@ -49,6 +50,7 @@ from jumar.recipes.registry import register
 from jumar.settings import setting
 from jumar.tasks.class_weights import MEANING, class_weights
 from jumar.tasks.reading import ReadingTask
+from jumar.tasks.scoring.entities import Scheme, check_scheme
 from jumar.tasks.sentences import SentenceTask
 from jumar.tasks.tagging import TaggingTask
 from jumar.tasks.task import Task
@@ -60,6 +62,8 @@ R = TypeVar("R", bound="BertTaskRecipe")
 L = TypeVar("L", bound=LabelledData)
 
 _HEADS = ("classifier.weight", "output_weights")
+_SCHEMES: Mapping[str, Scheme] = {"strict-iob2": "IOB2", "strict-iobes": "IOBES"}
+"""The scheme of each strict `data.scoring`."""
 
 
 def fine_tuning(duration: str) -> TrainingSettings:
@@ -186,6 +190,28 @@ class ClassifyRecipe(BertTaskRecipe):
         return replace(self, model=model, data=_labelled(self.data, shapes))
 
 
+def _strict_scheme(
+    data: EntityData, sets: EntitySets, notice: Callable[[str], None]
+) -> Scheme | None:
+    """Return the scheme that entities must follow to count, after checking the evaluation data.
+
+    Raises:
+        UserError: The data follows another scheme.
+    """
+    scheme = _SCHEMES.get(data.scoring)
+    if scheme is not None and sets.evaluation is not None:
+        sentences = (
+            [sets.labels[number] for number in numbers]
+            for numbers in sets.evaluation.kind.scored_labels()
+        )
+        others, total = check_scheme(scheme, sets.labels, sentences)
+        notice(
+            f"evaluation: strict scores by {scheme}; {others} of {total} labelled entities do not "
+            "follow it and do not count"
+        )
+    return scheme
+
+
 @dataclass(frozen=True, kw_only=True)
 class EntityRecipe(BertTaskRecipe):
     """A network that tags tokens."""
@@ -207,6 +233,7 @@ class EntityRecipe(BertTaskRecipe):
             train_data=sets.train,
             eval_data=sets.evaluation,
             by_character=sets.by_character,
+            scheme=_strict_scheme(self.data, sets, notice),
         )
 
     def build_model(self) -> BertForTagging:

@@ -16,7 +16,15 @@ from jumar.data.text.entity_set import UNSCORED
 from jumar.models.bert.heads import BertForTagging
 from jumar.tasks.confusion import confusion_of
 from jumar.tasks.encoder_objective import EncoderObjective
-from jumar.tasks.scoring.entities import OUTSIDE, Entity, EntityCounts, entities, split_tag
+from jumar.tasks.scoring.entities import (
+    OUTSIDE,
+    Entity,
+    EntityCounts,
+    Scheme,
+    entities,
+    split_tag,
+    strict_entities,
+)
 from jumar.tasks.scoring.label_rates import label_rates
 from jumar.tasks.task import Headline, ScoreTable, Task
 
@@ -52,6 +60,7 @@ class TaggingTask(Task):
         train_data: Sentences to learn from.
         eval_data: Sentences to score on.
         by_character: Whether the tokens of the training data are characters.
+        scheme: Only entities whose tags follow it count; None to count all.
     """
 
     name = "tagging"
@@ -65,12 +74,14 @@ class TaggingTask(Task):
         train_data: SampleSet,
         eval_data: SampleSet | None,
         by_character: bool = True,
+        scheme: Scheme | None = None,
     ) -> None:
         self.model = network
         self.by_character = by_character
         self.outputs = tuple(labels)
         self.kinds = sorted({split_tag(label)[1] for label in labels} - {""})
         self.train_data, self.eval_data = train_data, eval_data
+        self._scheme: Scheme | None = scheme
         self._objective = TaggingObjective(network)
         self.objectives = [self._objective]
 
@@ -121,10 +132,12 @@ class TaggingTask(Task):
             for kind, rates in counts.by_type().items()
         ]
         header = ["type", "precision %", "recall %", "f1 %", "entities"]
-        return [ScoreTable(title="entities", header=header, rows=rows)]
+        title = f"entities (strict, {self._scheme})" if self._scheme else "entities"
+        return [ScoreTable(title=title, header=header, rows=rows)]
 
     def _entities(self, labels: Tensor) -> list[Entity]:
-        return entities([str(self.outputs[label]) for label in labels.tolist()])
+        tags = [str(self.outputs[label]) for label in labels.tolist()]
+        return strict_entities(tags, self._scheme) if self._scheme else entities(tags)
 
     def _counts(self, sums: Mapping[str, Tensor]) -> EntityCounts:
         counts = EntityCounts()

@@ -20,6 +20,7 @@ from jumar.data.text.tokenizer import Tokenizer, open_tokenizer
 from jumar.data.text.vocabulary import Vocabulary
 from jumar.ground.errors import UserError
 from jumar.settings import describe
+from tests.data.setting_limits import limits_of
 from tests.data.text.vocabularies import PIECES
 
 TOKENIZER = Tokenizer(Vocabulary(PIECES))
@@ -86,6 +87,12 @@ def test_truncated_tags_are_counted(tmp_path: Path) -> None:
     assert sets.by_character
     label = sets.train.fetch([SampleKey(0, 0)]).batch["label"]
     assert label.tolist() == [[UNSCORED, 1, 1, 1, 1, UNSCORED]]
+    assert list(sets.train.kind.scored_labels()) == [[1, 1, 1, 1], [0]]
+
+
+def test_scored_labels_are_one_per_token(tmp_path: Path) -> None:
+    sets, _ = opened(tmp_path, "中 B-X\nwant O\n\ncat B-X\n")
+    assert list(sets.train.kind.scored_labels()) == [[0, 1], [0]]
 
 
 def test_tags_missing_from_training_are_refused(tmp_path: Path) -> None:
@@ -117,10 +124,12 @@ def test_settings_have_their_defaults_and_limits() -> None:
             "do_lower_case": (True, "", ""),
             "max_seq_length": (256, "", "4 to 2048"),
             "new_texts": ("auto", "", "auto, characters, words"),
+            "scoring": ("conll", "", "conll, strict-iob2, strict-iobes"),
             "batch_size": (32, "samples per rank", "1 or more"),
         }
         == rows
     )
+    assert limits_of(EntityData())["scoring"] == ("conll", None, None, True)
 
 
 def test_nearly_all_tokens_are_characters_above_nine_tenths(tmp_path: Path) -> None:

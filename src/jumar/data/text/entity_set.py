@@ -1,6 +1,6 @@
 """Sentences with a tag for each token as samples."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +42,13 @@ class EntityData(LabelledData):
         "How `jumar predict` splits a text before tagging it: into characters or words; auto: like "
         "the training data.",
         choices=("auto", "characters", "words"),
+    )
+    scoring: str = setting(
+        "conll",
+        "Which entities count: conll: all; strict-iob2, strict-iobes: only those whose tags follow "
+        "this scheme, as in seqeval's strict mode.",
+        choices=("conll", "strict-iob2", "strict-iobes"),
+        changeable=True,
     )
 
 
@@ -88,6 +95,12 @@ class TaggedSentences(InMemory):
     def fingerprint(self) -> str:
         """Fingerprint of pieces and tags; see `Fingerprinted`."""
         return fingerprint(self.pieces.content(), self.labels.content())
+
+    def scored_labels(self) -> Iterator[list[int]]:
+        """Yield the labels of each sentence that are scored, without truncated tokens."""
+        for index in range(len(self)):
+            labels = self.labels[index]
+            yield labels[labels != UNSCORED].tolist()
 
     def map(self, opened: int, _item: int, _key: SampleKey) -> Arrays:
         """Return `input_ids`, `segment_ids`, `input_mask` and `label`; see `SampleKind.map`."""

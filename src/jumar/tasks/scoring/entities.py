@@ -1,8 +1,8 @@
 """Entities in tagged sentences, and precision, recall and F1 of whole entities.
 
 CoNLL's evaluation and the default mode of seqeval count an entity as correct if its type, start and
-end are correct. A tag is `O`, or a prefix B, I, M, E or S with a hyphen and a type; M is another
-name for I.
+end are correct; in seqeval's strict mode, its tags must also follow a scheme. A tag is `O`, or a
+prefix B, I, M, E or S with a hyphen and a type; M is another name for I.
 """
 
 from collections import Counter
@@ -10,12 +10,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from jumar.ground.errors import UserError
 from jumar.tasks.scoring.rates import Rates
 
 OUTSIDE = "O"
 PREFIXES = ("B", "I", "M", "E", "S")
 
 Scheme = Literal["IOB2", "IOBES"]
+
+_PREFIXES_OF: Mapping[Scheme, Sequence[str]] = {
+    "IOB2": (OUTSIDE, "B", "I"),
+    "IOBES": (OUTSIDE, "B", "I", "E", "S"),
+}
+_CHOOSE_ANOTHER = (
+    "IOB2 has the tags O, B- and I-, and IOBES also E- and S-. Choose the scheme of the data, or "
+    "conll, which needs none."
+)
 
 
 class Entity(NamedTuple):
@@ -56,6 +66,44 @@ def strict_entities(tags: Sequence[str], scheme: Scheme) -> list[Entity]:
         if is_delimited and not inner_prefixes.strip("I"):
             spans.append(span)
     return spans
+
+
+def check_scheme(
+    scheme: Scheme, labels: Sequence[str], sentences: Iterable[Sequence[str]]
+) -> tuple[int, int]:
+    """Check that strict scores of some sentences mean something.
+
+    Args:
+        scheme: The scheme.
+        labels: The tags that a network can predict.
+        sentences: The true tags.
+
+    Returns:
+        How many entities do not follow the scheme, so that they do not count, and how many there
+        are.
+
+    Raises:
+        UserError: A tag is not one of the scheme, for which seqeval fails too, or no entity follows
+            it, for which seqeval returns 0.
+    """
+    for label in labels:
+        if split_tag(label)[0] not in _PREFIXES_OF[scheme]:
+            raise UserError(
+                f"the tag '{label}' is not one of {scheme}",
+                where="data.scoring",
+                todo=_CHOOSE_ANOTHER,
+            )
+    total = following = 0
+    for tags in sentences:
+        total += len(entities(tags))
+        following += len(strict_entities(tags, scheme))
+    if total and not following:
+        raise UserError(
+            f"no entity of the evaluation data follows {scheme}",
+            where="data.scoring",
+            todo=_CHOOSE_ANOTHER,
+        )
+    return total - following, total
 
 
 def split_tag(tag: str) -> tuple[str, str]:

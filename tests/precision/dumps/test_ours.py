@@ -278,6 +278,22 @@ def test_errors_in_a_file_are_reported(tmp_path: Path) -> None:
     assert refused(place, content | {"calls": [call | {"values": [row]}, parameter]}) == (
         "is damaged: IndexError list index out of range"
     )
+    for field, wrong in (
+        *(("op", 1), ("layer", None), ("number", "1"), ("cann", []), ("arguments", [])),
+        *(("arguments", {"a": 1}), ("values", [["input", 0, "float32", []]])),
+        *(("values", [["input", "0", 32, []]]), ("values", [["input", "0", "float32", ["a"]]])),
+        ("values", [["input", "0", "float32", [], None, 5]]),
+        ("values", [["input", "0", "float32", [], None, None, 5]]),
+    ):
+        what = refused(place, content | {"calls": [call | {field: wrong}, parameter]})
+        assert what.startswith("is damaged: TypeError ")
+    assert refused(place, content | {"rows": [[[1]], [1]]}) == (
+        "is damaged: TypeError [1] in place of a number or text"
+    )
+    for step in ("../../up", -1, 1.5, True, 1 << 63, []):
+        for field in ("step", "rank"):
+            what = refused(place, content | {field: step})
+            assert what.endswith("is not the number of a step or rank")
     assert "KeyError 'tool'" in refused(
         place, {name: each for name, each in content.items() if name != "tool"}
     )

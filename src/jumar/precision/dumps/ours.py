@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any, Final, get_args
 
 import torch
@@ -149,8 +150,8 @@ def read_dump(folder: Path) -> Dump:
             where=folder,
             tool=content["tool"],
             framework=content["framework"],
-            step=content["step"],
-            rank=content["rank"],
+            step=_place(content["step"]),
+            rank=_place(content["rank"]),
             facts=content["facts"],
             calls=calls,
             tensors=Shards(folder, shards, views, calls) if shards else None,
@@ -167,6 +168,17 @@ def read_dump(folder: Path) -> Dump:
             todo=AGAIN,
         )
     return dump
+
+
+def _place(content: Any) -> int | None:
+    """Return the number of a step or rank, which becomes the name of a folder.
+
+    Raises:
+        ValueError: It is not one.
+    """
+    if content is None or (type(content) is int and 0 <= content < 1 << 63):
+        return content
+    raise ValueError(f"{content!r:.40} is not the number of a step or rank")
 
 
 def _text(dump: Dump, shards: Mapping[str, int], views: Mapping[str, View]) -> str:
@@ -269,13 +281,16 @@ def _call_from_json(
 ) -> Call:
     return Call(
         kind=_one_of(Kind, content["kind"]),
-        op=content["op"],
-        layer=content["layer"],
-        number=content["number"],
+        op=_checked(content["op"], str),
+        layer=_checked(content["layer"], str),
+        number=_checked(content["number"], int),
         phase=_one_of(Phase, content["phase"]),
         values=tuple(_value_from_json(value, names, rows) for value in content["values"]),
-        arguments=content.get("arguments", {}),
-        cann=content.get("cann", ""),
+        arguments={
+            name: _checked(text, str)
+            for name, text in _checked(content.get("arguments", {}), dict).items()
+        },
+        cann=_checked(content.get("cann", ""), str),
     )
 
 
@@ -286,19 +301,33 @@ def _value_from_json(
     row = fields.get("row")
     return Value(
         role=_one_of(Role, fields["role"]),
-        name=fields["name"],
-        dtype=fields["dtype"],
-        shape=tuple(fields["shape"]),
+        name=_checked(fields["name"], str),
+        dtype=_checked(fields["dtype"], str),
+        shape=tuple(_checked(size, int) for size in fields["shape"]),
         statistics=None if row is None else rows[row],
-        digest=fields.get("digest"),
-        tensor=fields.get("tensor"),
+        digest=_checked(fields.get("digest"), (str, NoneType)),
+        tensor=_checked(fields.get("tensor"), (str, NoneType)),
     )
 
 
 def _row_from_json(content: Sequence[Any], names: Sequence[str]) -> Statistics:
-    numbers = (float(number) if isinstance(number, str) else number for number in content)
+    numbers = (
+        float(number) if isinstance(number, str) else _checked(number, (int, float, NoneType))
+        for number in content
+    )
     fields: dict[str, Any] = dict(zip(names, numbers, strict=False))
     return Statistics(**fields)
+
+
+def _checked(content: Any, kind: type | tuple[type, ...]) -> Any:
+    """Return a part of a file if it has the right type; a damaged file may contain any other.
+
+    Raises:
+        TypeError: It has another one.
+    """
+    if isinstance(content, kind):
+        return content
+    raise TypeError(f"{content!r:.40} in place of a {getattr(kind, '__name__', 'number or text')}")
 
 
 def _one_of(names: Any, name: str) -> Any:

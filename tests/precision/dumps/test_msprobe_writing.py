@@ -5,6 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+import torch
+
+from jumar.ground.errors import UserError
 from jumar.precision.dumps.dump import Call, Dump, Phase, Statistics, Value
 from jumar.precision.dumps.msprobe_writing import write_msprobe
 from jumar.precision.dumps.opening import open_dump, open_dumps
@@ -28,7 +32,7 @@ def test_every_sample_round_trips(shared: Path, tmp_path: Path) -> None:
     dumps = [d for d in open_dumps(shared / "data" / "dumps") if d.tool == "msprobe"]
     assert len(dumps) == 25
     for number, dump in enumerate(dumps):
-        written = write_msprobe(tmp_path / str(number), dump)
+        written = write_msprobe(tmp_path / str(number), dump).folder
         assert plain(open_dump(written)) == plain(dump), dump.where
 
 
@@ -72,7 +76,7 @@ def test_our_ops_and_their_layers_round_trip(tmp_path: Path) -> None:
         values=(value("input", "0"), value("output", "0"), value("parameter", "weight")),
     )
     dump = Dump(where=tmp_path, tool="jumar", step=3, rank=1, calls=[op, layer])
-    folder = write_msprobe(tmp_path / "out", dump)
+    folder = write_msprobe(tmp_path / "out", dump).folder
     assert folder == tmp_path / "out" / "step3" / "rank1"
     assert plain(open_dump(folder)) == plain(dump)
     construct = json.loads((folder / "construct.json").read_text())
@@ -102,7 +106,7 @@ def element(**fields: Any) -> dict[str, Any]:
 def written(folder: Path, *calls: Call, **fields: Any) -> dict[str, Any]:
     """The three files by name."""
     dump = Dump(where=folder, tool="jumar", calls=calls, **fields)
-    place = write_msprobe(folder, dump)
+    place = write_msprobe(folder, dump).folder
     return {path.name: json.loads(path.read_text()) for path in place.iterdir()}
 
 
@@ -233,3 +237,109 @@ def test_parent_of_an_op_is_its_layers_next_call_and_of_a_layer_one_above(
         *("Module.net.0.Linear.forward.1", "Aten.x.2.forward", "Aten.x.3.forward"),
         *("Module.net.1.x.Tanh.forward.0", "Module.net.Net.forward.0", "Aten.x.0.backward"),
     ]
+
+
+def test_existing_dump_is_refused_and_other_steps_join_it(tmp_path: Path) -> None:
+    dump = Dump(where=tmp_path, tool="jumar", step=3, calls=[a_call("aten.x", "", "forward")])
+    folder = write_msprobe(tmp_path / "out", dump).folder
+    before = (folder / "dump.json").read_bytes()
+    with pytest.raises(UserError) as error:
+        write_msprobe(tmp_path / "out", replace(dump, calls=()))
+    assert (error.value.what, error.value.where) == (
+        "a dump of step 3 already exists",
+        str(folder),
+    )
+    assert (folder / "dump.json").read_bytes() == before
+    assert write_msprobe(tmp_path / "out", replace(dump, step=4)).folder.is_dir()
+
+
+def test_nodes_of_graphs_are_read_back_with_type_and_name(shared: Path, tmp_path: Path) -> None:
+    place = shared / "data/dumps/cann/axis/precision_data"
+    names: list[list[str]] = []
+    for number, part in enumerate(("temp/decode", "npu", "tf")):
+        dump = open_dump(place / part)
+        again = open_dump(write_msprobe(tmp_path / str(number), dump).folder)
+        names.append([call.op for call in again.calls])
+        for call, back in zip(dump.calls, again.calls, strict=True):
+            assert dump.tensors is not None
+            assert again.tensors is not None
+            for value, same in zip(call.values, back.values, strict=True):
+                assert value.tensor is not None
+                assert same.tensor is not None
+                one, other = dump.tensors.read(value.tensor), again.tensors.read(same.tensor)
+                assert torch.equal(one, other)
+    ops = ["NPU.MatMulV2.dense_MatMul", "NPU.BiasAdd.dense_BiasAdd", "NPU.SoftmaxV2.Softmax"]
+    assert names[:2] == [ops, ops]
+    assert names[2] == [f"TensorFlow.{op.rpartition('.')[2]}" for op in ops]
+
+
+def test_header_names_the_folder_of_tensors_only_if_there_is_one(tmp_path: Path) -> None:
+    class Stored:
+        def read(self, name: str) -> torch.Tensor:
+            return torch.ones(2, 3, dtype=torch.bfloat16)
+
+    op = a_call("aten.x", "", "forward", replace(value_of("input", "0"), tensor="a"))
+    dump = Dump(where=tmp_path, tool="jumar", calls=[op], tensors=Stored())
+    for name, options, framework in (
+        ("a", {}, ""),
+        ("b", {"with_tensors": False}, "pytorch"),
+        ("c", {}, "mindspore"),
+    ):
+        done = write_msprobe(tmp_path / name, replace(dump, framework=framework), **options)
+        content = json.loads((done.folder / "dump.json").read_text())
+        tensors = done.folder / "dump_tensor_data"
+        element = content["data"]["Aten.x.0.forward"]["input_args"][0]
+        if name == "a":
+            assert (content["task"], content["dump_data_dir"]) == ("tensor", str(tensors))
+            assert (tensors / element["data_name"]).is_file()
+        else:
+            assert (content["task"], content["dump_data_dir"]) == ("statistics", None)
+            assert not tensors.exists()
+            assert "data_name" not in element
+        assert content["framework"] == (framework or "pytorch")
+
+
+def test_ops_of_the_update_are_left_out(tmp_path: Path) -> None:
+    update = a_call("aten.add", "", "update")
+    data = written(tmp_path, a_call("aten.add", "", "forward"), update)["dump.json"]["data"]
+    assert list(data) == ["Aten.add.0.forward"]
+
+
+def test_elements_that_are_not_finite_are_in_the_statistics(tmp_path: Path) -> None:
+    nan = Statistics(count=6, min=-1.0, max=2.0, mean=0.5, l2=3.0, nan=1, inf=1)
+    rows = (nan, replace(nan, nan=0), replace(nan, nan=0, inf=0))
+    values = (
+        replace(value_of("input", str(number)), statistics=row) for number, row in enumerate(rows)
+    )
+    data = written(tmp_path, a_call("aten.x", "", "forward", *values))["dump.json"]["data"]
+    numbers = [
+        [repr(entry[name]) for name in ("Max", "Min", "Mean", "Norm")]
+        for entry in data["Aten.x.0.forward"]["input_args"]
+    ]
+    assert numbers == [["nan"] * 4, ["inf", "-inf", "nan", "inf"], ["2.0", "-1.0", "0.5", "3.0"]]
+
+
+def test_named_outputs_are_kept(tmp_path: Path) -> None:
+    outputs = value_of("output", "logits"), value_of("output", "0.1"), value_of("output", "0.0")
+    layer = a_call("Net", "", "forward", *outputs, kind="module")
+    dump = Dump(where=tmp_path, tool="jumar", calls=[layer])
+    (back,) = open_dump(write_msprobe(tmp_path, dump).folder).calls
+    assert {value.name for value in back.values} == {"logits", "0.0", "0.1"}
+
+
+@pytest.mark.parametrize("name", ["999999999", "9" * 5000, "²", "007", "1.999999999"])
+def test_position_at_which_no_list_fits_into_memory_is_a_name(tmp_path: Path, name: str) -> None:
+    call = a_call("aten.x", "", "forward", value_of("input", "0"), value_of("input", name))
+    (back,) = open_dump(
+        write_msprobe(tmp_path, Dump(where=tmp_path, tool="jumar", calls=[call])).folder
+    ).calls
+    assert [value.name for value in back.values] == ["0", name]
+
+
+@pytest.mark.parametrize(
+    "text", ["b'x'", "{1, 2}", "2j", "...", "0x" + "f" * 5000, "-" * 20000 + "1", "[[", "{[]: 1}"]
+)
+def test_argument_that_json_cannot_hold_is_written_as_text(tmp_path: Path, text: str) -> None:
+    call = a_call("aten.x", "", "forward", arguments={"0": text})
+    (entry,) = written(tmp_path, call)["dump.json"]["data"].values()
+    assert entry["input_args"] == [{"type": "str", "value": text}]

@@ -280,6 +280,14 @@ def dumps_of_others(ground: Ground) -> Iterator[Words]:
         yield ("precision", "compare", source, source, "--page", f"{number}.html")
 
 
+@attacks("precision convert")
+def converted_dumps(ground: Ground) -> Iterator[Words]:
+    made = ground.runs / "dump" / "step-00000000" / "rank-0"
+    for number, source in enumerate((made, *dump(ground, made))):
+        yield ("precision", "convert", source, "--to", f"out{number}")
+        yield ("precision", "convert", source, "--to", f"outer{number}/a", "--json")
+
+
 @attacks("precision diverge")
 def hashes_of_others(ground: Ground) -> Iterator[Words]:
     run = copied(ground, "small")

@@ -12,8 +12,8 @@ from jumar.ground.text import counted, print_plain
 
 app = App(
     name="precision",
-    help="Show precision modes and op lists; lint modify_mixlist files; dump steps, compare dumps "
-    "and runs, find overflows and ops that are sensitive to rounding.",
+    help="Show precision modes and op lists; lint modify_mixlist files; dump steps, compare and "
+    "convert dumps, compare runs, find overflows and ops that are sensitive to rounding.",
     group_parameters=OPTIONS,
 )
 app.command(
@@ -29,6 +29,10 @@ app.command(
 app.command(
     "jumar.cli.precision_compare:compare",
     help="Compare two dumps of one step and name the first op to blame.",
+)
+app.command(
+    "jumar.cli.precision_convert:convert",
+    help="Convert a dump to msprobe's format, for msprobe's comparison and viewers.",
 )
 app.command(
     "jumar.cli.precision_search:search",

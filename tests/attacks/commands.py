@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.attacks.files import (
     DOCUMENT,
     PNG,
+    cann_results,
     dump,
     logs,
     mixlist,
@@ -294,6 +295,13 @@ def hashes_of_others(ground: Ground) -> Iterator[Words]:
     fields = ("--device", "cpu", "--import", IMPORTS["small"], "--to", "out")
     for path in mixlist(ground):
         yield ("precision", "diverge", run, path, *fields)
+
+
+@attacks("precision results")
+def results_of_others(ground: Ground) -> Iterator[Words]:
+    for path in cann_results(ground):
+        yield ("precision", "results", path, "--top", "0")
+        yield ("precision", "results", path, "--json")
 
 
 @attacks("precision lint")

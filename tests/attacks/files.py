@@ -132,7 +132,17 @@ def dump(ground: Ground, made: Path) -> list[Path]:
     for name in ("Conv2D.conv.1.0.1736408883704643.output.0.npy", "Functional.relu.0.forward.npy"):
         (objects / name).write_bytes(object_array(ground.canary))
     ground.write("ptdbg/api.pkl", bomb(ground.canary))
+    first = stored["calls"][0]
+    calls = [
+        {**first, "op": word, "layer": word, "cann": word, "arguments": {"0": word}}
+        for word in WORDS
+    ]
+    values = [[row[0], WORDS[number], *row[2:]] for number, row in enumerate(first["values"])]
+    calls[0]["values"] = values
+    hostile_calls = {**stored, "calls": calls, "number_of_calls": len(calls)}
     return [
+        changed("steps", {**stored, "step": "../../../escaped", "rank": "/etc"}),
+        changed("calls", hostile_calls),
         climbing_shard,
         pickled,
         changed("named", named),
@@ -140,6 +150,36 @@ def dump(ground: Ground, made: Path) -> list[Path]:
         changed("numbered", numbered(stored)),
         objects,
         ground.work / "ptdbg" / "api.pkl",
+    ]
+
+
+def cann_results(ground: Ground) -> list[Path]:
+    """Results of msaccucmp and overflow records of harmful names and impossible numbers."""
+    head = "Index,OpType,NPUDump,GroundTruth,TensorIndex,OverFlow,CosineSimilarity,Odd"
+    lines = [
+        f"{number},{cell(word)},{cell(word)},*,{cell(f'{word}:output:0')},YES,{value},{cell(word)}"
+        for word in ONE_LINE
+        for number, value in enumerate(("nan", "1e999", "-1", "9" * 400))
+    ]
+    reasons = [f"1,Add,{cell(word)},b,NaN,NaN,NaN,NaN,{cell(word)}" for word in ONE_LINE]
+    data = {"status": 32, "task_id": 3, "stream_id": 12}
+    record = {"magic": "0x5a5a5a5a", "acc_list": {"valid": 1, "acc_type": "AIC", "data": data}}
+    for name, value in {
+        "named": {word: {**data, "status": 2} for word in ONE_LINE},
+        "worded": worded(record),
+        "numbered": numbered(record),
+        "climbing": {"AIC": {**data, "task_id": "../../outside/secret.txt"}},
+    }.items():
+        write_json(ground.work / f"{name}.json", value)
+    dumped = f"MatMulV2.{ONE_LINE[0].replace('/', '_')}.3.12.1767268800001000"
+    return [
+        *sorted(ground.work.glob("*.json")),
+        ground.write(dumped, b""),
+        ground.write("result_1.csv", "\n".join([head, *lines])),
+        ground.write("result_2.csv", "\n".join([f"{head},CompareFailReason", *reasons])),
+        ground.write("result_3.csv", f"{head}\n" + "1" * 200_000),
+        ground.write("deep.json", "[" * 50_000),
+        ground.write("pickle.csv", bomb(ground.canary)),
     ]
 
 

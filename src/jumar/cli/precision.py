@@ -35,6 +35,11 @@ app.command(
     help="Convert a dump to msprobe's format, for msprobe's comparison and viewers.",
 )
 app.command(
+    "jumar.cli.precision_results:results",
+    help="Explain results of Ascend's tools: msaccucmp's result_*.csv and overflow records.",
+    usage="Usage: jumar precision results [OPTIONS] FILE...",
+)
+app.command(
     "jumar.cli.precision_search:search",
     help="Find the fewest op types that must stay in float32, and write their modify_mixlist file.",
 )

@@ -10,6 +10,7 @@ from jumar.ground.errors import UserError
 from jumar.precision.dumps.cann_results import (
     AscendResult,
     Overflow,
+    is_record,
     read_overflow,
     read_results,
 )
@@ -128,11 +129,12 @@ def test_units_with_a_status_are_overflows_and_minus_1_means_the_files_name(
     for bit, meaning in bits.items():
         (one,) = overflows(path, [{"AI Core": {"status": bit}}])
         assert (one.meanings, one.task, one.stream, one.status) == ([meaning], 7, None, bit)
+        assert one.is_task_from_name
     (one,) = overflows(path, {"AI Core": {"status": 2}})
     assert one.meanings == []
     nameless = tmp_path / "x.json"
     (one,) = overflows(nameless, {"AI Core": {"status": 8, "task_id": -1}})
-    assert (one.task, one.stream) == (None, None)
+    assert (one.task, one.stream, one.is_task_from_name) == (None, None, False)
 
 
 def test_record_with_a_list_of_units_names_the_valid_ones(tmp_path: Path) -> None:
@@ -149,3 +151,55 @@ def test_record_with_a_list_of_units_names_the_valid_ones(tmp_path: Path) -> Non
         str(path),
         "Expected: a decoded Opdebug file, with 'acc_list' or one status per unit.",
     )
+
+
+@pytest.mark.parametrize(
+    ("unit", "status", "meaning"),
+    [
+        ("DHA Atomic Add", 0x900, "overflow of an atomic addition"),
+        ("DHA Atomic Add", 0xA00, "underflow of an atomic addition"),
+        ("DHA Atomic Add", 0xD01, "atomic addition of NaN to NaN"),
+        ("DHA Atomic Add", 0x20, "overflow of an atomic addition"),
+        ("L2 Atomic Add", 1 << 16, "overflow of an atomic addition"),
+        ("L2 Atomic Add", 3 << 16, "atomic addition of NaN"),
+        ("L2 Atomic Add", 4 << 16, "atomic addition to NaN"),
+        ("L2 Atomic Add", 7 << 16, "overflow of an atomic addition"),
+        ("AIV", 0x20, "float overflow"),
+        ("SDMA", 0x20, None),
+        ("AICPU", 0x20, None),
+    ],
+)
+def test_status_has_the_meaning_of_its_unit(
+    tmp_path: Path, unit: str, status: int, meaning: str | None
+) -> None:
+    (one,) = overflows(tmp_path / "x.json", {unit: {"status": status}})
+    assert list(one.meanings) == ([] if meaning is None else [meaning])
+
+
+@pytest.mark.parametrize(
+    "status", [-1, 1 << 64, "0x" + "f" * 5000, math.inf, "x", {}, json.loads("[" * 900 + "]" * 900)]
+)
+def test_impossible_status_is_refused(tmp_path: Path, status: object) -> None:
+    with pytest.raises(UserError, match="is not an overflow record"):
+        overflows(tmp_path / "x.json", {"AIC": {"status": status}})
+
+
+def test_mark_of_a_spreadsheet_is_no_part_of_the_header(tmp_path: Path) -> None:
+    path = result(tmp_path / "result_1.csv", "1,2,MatMul,a,float16,b,a:input:3,YES,0.5,1,2")
+    path.write_text("\ufeff" + path.read_text())
+    (row,) = read_results(path)
+    assert row.npu == "a"
+
+
+def test_kind_of_a_file_is_that_of_its_content(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    for text, expected in ((" \n{", True), ("[", True), ("Index,OpType", False), ("", False)):
+        path.write_text(text)
+        assert is_record(path) is expected
+    path.write_bytes(b"6\0\0\0")
+    with pytest.raises(UserError) as error:
+        is_record(path)
+    assert "msaccucmp.py convert" in error.value.todo
+    path.write_text("{")
+    with pytest.raises(UserError, match="truncated or not JSON"):
+        read_overflow(path)

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from jumar.ground.errors import UserError
-from jumar.ground.paths import read_text
-from jumar.precision.dumps.msprobe import read_json
+from jumar.ground.json_text import parse_json
+from jumar.ground.paths import read_bytes, read_text
 
 _REQUIRED_COLUMNS: Final = ("Index", "OpType", "NPUDump", "GroundTruth", "TensorIndex")
 _TEXTS: Final = frozenset(
@@ -31,6 +31,8 @@ _TEXTS: Final = frozenset(
         "CompareFailReason",
     }
 )
+_CORES: Final = ("AI Core", "AIC", "AIV")
+"""Units whose status has the bits below; that of AI CPUs and SDMA is not documented."""
 _BITS: Final = {
     0x8: "sign inversion",
     0x10: "integer overflow",
@@ -39,6 +41,16 @@ _BITS: Final = {
     0x100: "overflow of a cast to fp16 or integer",
     0x400: "overflow of an accumulation in a matrix product",
 }
+_ATOMIC: Final = (
+    "overflow of an atomic addition",
+    "underflow of an atomic addition",
+    "atomic addition of NaN",
+    "atomic addition to NaN",
+    "atomic addition of NaN to NaN",
+)
+_ATOMIC_CODES: Final = {"DHA Atomic Add": (8, 0xFF, 9), "L2 Atomic Add": (16, 0b111, 1)}
+"""The position of the code in the status, its bits, and the code of the first meaning, as in
+precision_tool. By CANN's documents, any status but 0 is an overflow."""
 _RECORD: Final = re.compile(r"Opdebug\.Node_OpDebug\.(?P<task>\d+)(?:\.(?P<stream>\d{1,15}))?\..*")
 """Older releases omit the stream; the time that follows has 16 digits."""
 
@@ -54,7 +66,7 @@ class AscendResult:
         tensor: `input` or `output`, with the index, as `output:0`; empty if unmatched.
         overflowed: Whether the NPU's value reached float16's maximum; None if not checked.
         numbers: The result of each metric, possibly NaN; without metrics that were not computed.
-        reason: The reason why it was not compared; empty otherwise.
+        reason: The reason why it was not compared, or not by one of the metrics; empty otherwise.
     """
 
     op_type: str
@@ -76,6 +88,8 @@ class Overflow:
         stream: Number of the stream; None if unknown.
         status: The status bits.
         meanings: The meanings of the bits that are set.
+        is_task_from_name: Whether the record has no task and the file's name was used instead, as
+            in precision_tool. By CANN's documents, that number need not be the op's.
     """
 
     unit: str
@@ -83,6 +97,23 @@ class Overflow:
     stream: int | None
     status: int
     meanings: Sequence[str]
+    is_task_from_name: bool = False
+
+
+def is_record(path: Path) -> bool:
+    """Return whether a file is JSON, as overflow records are, rather than a table.
+
+    Raises:
+        UserError: The file cannot be read, or is neither.
+    """
+    start = read_bytes(path, 4096).lstrip()
+    if b"\0" in start:
+        raise UserError(
+            "is neither a result of msaccucmp nor a decoded overflow record",
+            where=str(path),
+            todo="Decode an Opdebug file first: python3 msaccucmp.py convert -d FILE -out FOLDER",
+        )
+    return start.startswith((b"{", b"["))
 
 
 def read_results(path: Path) -> list[AscendResult]:
@@ -92,7 +123,9 @@ def read_results(path: Path) -> list[AscendResult]:
         UserError: The file cannot be read, or has other columns.
     """
     try:
-        header, *rows = [*csv.reader(io.StringIO(read_text(path)))] or [[]]
+        # Spreadsheets save UTF-8 with a mark at the beginning.
+        text = read_text(path).removeprefix("\ufeff")
+        header, *rows = [*csv.reader(io.StringIO(text))] or [[]]
     except csv.Error as error:
         raise UserError(f"is not CSV: {error}", where=str(path)) from error
     if not set(_REQUIRED_COLUMNS) <= set(header):
@@ -110,24 +143,34 @@ def read_overflow(path: Path) -> list[Overflow]:
     Raises:
         UserError: The file cannot be read, is truncated, or is not an overflow record.
     """
-    content = read_json(path)
+    try:
+        content = parse_json(read_text(path))
+    except ValueError as error:
+        raise UserError(
+            f"is truncated or not JSON: {error}", where=str(path), todo="Decode it again."
+        ) from error
     match = _RECORD.fullmatch(path.name)
     task = int(match["task"]) if match else None
     stream = int(match["stream"]) if match and match["stream"] else None
     try:
-        records = list(_records(content))
         return [
             Overflow(
                 unit=unit,
                 task=_number_or(record.get("task_id"), task),
                 stream=_number_or(record.get("stream_id"), stream),
                 status=status,
-                meanings=[text for bit, text in _BITS.items() if status & bit],
+                meanings=_meanings(unit, status),
+                is_task_from_name=(
+                    task is not None and _number_or(record.get("task_id"), None) is None
+                ),
             )
-            for unit, record in records
+            for unit, record in _records(content)
             if (status := _status(record.get("status", 0)))
         ]
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (
+        *(AttributeError, KeyError, TypeError, ValueError),
+        *(OverflowError, RecursionError),
+    ) as error:
         raise UserError(
             f"is not an overflow record: {type(error).__name__} {error}",
             where=str(path),
@@ -180,10 +223,21 @@ def _records(content: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield str(unit), record
 
 
+def _meanings(unit: str, status: int) -> list[str]:
+    if unit in _ATOMIC_CODES:
+        shift, mask, first = _ATOMIC_CODES[unit]
+        number = (status >> shift & mask) - first
+        return [_ATOMIC[number] if 0 <= number < len(_ATOMIC) else _ATOMIC[0]]
+    return [text for bit, text in _BITS.items() if status & bit] if unit in _CORES else []
+
+
 def _status(content: Any) -> int:
     if isinstance(content, list):
         return functools.reduce(operator.or_, map(_status, content), 0)
-    return int(content, 0) if isinstance(content, str) else int(content)
+    status = int(content, 0) if isinstance(content, str) else int(content)
+    if not 0 <= status < 1 << 64:
+        raise ValueError("the status is not one of 64 bits")
+    return status
 
 
 def _number_or(content: Any, default: int | None) -> int | None:

@@ -14,6 +14,7 @@ from jumar.precision.dumps.cann_summary import (
     dump_name,
     dumps_of,
     is_bad,
+    is_zero_on_one_side,
     summarised,
 )
 
@@ -79,6 +80,12 @@ def test_tensor_is_bad_below_the_threshold_or_if_it_cannot_be_right(
 ) -> None:
     assert is_bad(each, 0.98) is bad
     assert (summarised([each], 0.98).first is each) is bad
+
+
+def test_reason_of_another_metric_does_not_replace_the_cosine_similarity() -> None:
+    assert is_zero_on_one_side(row("a", reason=ZERO))
+    assert not is_zero_on_one_side(row("a", cosine=0.5, reason=ZERO))
+    assert not is_zero_on_one_side(row("a"))
 
 
 def test_another_metric_orders_tensors_if_there_is_no_cosine_similarity() -> None:

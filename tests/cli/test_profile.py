@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.in_process import here
+from tests.cli.in_process import here, unchecked_end
 
 PROGRAM = "from jumar.cli.main import run; run()"
 
@@ -180,7 +180,9 @@ def test_gate_names_what_was_left_out_with_its_table_or_json(tmp_path: Path) -> 
     cut = row(0, "Add", "AI_CORE", "3.000")[:9]
     file.write_text(HEADER + row(0, "Mul", "AI_CORE", "3.000") + cut, encoding="utf-8")
     for more in ((), ("--json",)):
-        done = here("profile", "gate", file, "--max-step-ms", "1", *more, cwd=tmp_path)
+        done = unchecked_end("profile", "gate", file, "--max-step-ms", "1", *more, cwd=tmp_path)
+        assert done.code == 2
+        assert "it ends in the middle" in done.out
         assert f"missing: {file}: 1 line dropped: line 3 has " in done.err
         assert "missing" not in done.out
 

@@ -1,11 +1,13 @@
 """The gate measures what it limits, and what cannot be measured does not pass."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jumar.ground.errors import UserError
+from jumar.profiling import read
 from jumar.profiling.advice.gate import MEASURES, Measured, gate
 from jumar.profiling.profile import OPS_SCHEMA, Missing, Profile, empty
 from jumar.profiling.views.view import LEVEL_1
@@ -161,21 +163,70 @@ def test_wrong_limit_is_reported_with_its_option(name: str) -> None:
     assert gate(profile_of([_op(0, 5)]), {"cast-share": 0.0})[0].kept
 
 
+LINES = "2 lines dropped: line 7 has 2 of 3 fields; line 8 has 1 of 3 fields"
+INCOMPLETE = "the end: the last line, 8, is incomplete"
+
+
 @pytest.mark.parametrize(
-    ("kind", "what", "refused"),
+    ("kind", "gaps", "needs"),
     [
-        ("kineto", "the end: truncated", True),
-        ("op_summary", "the end: cannot be decompressed to the end: x", True),
-        ("op_summary", "the end: the last line has no line break, so its last field may be", False),
-        ("operator_memory", "the end: truncated", False),
-        ("kineto", "2 lines left out: line 7 is cut", False),
+        ("kineto", ("the end: truncated",), "all of a.x; it ends in the middle"),
+        (
+            "op_summary",
+            ("the end: cannot be decompressed to the end: x",),
+            "all of a.x; it ends in the middle",
+        ),
+        ("mindspore_timeline", ("the end: truncated",), "all of a.x; it ends in the middle"),
+        ("step_trace_time", (LINES, INCOMPLETE), "all of a.x; it ends in the middle"),
+        ("kernel_details", (LINES,), "all lines of a.x; incomplete ones were dropped"),
+        (
+            "op_summary",
+            ("the end: the last line has no line break, so its last field may be",),
+            "",
+        ),
+        ("operator_memory", ("the end: truncated",), ""),
+        ("operator_memory", (LINES,), ""),
+        ("kineto", ("events of unsupported categories: x 2",), ""),
     ],
 )
-def test_steps_of_a_cut_file_are_not_measured(kind: str, what: str, refused: bool) -> None:
-    gap = Missing(file="a.x", what=what)
-    profile = replace(training(steps=3), files=(("a.x", kind),), missing=(gap,))
-    for name in ("step-ms", "free-share", "uncovered-share"):
+def test_nothing_is_measured_in_an_incomplete_file(
+    kind: str, gaps: tuple[str, ...], needs: str
+) -> None:
+    missing = tuple(Missing(file="a.x", what=what) for what in gaps)
+    for name in MEASURES:
+        profile = replace(training(steps=3, ranks=2), files=(("a.x", kind),), missing=missing)
         (row,) = gate(profile, {name: 1e9})
-        assert (row.value is None) == refused
-        assert row.needs == ("needs all of a.x" if refused else "")
-    assert gate(profile, {"cast-share": 100})[0].kept
+        assert (row.value is None) == bool(needs)
+        assert row.needs == (f"needs {needs}" if needs else "")
+
+
+ROW = "0,{},Add,AI_CORE,{}.5,2.5,0,0.25\n"
+TABLE = (
+    "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),aic_mac_ratio\n"
+)
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_table_truncated_within_a_line_is_not_measured(tmp_path: Path, newline: str) -> None:
+    text = TABLE + ROW.format("a", 1) + ROW.format("b", 9) + ROW.format("c", 20)
+    content = text.replace("\n", newline).encode()
+    file = tmp_path / "kernel_details.csv"
+    last = len(content) - len(ROW.format("c", 20).replace("\n", newline))
+    measured: list[int] = []
+    for size in range(last, len(content) + 1):
+        file.write_bytes(content[:size])
+        (row,) = gate(read(file), {"step-ms": 1.0})
+        assert row.needs in ("", f"needs all of {file}; it ends in the middle")
+        measured += [size - last] if row.kept else []
+    # Undetectable: a cut between two lines, one after a shorter number, and one after the line's
+    # last character.
+    whole = len(content) - last
+    digits = whole - len(newline)
+    assert measured == [0, digits - 3, digits - 1, *range(digits, whole + 1)]
+
+
+def test_table_whose_middle_lost_a_line_is_not_measured(tmp_path: Path) -> None:
+    file = tmp_path / "kernel_details.csv"
+    file.write_text(TABLE + ROW.format("a", 1) + "0,b,Add\n" + ROW.format("c", 20))
+    (row,) = gate(read(file), {"step-ms": 1.0})
+    assert row.needs == f"needs all lines of {file}; incomplete ones were dropped"

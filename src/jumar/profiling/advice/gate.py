@@ -9,6 +9,7 @@ import polars as pl
 
 from jumar.ground.errors import UserError
 from jumar.profiling.profile import Profile
+from jumar.profiling.reading.unreadable import lost_part
 from jumar.profiling.views.casts import is_cast, is_format_change
 from jumar.profiling.views.slow_ranks import rank_times
 from jumar.profiling.views.step_split import contradictions, step_split
@@ -40,19 +41,31 @@ class Measured:
         return self.value is not None and self.value <= self.limit
 
 
-_TIMED_KINDS: Final = ("kernel_details", "op_summary", "task_time", "kineto", "trace", "hccl_trace")
-"""Kinds of files with ops or step marks."""
-_WITHOUT_BREAK: Final = "the end: the last line has no line break"
-"""Not a sign of truncation: files saved by an editor may lack the last line break too."""
+_MEASURED_KINDS: Final = (
+    *("kernel_details", "op_summary", "task_time", "kineto", "trace", "hccl_trace"),
+    *("mindspore_timeline", "mindspore_op_detail", "mindspore_aicpu"),
+    *("step_trace_time", "cluster_step_trace_time", "step_trace", "mindspore_step_trace"),
+)
+"""Kinds of files with ops or steps."""
+
+
+def _require_whole_files(profile: Profile) -> None:
+    """Raise `Impossible` for truncated files and dropped lines, whose time would be missing."""
+    kinds = dict(profile.files)
+    measured = [gap for gap in profile.missing if kinds.get(gap.file) in _MEASURED_KINDS]
+    for part, needs, why in (
+        ("end", "all of {}", "it ends in the middle"),
+        ("lines", "all lines of {}", "incomplete ones were dropped"),
+    ):
+        for gap in measured:
+            if lost_part(gap) == part:
+                raise Impossible(needs.format(gap.file), why)
 
 
 def _require_whole_steps(profile: Profile) -> None:
-    """Raise `Impossible` for steps without bounds or ops, mixed ranks and truncated files."""
-    kinds = dict(profile.files)
+    """Raise `Impossible` for incomplete files, steps without bounds or ops, and mixed ranks."""
+    _require_whole_files(profile)
     for gap in profile.missing:
-        is_truncated = gap.what.startswith("the end:") and not gap.what.startswith(_WITHOUT_BREAK)
-        if is_truncated and kinds.get(gap.file) in _TIMED_KINDS:
-            raise Impossible(f"all of {gap.file}")
         if "gate" in gap.needed_for:
             mixed = "ranks" in gap.needed_for
             raise Impossible("ops of known ranks" if mixed else "steps on the clock of the ops")
@@ -75,6 +88,7 @@ def _share(profile: Profile, chosen: Callable[[pl.DataFrame], pl.Expr], column: 
     ops = computing(profile.ops.select("name", "type", "core", "duration_ns", "input_types"))
     if ops.is_empty() or ops[column].null_count() == ops.height:
         raise Impossible(f"the {column} of each op", LEVEL_1)
+    _require_whole_files(profile)
     part = ops.filter(chosen(ops))["duration_ns"].sum()
     return 100 * float(part) / max(float(ops["duration_ns"].sum()), 1.0)
 
@@ -102,7 +116,9 @@ def free_share(profile: Profile) -> float:
 
 def rank_spread(profile: Profile) -> float:
     """The percentage by which the slowest rank computes longer than the median rank."""
-    return float(str(rank_times(profile)["computes_longer_%"].max()))
+    times = rank_times(profile)
+    _require_whole_files(profile)
+    return float(str(times["computes_longer_%"].max()))
 
 
 MEASURES: Final[Mapping[str, tuple[str, Callable[[Profile], float]]]] = {

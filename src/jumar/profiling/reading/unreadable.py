@@ -1,5 +1,6 @@
 """Counts unreadable parts of a file, and lists the first few with location and text."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -7,6 +8,11 @@ from jumar.ground.text import counted
 from jumar.profiling.profile import Missing
 from jumar.profiling.reading.exact import NO_VALUE, nanoseconds_of
 
+WITHOUT_BREAK: Final = "the last line has no line break"
+"""Not a sign of truncation: files saved by an editor may lack the last line break too."""
+_END: Final = "the end: "
+_DROPPED: Final = "dropped"
+_DROPPED_LINES: Final = re.compile(rf"\d+ lines? {_DROPPED}: ")
 _MAX_LISTED: Final = 3
 _MAX_CHARACTERS: Final = 40
 
@@ -58,15 +64,22 @@ class Unreadable:
         """The counts and reasons as entries of `Profile.missing`."""
         descriptions: list[str] = []
         for count, noun, what, listed in (
-            (self._count_lines, "line", "dropped", self._lines),
+            (self._count_lines, "line", _DROPPED, self._lines),
             (self._count_numbers, "number", "cannot be read", self._numbers),
         ):
             if count:
                 more = f"; and {count - len(listed)} more" if count > len(listed) else ""
                 descriptions.append(f"{counted(count, noun)} {what}: {'; '.join(listed)}{more}")
         if self._end:
-            descriptions.append(f"the end: {self._end}")
+            descriptions.append(f"{_END}{self._end}")
         return tuple(Missing(file=self._display_name, what=what) for what in descriptions)
+
+
+def lost_part(gap: Missing) -> str:
+    """The part of a file that was not read: its `end` or some of its `lines`; empty if neither."""
+    if gap.what.startswith(_END):
+        return "" if gap.what.startswith(_END + WITHOUT_BREAK) else "end"
+    return "lines" if _DROPPED_LINES.match(gap.what) else ""
 
 
 def span_of(

@@ -58,7 +58,9 @@ def test_damaged_line_loses_only_itself_and_is_named(
         damaged += "\n"
     profile = opened(tmp_path, HEADER + ROW + damaged + ROW * more)
     assert profile.ops["duration_ns"].to_list() == [3500] * (1 + more)
-    assert gaps(profile) == [f"1 line dropped: {reason}"]
+    end = [] if more else ["the end: the last line, 3, is incomplete"]
+    end = [] if "instead of" in reason else end
+    assert gaps(profile) == [f"1 line dropped: {reason}", *end]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,8 @@ def test_line_numbers_match_the_file_despite_multi_line_fields_and_empty_lines(
 def test_faults_are_counted_and_the_first_three_named(tmp_path: Path) -> None:
     bad = "".join(ROW.replace("3.5", f"x{place}") for place in range(9))
     profile = opened(tmp_path, HEADER + ROW + bad + "1,2\n" * 5)
-    lines, numbers = gaps(profile)[-2:]
+    lines, numbers, end = gaps(profile)[-3:]
+    assert end == "the end: the last line, 16, is incomplete"
     assert lines.startswith("5 lines dropped: line 12 has 2 of 11 fields; line 13")
     assert lines.endswith("; and 2 more")
     assert numbers.startswith("9 numbers cannot be read: line 3, column 'Duration(us)': 'x0'; ")
@@ -234,6 +237,9 @@ def taken(folder: Path, content: str, rows: int = 0) -> tuple[str, list[int], li
 
 
 END = "the end: the last line has no line break, so its last field may be cut off: "
+CUT = "the end: the last line is cut off in its last field: "
+DROPPED = "1 line dropped: line 3 has "
+INCOMPLETE = "the end: the last line, 3, is incomplete"
 
 
 @pytest.mark.parametrize(
@@ -244,7 +250,12 @@ END = "the end: the last line has no line break, so its last field may be cut of
         ("a,b\n\n1,2\n \n3,4\n", "a,b\n1,2\n3,4\n", [3, 5], []),
         ("\na,b\n1,2\n", "a,b\n1,2\n", [3], []),
         ("a,b\n1\n3,4\n", "a,b\n3,4\n", [3], ["1 line dropped: line 2 has 1 of 2 fields"]),
-        ("a,b,\n1,2\n3\n", "a,b,\n1,2\n", [2], ["1 line dropped: line 3 has 1 of 3 fields"]),
+        ("a,b,\n1,2\n3\n", "a,b,\n1,2\n", [2], [f"{DROPPED}1 of 3 fields", INCOMPLETE]),
+        ("a,b\n1,2\n3\n\n ", "a,b\n1,2\n", [2], [f"{DROPPED}1 of 2 fields", INCOMPLETE]),
+        ("a,b\n1,2\n3,", "a,b\n1,2\n3,", [2, 3], [f"{CUT}''"]),
+        ("a,b\n1,\n3,", "a,b\n1,\n3,", [2, 3], [f"{END}''"]),
+        ("a,b\n1,N/A\n3,N/", "a,b\n1,N/A\n3,N/", [2, 3], [f"{CUT}'N/'"]),
+        ("a,b\n1,2\n3,-4.", "a,b\n1,2\n3,-4.", [2, 3], [f"{CUT}'-4.'"]),
         ("a,b\n1,2,\n", "a,b\n1,2,\n", [2], []),
         ("a,b\n1,2,, \n", "a,b\n1,2,, \n", [2], []),
         ("a,b\n1,2,3\n", "a,b\n", [], ["1 line dropped: line 2 has 3 fields instead of 2"]),

@@ -87,10 +87,12 @@ def scanned(path: Path, display_name: str) -> Generator[CsvText, None, None]:
         display_name: Its name in messages.
     """
     unreadable = Unreadable(display_name)
-    with as_utf8(path) as (readable, problem), whole_lines(readable, unreadable) as lines:
+    with as_utf8(path) as (readable, problem):
         if problem:
+            # First, since its last line is then incomplete too.
             unreadable.note_end(problem)
-        yield CsvText(lines, unreadable)
+        with whole_lines(readable, unreadable) as lines:
+            yield CsvText(lines, unreadable)
 
 
 class TextTable:

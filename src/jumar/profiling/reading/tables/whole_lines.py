@@ -16,12 +16,14 @@ from os import SEEK_END
 from pathlib import Path
 from typing import Final
 
-from jumar.profiling.reading.unreadable import Unreadable
+from jumar.profiling.reading.unreadable import WITHOUT_BREAK, Unreadable
 
 _IRRELEVANT_BYTES: Final = bytes(byte for byte in range(256) if byte not in b',\n"\0')
 _MAX_PATTERNS: Final = 10_000
 _CHUNK: Final = 1 << 18
-_TAIL_BYTES: Final = 60
+_TAIL_BYTES: Final = 1 << 16
+_CUT_VALUE: Final = re.compile(r"N/?|-?\d+\.")
+"""Beginnings of `N/A` and of decimal numbers that are not values themselves."""
 _MAX_LINES_IN_FIELD: Final = 1000
 """Maximum number of lines in a quoted field; beyond that, the quote is considered stray."""
 _FIELD: Final = re.compile(r'("[^"]*(?:""[^"]*)*"(?!")[^,]*|[^,"][^,]*|)(?:,|\Z)', re.DOTALL)
@@ -55,33 +57,33 @@ def whole_lines(path: Path, unreadable: Unreadable) -> Generator[Lines, None, No
     with path.open("rb") as file:
         expected = len(_fields(file.readline(_CHUNK).decode("utf-8", "replace")) or ())
     if is_regular(path, expected):
-        _check_end(_tail(path), unreadable)
+        _check_end(path, unreadable)
         yield Lines(path)
         return
     numbers = array("q")
     with tempfile.NamedTemporaryFile("wb", suffix=".csv") as copy:
         for number, text in _records(path, unreadable):
             copy.write(text.encode("utf-8", "surrogateescape"))
-            _check_end(text, unreadable)
             numbers.append(number)
+        _check_end(path, unreadable)
         copy.flush()
         # The first record is the header.
         yield Lines(Path(copy.name), numbers[1:])
 
 
-def _tail(path: Path) -> str:
+def _check_end(path: Path, unreadable: Unreadable) -> None:
+    """Note if the last line has no line break, since its last field may be cut off."""
     with path.open("rb") as file:
         file.seek(max(0, file.seek(0, SEEK_END) - _TAIL_BYTES))
-        return file.read().decode("utf-8", "replace")
-
-
-def _check_end(text: str, unreadable: Unreadable) -> None:
-    """Note if the last line has no line break, since its last field may be cut off."""
-    if not text.endswith("\n"):
-        field = text.rpartition(",")[2]
-        unreadable.note_end(
-            f"the last line has no line break, so its last field may be cut off: '{field}'"
-        )
+        *lines_before, last = file.read().decode("utf-8", "replace").split("\n")
+    if not last.strip():
+        return
+    field = last.rpartition(",")[2]
+    previous = lines_before[-1].rpartition(",")[2].strip() if lines_before else ""
+    if _CUT_VALUE.fullmatch(field) or (previous and not field.strip()):
+        unreadable.note_end(f"the last line is cut off in its last field: '{field}'")
+    else:
+        unreadable.note_end(f"{WITHOUT_BREAK}, so its last field may be cut off: '{field[-60:]}'")
 
 
 def is_regular(path: Path, expected: int) -> bool:
@@ -112,7 +114,7 @@ def _has_fields(separators: bytes, expected: int) -> bool:
 
 def _records(path: Path, unreadable: Unreadable) -> Iterator[tuple[int, str]]:
     """The header and the complete records, each with the number of its first line."""
-    expected = min_fields = 0
+    expected = min_fields = last_dropped = 0
     # For polars, only a line feed ends a line.
     with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
         pending: deque[tuple[int, str]] = deque()
@@ -130,10 +132,15 @@ def _records(path: Path, unreadable: Unreadable) -> Iterator[tuple[int, str]]:
             if reason == _OPEN_QUOTE:
                 record = _multiline_record(text, pending, lines, expected, min_fields)
                 text, reason = record or text, "" if record else reason
+            # A file that ends in the middle has too few fields in its last line, not too many.
+            is_cut = reason and not reason.endswith(f"instead of {expected}")
+            last_dropped = number if is_cut else 0
             if reason:
                 unreadable.count_line(number, reason)
             else:
                 yield number, text
+    if last_dropped:
+        unreadable.note_end(f"the last line, {last_dropped}, is incomplete")
 
 
 _OPEN_QUOTE: Final = "ends inside quotes"

@@ -503,6 +503,44 @@ def test_truncated_trace_is_reported(tmp_path: Path) -> None:
     assert gap.what == "the end: truncated"
 
 
+HOST = ("cpu_op", "aten::mm", 1, 5)
+LAUNCH = ("cuda_runtime", "cudaLaunchKernel", 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("calls", "beside", "said"),
+    [
+        ((HOST,), {"deviceProperties": [{"name": "V100"}]}, "work on the device (V100); "),
+        ((HOST, LAUNCH), {}, "work on the device; "),
+    ],
+)
+def test_trace_of_a_gpu_that_ends_before_its_first_kernel_has_no_ops(
+    tmp_path: Path, calls: tuple[tuple[Any, ...], ...], beside: dict[str, Any], said: str
+) -> None:
+    path = _written(tmp_path / "x.json", *(_slice(*call) for call in calls), **beside)
+    path.write_text(path.read_text().rpartition("]")[0])
+    with pytest.raises(UserError) as told:
+        read(path)
+    assert f"kernels: the trace ends before its first {said}" in str(told.value)
+    whole = _written(tmp_path / "whole.json", _slice("kernel", "k", 1, 1), **beside)
+    both = read([whole, path])
+    assert both.ops["core"].to_list() == ["CUDA"]
+    assert any(said in gap.what for gap in both.missing)
+
+
+def test_truncated_trace_of_a_cpu_has_its_ops_up_to_there(tmp_path: Path) -> None:
+    path = _written(tmp_path / "x.json", _slice(*HOST), deviceProperties=[])
+    path.write_text(path.read_text().rpartition("]")[0])
+    found = read(path)
+    assert (found.kind, found.ops["type"].to_list()) == ("cpu", ["mm"])
+    assert [gap.what for gap in found.missing] == ["the end: truncated"]
+
+
+def test_ops_of_a_cpu_have_no_accelerator_even_if_the_machine_has_one(tmp_path: Path) -> None:
+    found = _content(tmp_path / "x.json", _slice(*HOST), deviceProperties=[{"name": "V100"}])
+    assert (found.device, found.chip) == ("cpu", "")
+
+
 def test_device_id_beyond_32_bits_is_none(tmp_path: Path) -> None:
     found = _content(tmp_path / "x.json", _slice("kernel", "k", 1, 1, args={"device": 1 << 31}))
     assert found.ops is not None

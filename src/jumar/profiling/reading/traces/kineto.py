@@ -68,11 +68,24 @@ def content_of(trace: Trace, display_name: str) -> FileContent:
     base_ns = nanoseconds_of(trace.other_values.get("baseTimeNanoseconds"), "ns") or 0
     steps = marked_steps(trace, base_ns)
     missing: list[Missing] = []
+    device: DeviceKind = "cuda"
+    chip = _chip(trace.other_values.get("deviceProperties"))
     if any(rows["category"].is_not_null().any() for rows in _on_device(trace)):
-        device: DeviceKind = "cuda"
         ops = _op_columns(trace.texts, _with_launches(trace, steps, base_ns))
+    elif trace.problem and (chip or has_category(trace, RUNTIME_CATEGORIES)):
+        # Kineto writes kernels after the host's calls; those are no substitute for them.
+        ops = None
+        missing.append(
+            Missing(
+                file=display_name,
+                what="kernels: the trace ends before its first work on the device"
+                f"{f' ({chip})' if chip else ''}; the host's ops are not shown as device work",
+                needed_for=("op table of the device", "step split"),
+            )
+        )
     else:
-        device = "cpu"
+        # A machine with a GPU names it in recordings of the CPU too.
+        device, chip = "cpu", ""
         ops = _cpu_ops(trace, steps, base_ns)
         if has_category(trace, RUNTIME_CATEGORIES):
             missing.append(
@@ -100,7 +113,7 @@ def content_of(trace: Trace, display_name: str) -> FileContent:
         host=host,
         missing=(*missing, *trace.unreadable.missing()),
         rank=rank if type(rank) is int and 0 <= rank < 1 << 20 else None,
-        chip=_chip(trace.other_values.get("deviceProperties")),
+        chip=chip,
     )
 
 

@@ -23,6 +23,7 @@ from jumar.profiling.reading.file_content import FileContent, Source
 from jumar.profiling.reading.files.archives import unpacked
 from jumar.profiling.reading.files.finding import sources_of
 from jumar.profiling.reading.files.raw import export_command, raw_folders, unexported_hint
+from jumar.profiling.reading.files.unrecognised import why_unrecognised
 from jumar.profiling.reading.gathering import combined
 from jumar.profiling.reading.hccl_trace import read_hccl_trace
 from jumar.profiling.reading.mindspore import hccl, tables, timeline
@@ -102,7 +103,10 @@ def _nothing_to_read(profile: Profile, paths: Sequence[str | Path]) -> UserError
     export_hint = next(filter(None, (unexported_hint(Path(path)) for path in paths)), "")
     if export_hint:
         return UserError("contains no exported tables", where=profile.source, todo=export_hint)
-    reasons = [f"{gap.file}: {gap.what}" for gap in profile.missing[:5]]
+    reasons = [
+        gap.what if gap.file == profile.source else f"{gap.file}: {gap.what}"
+        for gap in profile.missing[:5]
+    ]
     recognised = any(kind for _, kind in profile.files)
     return UserError(
         "; ".join(reasons)
@@ -159,7 +163,7 @@ def _read_source(source: Source) -> FileContent:
     reader = _READERS.get(source.kind, read_statistic)
     try:
         if not source.kind:
-            return _unreadable_content(source, "its header matches no known table")
+            return _unreadable_content(source, why_unrecognised(source.path))
         return _note_if_empty(
             without_negative(reader(source.path, source.display_name, source.kind))
         )

@@ -52,12 +52,15 @@ _MEASURED_KINDS: Final = (
 def _require_whole_files(profile: Profile) -> None:
     """Raise `Impossible` for truncated files and dropped lines, whose time would be missing."""
     kinds = dict(profile.files)
-    measured = [gap for gap in profile.missing if kinds.get(gap.file) in _MEASURED_KINDS]
+    # The kind of a file that cannot be read is unknown: it may contain ops.
+    possible_kinds = (*_MEASURED_KINDS, None)
+    gaps = [gap for gap in profile.missing if kinds.get(gap.file) in possible_kinds]
     for part, needs, why in (
+        ("all", "{}", "it cannot be read"),
         ("end", "all of {}", "it ends in the middle"),
         ("lines", "all lines of {}", "incomplete ones were dropped"),
     ):
-        for gap in measured:
+        for gap in gaps:
             if lost_part(gap) == part:
                 raise Impossible(needs.format(gap.file), why)
 

@@ -56,12 +56,18 @@ def read(path: str | Path | Sequence[str | Path]) -> Profile:
     """
     paths = [path] if isinstance(path, (str, Path)) else list(path)
     captures: dict[str, list[FileContent]] = {}
+    unreadable_parts: list[Missing] = []
     for root in paths:
         with unpacked(Path(root), str(root)) as location:
             for source in sources_of(location, str(root)):
-                captures.setdefault(source.capture, []).append(_read_source(source))
+                if source.problem:
+                    # Not a capture, so that it takes no rank.
+                    unreadable_parts.append(Missing(file=source.display_name, what=source.problem))
+                else:
+                    captures.setdefault(source.capture, []).append(_read_source(source))
     captures = newest_of_each_worker(captures)
     profile = combined(", ".join(str(root) for root in paths), captures)
+    profile = replace(profile, missing=(*unreadable_parts, *profile.missing))
     if _is_empty(profile):
         raise _nothing_to_read(profile, paths)
     return replace(profile, missing=(*profile.missing, *_unexported_folders(paths)))

@@ -53,9 +53,11 @@ class Source:
         display_name: Its name in messages: the path as the user wrote it.
         capture: The capture it belongs to; files of one capture describe the same steps.
         kind: Its kind, recognised by its content.
+        problem: Why this file, or folder, cannot be read; empty if it can.
     """
 
     path: Path
     display_name: str
     capture: str
     kind: str
+    problem: str = ""

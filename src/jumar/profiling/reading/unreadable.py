@@ -10,6 +10,8 @@ from jumar.profiling.reading.exact import NO_VALUE, nanoseconds_of
 
 WITHOUT_BREAK: Final = "the last line has no line break"
 """Not a sign of truncation: files saved by an editor may lack the last line break too."""
+UNREADABLE: Final = "cannot be read: "
+"""The beginning of the note on a file or folder of which nothing could be read."""
 _END: Final = "the end: "
 _DROPPED: Final = "dropped"
 _DROPPED_LINES: Final = re.compile(rf"\d+ lines? {_DROPPED}: ")
@@ -76,7 +78,9 @@ class Unreadable:
 
 
 def lost_part(gap: Missing) -> str:
-    """The part of a file that was not read: its `end` or some of its `lines`; empty if neither."""
+    """The part of a file that was not read: `all`, its `end` or some `lines`; empty if none."""
+    if gap.what.startswith(UNREADABLE):
+        return "all"
     if gap.what.startswith(_END):
         return "" if gap.what.startswith(_END + WITHOUT_BREAK) else "end"
     return "lines" if _DROPPED_LINES.match(gap.what) else ""

@@ -8,6 +8,7 @@ from jumar.ground.errors import UserError
 from jumar.profiling.reading.file_content import Source
 from jumar.profiling.reading.files import finding
 from jumar.profiling.reading.files.finding import sources_of
+from tests.other_user import open_folder, run_without_rights
 
 STEPS = "Step,Computing,Communication,Free\n1,2,3,4\n"
 
@@ -87,3 +88,50 @@ def test_files_of_a_capture_have_its_folder(tmp_path: Path, file: str, capture: 
     written(tmp_path, file)
     (source,) = sources_of(tmp_path, "x")
     assert source.capture == str(tmp_path / capture)
+
+
+READ = """
+import sys
+from jumar.ground.errors import UserError
+from jumar.profiling import read
+from jumar.profiling.advice.gate import gate
+from jumar.profiling.views import VIEWS
+list(VIEWS)
+"""
+SHOW = """
+try:
+    profile = read(sys.argv[1])
+    print(profile.ranks, [(gap.file, gap.what) for gap in profile.missing])
+    print(gate(profile, {"step-ms": 1e9})[0].needs)
+except UserError as error:
+    print(error)
+"""
+OPS = "Name,Duration(us),Accelerator Core,Start Time(us),Type,Input Shapes,Input Data Types\n"
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o711, 0o744])
+def test_folder_that_may_not_be_entered_is_refused_with_the_reason(mode: int) -> None:
+    with open_folder() as place:
+        closed = place / "closed"
+        written(closed, "kernel_details.csv")
+        closed.chmod(mode)
+        said = run_without_rights(READ, SHOW, "closed", cwd=place)
+    assert said.startswith("closed: cannot be read: Permission denied")
+
+
+def test_unreadable_parts_of_a_folder_are_listed_and_not_measured() -> None:
+    with open_folder() as place:
+        for name in ("a", "b", "c", "d"):
+            file = place / "p" / name / "kernel_details.csv"
+            file.parent.mkdir(parents=True)
+            file.write_text(OPS + f"x,2.5,AI_CORE,{ord(name)},Add,1,FLOAT\n")
+        (place / "p" / "a").chmod(0o700)
+        (place / "p" / "b").chmod(0o744)
+        (place / "p" / "c" / "kernel_details.csv").chmod(0o600)
+        ranks, needs = run_without_rights(READ, SHOW, "p", cwd=place).splitlines()
+    denied = "cannot be read: Permission denied"
+    listed = [("p/b", denied), ("p/c/kernel_details.csv", denied), ("p/a", denied)]
+    assert ranks.startswith("(0,) ")
+    for pair in listed:
+        assert repr(pair) in ranks
+    assert needs.endswith("; it cannot be read")

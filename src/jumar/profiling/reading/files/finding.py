@@ -1,15 +1,17 @@
 """Finds the files of a path, and the capture that each belongs to."""
 
+import errno
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from jumar.ground.errors import UserError
-from jumar.ground.paths import is_file, is_folder, missing
+from jumar.ground.paths import is_file, is_folder, missing, reason, unreadable
 from jumar.profiling.reading.file_content import Source
 from jumar.profiling.reading.files.recognition import recognised
+from jumar.profiling.reading.unreadable import UNREADABLE
 
 MAX_FILES: Final = 20_000
 _MAX_DEVICES: Final = 64
@@ -29,35 +31,49 @@ def sources_of(path: Path, display_name: str) -> list[Source]:
     """The files to read: the path itself, or the files in the folder.
 
     Raises:
-        UserError: The path does not exist.
+        UserError: The path does not exist, or cannot be read.
     """
     if is_file(path):
-        return [_source(path, display_name)]
+        try:
+            return [_source(path, display_name)]
+        except OSError as error:
+            raise unreadable(path, error) from None
     if not is_folder(path):
         expected = (
             "Pass a profile: a folder of torch_npu or msprof, or a CSV, JSON, .db or zip file."
         )
         raise missing(path, more=expected)
     sources: list[Source] = []
-    for file in _files(path):
+    for file, error in _files(path):
         relative = file.relative_to(path).as_posix()
-        source = _source(file, f"{display_name.rstrip('/')}/{relative}")
-        if source.kind or file.suffix == ".csv":
+        source = _source_or_problem(file, f"{display_name.rstrip('/')}/{relative}", error)
+        if source.kind or source.problem or file.suffix == ".csv":
             sources.append(source)
     return sources
 
 
-def _files(folder: Path) -> Iterable[Path]:
-    """Files that may be tables, in order; raw data, logs and intermediate files are skipped."""
+def _files(folder: Path) -> Iterator[tuple[Path, OSError | None]]:
+    """Files that may be tables, in order; raw data, logs and intermediate files are skipped.
+
+    Yields:
+        A file and None, or a file or folder and why it cannot be read.
+    """
     count = 0
-    for parent, folders, names in os.walk(folder):
+    errors: list[OSError] = []
+    for parent, folders, names in os.walk(folder, onerror=errors.append):
+        yield from _inner_errors(errors, folder)
         folders[:] = sorted(
             name for name in folders if name not in ("FRAMEWORK", "logs", "log", "sqlite")
         )
         if Path(parent).name == "data" and _DEVICE_FOLDER.match(Path(parent).parent.name):
             continue
+        if (folders or names) and not os.access(parent, os.X_OK):
+            # Its names can be listed, but nothing in it can be opened.
+            errors.append(PermissionError(errno.EACCES, os.strerror(errno.EACCES), parent))
+            folders.clear()
+            continue
         for name in sorted(names):
-            if name.lower().endswith(ENDINGS) and (Path(parent) / name).is_file():
+            if name.lower().endswith(ENDINGS) and _may_be_file(Path(parent) / name):
                 count += 1
                 if count > MAX_FILES:
                     raise UserError(
@@ -65,15 +81,43 @@ def _files(folder: Path) -> Iterable[Path]:
                         where=str(folder),
                         todo="Pass the folder of one capture.",
                     )
-                yield Path(parent) / name
+                yield Path(parent) / name, None
+    yield from _inner_errors(errors, folder)
+
+
+def _may_be_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        # A link to where this user may not go; opening it gives the reason.
+        return True
+
+
+def _inner_errors(errors: list[OSError], folder: Path) -> Iterator[tuple[Path, OSError]]:
+    """Remove and yield the errors of folders below a folder; raise the error of the folder."""
+    while errors:
+        error = errors.pop(0)
+        if Path(error.filename) == folder:
+            raise unreadable(folder, error) from None
+        yield Path(error.filename), error
+
+
+def _source_or_problem(file: Path, display_name: str, error: OSError | None) -> Source:
+    try:
+        if error is not None:
+            raise error
+        return _source(file, display_name)
+    except OSError as failed:
+        problem = f"{UNREADABLE}{reason(failed)}"
+        return Source(
+            path=file, display_name=display_name, capture=str(file), kind="", problem=problem
+        )
 
 
 def _source(file: Path, display_name: str) -> Source:
-    try:
-        kind = recognised(file)
-    except OSError as error:
-        raise UserError(f"cannot be read: {error.strerror}", where=display_name) from None
-    return Source(path=file, display_name=display_name, capture=_capture(file), kind=kind)
+    return Source(
+        path=file, display_name=display_name, capture=_capture(file), kind=recognised(file)
+    )
 
 
 def _capture(file: Path) -> str:

@@ -35,7 +35,7 @@ def raw_folders(path: Path) -> list[Path]:
         folders.sort()
         if count >= _MAX_FOLDERS:
             break
-        is_analysed = any((folder / name).is_dir() for name in _ANALYSIS_FOLDERS)
+        is_analysed = any(_is_folder(folder / name) for name in _ANALYSIS_FOLDERS)
         if FRAMEWORK_FOLDER.search(folder.name) or is_analysed:
             if not is_analysed and _has_raw_data(folder, depth=1):
                 raw.append(folder)
@@ -47,16 +47,24 @@ def raw_folders(path: Path) -> list[Path]:
     return raw
 
 
+def _is_folder(path: Path) -> bool:
+    """Whether this user can see that a path is a folder."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 def _has_raw_data(folder: Path, depth: int = 0) -> bool:
     """Whether the folder, or with `depth` an msprof folder in it, has raw data."""
     if depth:
         return any(_has_raw_data(inner) for inner in sorted(folder.glob("PROF_*")))
-    return any(data.is_dir() for data in (folder / "host/data", *folder.glob("device_*/data")))
+    return any(map(_is_folder, (folder / "host/data", *folder.glob("device_*/data"))))
 
 
 def _is_exported(folder: Path) -> bool:
     parents = (folder, *folder.glob("device_*"), folder / "host")
-    tables = any((parent / name).is_dir() for parent in parents for name in _EXPORT_FOLDERS)
+    tables = any(_is_folder(parent / name) for parent in parents for name in _EXPORT_FOLDERS)
     return tables or any(folder.glob("msprof_*.db"))
 
 

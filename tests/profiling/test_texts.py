@@ -37,9 +37,23 @@ def test_read_items_are_counted_in_both_languages() -> None:
 def test_missing_data_is_named_with_the_views_that_need_it() -> None:
     gaps = (Missing(file="f\n", what="w" * 301), Missing(file="g", what="x", needed_for=("a", "b")))
     found = profile(0, 0, 1, "", *gaps)
-    assert missing_lines(found, "en") == [f"f\\n: {'w' * 299}…", "g: x (needed for a, b)"]
-    assert missing_lines(found, "zh")[1] == "g: x（a, b 需要）"
+    assert missing_lines(found, "en") == [
+        ("missing: ", f"f\\n: {'w' * 299}…"),
+        ("missing: ", "g: x (needed for a, b)"),
+    ]
+    assert missing_lines(found, "zh")[1] == ("缺失：", "g: x（a, b 需要）")
     assert missing_lines(profile(0, 0), "en") == []
+
+
+def test_files_that_were_not_read_are_not_called_missing() -> None:
+    gaps = [Missing(file="f", what=f"{start}why") for start in ("not read: ", "cannot be read: ")]
+    gaps += [Missing(file="f", what="1 number cannot be read: x")]
+    found = profile(0, 0, 1, "", *gaps)
+    assert missing_lines(found, "en") == [
+        *[("not read: ", "f: why")] * 2,
+        ("missing: ", "f: 1 number cannot be read: x"),
+    ]
+    assert missing_lines(found, "zh")[0] == ("未读取：", "f: why")
 
 
 def test_every_text_exists_in_the_requested_language() -> None:

@@ -138,8 +138,8 @@ def _print(
     console = Console(file=sys.stdout, highlight=False, markup=False)
     texts = texts_in(options.language)
     console.print(summary_line(profile, options.language), soft_wrap=True)
-    for line in missing_lines(profile, options.language):
-        console.print(f"{texts['missing'].lower()}{texts['colon']}{line}", soft_wrap=True)
+    for word, line in missing_lines(profile, options.language):
+        console.print(f"{word}{line}", soft_wrap=True)
     for line in contradictions(profile):
         console.print(f"{texts['note']}{line.in_language(options.language)}", soft_wrap=True)
     for name, table in answered.tables.items():
@@ -264,8 +264,8 @@ def _check_limits(paths: Sequence[Path], limits: Mapping[str, float], *, json_: 
 
     profile = read(list(paths))
     rows = measure(profile, limits)
-    for line in missing_lines(profile, "en"):
-        print_aside(f"missing: {line}")
+    for word, line in missing_lines(profile, "en"):
+        print_aside(f"{word}{line}")
     if json_:
         fields = [
             {

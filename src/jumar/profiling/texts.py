@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from jumar.ground.text import Language, Text, counted
-from jumar.profiling.profile import Profile
+from jumar.profiling.profile import Missing, Profile
 from jumar.profiling.showing import shown
 
 TEXTS: Final[Mapping[str, Text]] = {
@@ -19,7 +19,8 @@ TEXTS: Final[Mapping[str, Text]] = {
     "ops": Text(en="Ops", zh="算子"),
     "calls": Text(en="Host calls", zh="host 调用"),
     "ranks": Text(en="Ranks", zh="卡"),
-    "missing": Text(en="Missing", zh="缺失"),
+    "missing": Text(en="missing: ", zh="缺失："),
+    "not_read": Text(en="not read: ", zh="未读取："),
     "of_ranks": Text(en=" of {ranks} ranks", zh="（{ranks} 张卡）"),
     "not_named": Text(en="unknown", zh="未标明"),
     "needed_for": Text(en=" (needed for {views})", zh="（{views} 需要）"),
@@ -248,13 +249,24 @@ def with_rank(name: str, rank: int, profile: Profile, language: Language) -> str
     return shown(name, 40)
 
 
-def missing_lines(profile: Profile, language: Language) -> list[str]:
-    """A line for each entry of `Profile.missing`, with the analyses that need it."""
-    lines: list[str] = []
+_NOT_READ: Final = ("not read: ", "cannot be read: ")
+"""Beginnings of the notes on files that exist, but of which nothing was read."""
+
+
+def gap_line(gap: Missing, language: Language) -> tuple[str, str]:
+    """A word for an entry of `Profile.missing`, such as `missing: `, and the line after it."""
+    what = gap.what
+    for start in _NOT_READ:
+        what = what.removeprefix(start)
+    word = TEXTS["missing" if what == gap.what else "not_read"].in_language(language)
+    return word, f"{shown(gap.file)}: {shown(what, 300)}"
+
+
+def missing_lines(profile: Profile, language: Language) -> list[tuple[str, str]]:
+    """`gap_line` for each entry of `Profile.missing`, with the analyses that need it."""
+    lines: list[tuple[str, str]] = []
     for gap in profile.missing:
+        word, line = gap_line(gap, language)
         needed = TEXTS["needed_for"].filled(views=shown(", ".join(gap.needed_for)))
-        lines.append(
-            f"{shown(gap.file)}: {shown(gap.what, 300)}"
-            + (needed.in_language(language) if gap.needed_for else "")
-        )
+        lines.append((word, line + (needed.in_language(language) if gap.needed_for else "")))
     return lines

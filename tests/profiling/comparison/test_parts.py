@@ -175,6 +175,7 @@ def test_what_was_left_out_and_contradicts_is_noted_first() -> None:
     whole = training()
     gaps = [Missing(file=f"{number}.csv", what="2 lines left out") for number in range(6)]
     gaps[1] = Missing(file="1.json", what="steps: another clock", needed_for=("gate",))
+    gaps[2] = Missing(file="2.json", what="not read: a copy")
     gaps.insert(0, Missing(file="a.csv", what="types of inputs", needed_for=("casts",)))
     own = pl.lit(9_000_000_000).alias("computing_ns")
     cut = replace(whole, source="cut", missing=tuple(gaps))
@@ -183,13 +184,14 @@ def test_what_was_left_out_and_contradicts_is_noted_first() -> None:
     assert [note.en for note in notes[:6]] == [
         "missing: 0.csv: 2 lines left out",
         "missing: 1.json: steps: another clock",
-        *(f"missing: {number}.csv: 2 lines left out" for number in (2, 3, 4)),
-        "cut: 1 more are missing; list them with: jumar profile show cut",
+        "not read: 2.json: a copy",
+        *(f"missing: {number}.csv: 2 lines left out" for number in (3, 4)),
+        "cut: 1 more missing or not read; see: jumar profile show cut",
     ]
     assert notes[6].en.startswith("cut: computing is ")
     assert [note.zh for note in notes[4:6]] == [
         "缺失：4.csv: 2 lines left out",
-        "cut 另缺 1 项，全部见：jumar profile show cut",
+        "cut 另有 1 项缺失或未读取，全部见：jumar profile show cut",
     ]
     assert notes[6].zh.startswith("cut：计算按算子为 ")
     (same,) = compare(whole, whole).notes

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pytest
 
 from jumar.profiling import read
 from jumar.profiling.profile import Missing
@@ -211,9 +212,26 @@ def test_captures_of_another_time_are_named_instead_of_read_as_ranks() -> None:
     assert newest_of_each_worker(short) == short
 
 
+@pytest.mark.parametrize(
+    ("hours", "shown"),
+    [
+        (2, "2.0 h"),
+        (47.9, "47.9 h"),
+        (48, "2.0 days"),
+        (17_500, "729.2 days"),
+        (28_623.2, "3.3 years"),
+    ],
+)
+def test_time_between_recordings_is_in_hours_days_or_years(hours: float, shown: str) -> None:
+    later = _NOW + round(hours * _HOUR)
+    captures = {"a": [content("a/x", start=_NOW)], "b": [content("b/x", start=later)]}
+    ((gap, _),) = newest_of_each_worker(captures).values()
+    assert f"b/x was recorded {shown} later, so" in gap.missing[0].what
+
+
 def test_sample_pair_of_two_jobs_is_no_pair_of_ranks(shared: Path) -> None:
     profile = read(shared / "data" / "msprof" / "torch_cuda_pair")
     assert (profile.ranks, profile.chip) == ((1,), "Tesla V100-SXM2-16GB")
     (gap,) = profile.missing
     assert gap.file.endswith("control.json.gz")
-    assert "recorded 204.2 h later, so they are not ranks of one job" in gap.what
+    assert "recorded 8.5 days later, so they are not ranks of one job" in gap.what

@@ -14,6 +14,7 @@ from jumar.profiling.advice.finding import Case
 from jumar.profiling.comparison.op_kinds import OpKind, op_kind
 from jumar.profiling.profile import END, Profile
 from jumar.profiling.showing import shown
+from jumar.profiling.texts import gap_line
 from jumar.profiling.views.intervals import length_before
 from jumar.profiling.views.step_split import contradictions
 from jumar.profiling.views.view import Impossible, Options
@@ -176,13 +177,12 @@ def _notes(profile: Profile) -> Iterator[Text]:
     """
     gaps = [gap for gap in profile.missing if not gap.needed_for or "gate" in gap.needed_for]
     for gap in gaps[:_MAX_NOTES]:
-        what = f"{shown(gap.file)}: {shown(gap.what, 300)}"
-        yield Text(en=f"missing: {what}", zh=f"缺失：{what}")
+        yield Text(en="".join(gap_line(gap, "en")), zh="".join(gap_line(gap, "zh")))
     if len(gaps) > _MAX_NOTES:
         more, name = len(gaps) - _MAX_NOTES, shown(profile.source, 200)
         yield Text(
-            en=f"{name}: {more} more are missing; list them with: jumar profile show {name}",
-            zh=f"{name} 另缺 {more} 项，全部见：jumar profile show {name}",
+            en=f"{name}: {more} more missing or not read; see: jumar profile show {name}",
+            zh=f"{name} 另有 {more} 项缺失或未读取，全部见：jumar profile show {name}",
         )
     for line in contradictions(profile):
         name = shown(profile.source, 200)

@@ -17,7 +17,8 @@ _MINDSPORE_DEVICE: Final = re.compile(r"_(\d{1,5})(?:_[a-z_]+)?\.[a-z]+$")
 
 _EPOCH_NS: Final = 10**18
 """Times above this are nanoseconds since 1970; other clocks are not comparable across machines."""
-_MAX_BETWEEN_RANKS_NS: Final = 3_600 * 10**9
+_HOUR_NS: Final = 3_600 * 10**9
+_MAX_BETWEEN_RANKS_NS: Final = _HOUR_NS
 """Captures that start further apart than this are not ranks of one job, whatever their clocks."""
 
 
@@ -107,13 +108,22 @@ def _of_last_recording(captures: Mapping[str, list[FileContent]]) -> dict[str, l
         if name not in extents or extents[name][0] >= last_start:
             result.setdefault(name, []).extend(contents)
             continue
-        delay = f"{(last_start - extents[name][1]) / _MAX_BETWEEN_RANKS_NS:.1f} h"
+        delay = _time_span(last_start - extents[name][1])
         what = f"not read: {captures[capture_at[last_start]][0].file} was recorded {delay} later"
         gap = _not_read(contents[0].file, f"{what}, so they are not ranks of one job")
         # Notes on broken files and on older captures are kept.
         broken = [content for content in contents if not content.kind]
         result.setdefault(capture_at[last_start], []).extend([gap, *broken])
     return result
+
+
+def _time_span(nanoseconds: int) -> str:
+    """A time of hours to years, in the largest unit of which there are at least two."""
+    hours = nanoseconds / _HOUR_NS
+    for hours_each, unit in ((24 * 365.25, "years"), (24, "days")):
+        if hours >= 2 * hours_each:
+            return f"{hours / hours_each:.1f} {unit}"
+    return f"{hours:.1f} h"
 
 
 def _separated(captures: Mapping[str, list[FileContent]]) -> dict[str, list[FileContent]]:

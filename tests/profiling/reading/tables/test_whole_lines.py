@@ -183,7 +183,7 @@ def test_every_table_names_what_it_lost(
 def test_terminal_json_and_page_show_lost_data(tmp_path: Path) -> None:
     profile = opened(tmp_path, HEADER + ROW + ROW.replace("3.5", "x") + "50,a\n")
     for said in (
-        "\n".join(missing_lines(profile, "en")),
+        "\n".join(line for _, line in missing_lines(profile, "en")),
         str(json.loads(as_json(profile, Answers(tables={}, impossible={}), peak_rates=""))),
         page(profile),
     ):

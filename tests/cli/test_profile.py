@@ -46,6 +46,18 @@ def test_default_view_has_the_to_do_list_the_steps_and_three_rankings(small: Pat
     assert "More views (--view): aicpu" in out
 
 
+def test_profile_of_another_device_has_no_section_on_the_ai_cpu(tmp_path: Path) -> None:
+    event = {"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": 2, "pid": 0, "tid": 7}
+    trace = tmp_path / "x.json"
+    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [event]}))
+    out = here("profile", "show", trace, cwd=tmp_path).out
+    assert "op_summary" in out
+    assert "aicpu-time" not in out
+    assert "AI CPU" not in out
+    asked = here("profile", "show", trace, "--view", "aicpu-time", cwd=tmp_path, code=2)
+    assert "needs a profile of an NPU, the only device with an AI CPU" in asked.message
+
+
 def test_json_has_the_rows_of_the_requested_views(small: Path) -> None:
     report = json.loads(
         here("profile", "show", small, "--view", "types", "--json", cwd=small.parent).out

@@ -80,21 +80,21 @@ def show(
         Language of titles, advice and page.
     """
     from jumar.profiling import read
-    from jumar.profiling.views import VIEWS, Options, answers, find_view
+    from jumar.profiling.views import VIEWS, Options, answers, default_views, find_view
     from jumar.profiling.views.chips import peak_rates
 
     if not paths:
         raise UserError("a profile is missing", todo="Name its folder, or a file in it.")
     check_top(top or 0)
     requested_views = [find_view(name) for name in view if name != "all"]
-    usual_views = [known_view for known_view in VIEWS.values() if known_view.usual]
-    chosen_views = list(VIEWS.values()) if "all" in view else requested_views or usual_views
     refuse_own_files(paths, files=[page], folder=csv)
     if export:
         from jumar.profiling.reading.files.raw import export as export_raw
 
         export_raw(paths)
     profile = read(list(paths))
+    every_view = list(VIEWS.values()) if "all" in view else []
+    chosen_views = every_view or requested_views or default_views(profile)
     options = Options(chip=chip, language=lang, **({} if top is None else {"top": top}))
     answered = answers(profile, chosen_views, options)
     if json_:

@@ -15,6 +15,7 @@ from jumar.profiling.views import (
     core_use,
     critical_path,
     data_stalls,
+    default_views,
     environment,
     frequency,
     fusion,
@@ -28,6 +29,7 @@ from jumar.profiling.views import (
     top,
     variability,
 )
+from tests.profiling.generated import profile_of
 
 PLACES = {
     "todo": (todo, 0),
@@ -92,6 +94,8 @@ def test_view_is_computed_by_its_module(name: str) -> None:
 def test_default_views_are_the_to_do_list_the_steps_and_the_first_rankings() -> None:
     usual = [view.name for view in VIEWS.values() if view.usual]
     assert usual == ["todo", "steps", "types", "ops", "aicpu-time"]
+    for kind, shown in (("npu", usual), ("cuda", usual[:-1]), ("cpu", usual[:-1])):
+        assert [view.name for view in default_views(profile_of(kind=kind))] == shown
 
 
 def test_step_rank_and_setting_tables_are_not_rankings() -> None:

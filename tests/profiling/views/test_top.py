@@ -128,6 +128,8 @@ def test_ai_cpu_table_takes_precedence_over_ops() -> None:
     with pytest.raises(Impossible) as told:
         view.make(profile_of([_op("A", 1, core=None)]), Options())
     assert str(told.value) == f"needs the core of each op, or an aicpu table; {LEVEL_1}"
+    with pytest.raises(Impossible, match="needs a profile of an NPU, the only device with an AI"):
+        view.make(profile_of([_op("A", 1, core="CUDA")], kind="cuda"), Options())
 
 
 @pytest.mark.parametrize(

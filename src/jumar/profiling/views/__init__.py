@@ -10,7 +10,17 @@ from jumar.profiling.views.view import (
     Options,
     View,
     answers,
+    default_views,
     find_view,
 )
 
-__all__ = ["VIEWS", "Answers", "Impossible", "Options", "View", "answers", "find_view"]
+__all__ = [
+    "VIEWS",
+    "Answers",
+    "Impossible",
+    "Options",
+    "View",
+    "answers",
+    "default_views",
+    "find_view",
+]

@@ -17,7 +17,14 @@ from jumar.profiling.columns import (
     largest_first,
 )
 from jumar.profiling.profile import Profile
-from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View
+from jumar.profiling.views.view import (
+    LEVEL_1,
+    VIEWS,
+    Impossible,
+    Options,
+    View,
+    require_ai_cpu,
+)
 
 _WIDE = r"\b(DOUBLE|FLOAT64|COMPLEX64|COMPLEX128)\b"
 _GROUP_COLUMNS = ("type", "input_types", "output_types")
@@ -86,8 +93,7 @@ _OTHERWISE = Text(
 
 def ai_cpu(profile: Profile, options: Options) -> pl.DataFrame:
     """AI CPU ops of the network by type and dtype, with the likely reason and a replacement."""
-    if profile.kind != "npu":
-        raise Impossible("a profile of an NPU, the only device with an AI CPU")
+    require_ai_cpu(profile)
     if profile.ops["core"].null_count() == profile.ops.height:
         raise Impossible("the core of each op", LEVEL_1)
     why, instead = _advice(options.language)

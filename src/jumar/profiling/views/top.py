@@ -30,7 +30,15 @@ from jumar.profiling.columns import (
 )
 from jumar.profiling.profile import Profile
 from jumar.profiling.views.op_statistic import op_statistic
-from jumar.profiling.views.view import LEVEL_1, VIEWS, Impossible, Options, View, require
+from jumar.profiling.views.view import (
+    LEVEL_1,
+    VIEWS,
+    Impossible,
+    Options,
+    View,
+    require,
+    require_ai_cpu,
+)
 
 _GROUPS: Mapping[str, tuple[tuple[Column, ...], Text]] = {
     "core": ((CORE,), Text(en="Ops by core", zh="按计算核统计算子")),
@@ -81,6 +89,7 @@ def types_by_total(profile: Profile, _: Options) -> pl.DataFrame:
 
 def ai_cpu_by_compute_time(profile: Profile, _: Options) -> pl.DataFrame:
     """AI CPU ops by compute time, from the producer's table or else from the op table."""
+    require_ai_cpu(profile)
     ops, key, time = profile.statistics.get("aicpu"), ["node"], "compute_time_ns"
     if ops is None or not {"node", "compute_time_ns"} <= set(ops.columns):
         if profile.ops["core"].null_count() == profile.ops.height:
@@ -172,6 +181,7 @@ VIEWS.add(
         compute=ai_cpu_by_compute_time,
         order=40,
         usual=True,
+        only_on="npu",
     ),
 )
 for _number, (_by, (_columns, _title)) in enumerate(_GROUPS.items()):

@@ -11,7 +11,7 @@ from jumar.ground.errors import unknown_name
 from jumar.ground.text import Language, Text
 from jumar.profiling.columns import Column
 from jumar.profiling.listing import Listing
-from jumar.profiling.profile import Profile
+from jumar.profiling.profile import DeviceKind, Profile
 from jumar.profiling.registry import Registry
 
 
@@ -59,6 +59,7 @@ class View:
         compute: Computes the table from profile and options; may raise `Impossible`.
         order: Position among the views, lowest first.
         usual: Whether it is shown by default.
+        only_on: The only kind of device on which it is shown by default; None for all.
         ranking: Whether the table is a ranking, which may be cut after `Options.top` rows.
         uses_rates: Whether it uses the chip's peak rates.
         slow: Whether it needs seconds for a million ops; pages of long profiles omit it.
@@ -72,6 +73,7 @@ class View:
     compute: Callable[[Profile, Options], pl.DataFrame] = field(repr=False)
     order: int = 1000
     usual: bool = False
+    only_on: DeviceKind | None = None
     ranking: bool = True
     uses_rates: bool = False
     slow: bool = False
@@ -97,6 +99,12 @@ def find_view(name: str) -> View:
     if name not in VIEWS:
         raise unknown_name("view", name, VIEWS, where="--view")
     return VIEWS[name]
+
+
+def default_views(profile: Profile) -> list[View]:
+    """The views that are shown unless others are requested."""
+    usual = [view for view in VIEWS.values() if view.usual]
+    return [view for view in usual if view.only_on in (None, profile.kind)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +141,12 @@ def answers(profile: Profile, views: Sequence[View], options: Options) -> Answer
 
 
 LEVEL_1 = "record with profiler_level=Level1 and record_shapes=True"
+
+
+def require_ai_cpu(profile: Profile) -> None:
+    """Raise `Impossible` unless the profile is of an NPU."""
+    if profile.kind != "npu":
+        raise Impossible("a profile of an NPU, the only device with an AI CPU")
 
 
 def require(table: pl.DataFrame, needs: str, *columns: str, how: str = "") -> pl.DataFrame:

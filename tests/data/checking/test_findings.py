@@ -417,6 +417,28 @@ def test_trait_of_at_most_half_of_the_items_is_unusual() -> None:
     ]
 
 
+def test_class_without_any_item_is_not_missing_on_one_side() -> None:
+    def of_classes(name: str, classes: str, *used: str) -> PartItems:
+        items = [Item(where=f"{name}{n}", classes=(used[n % len(used)],)) for n in range(10)]
+        return PartItems(
+            part=CheckedPart(name=name, reader=TextReader(items), classes=classes), items=items
+        )
+
+    parts = [of_classes("training", "abcd", "a", "c"), of_classes("evaluation", "abcd", "a", "b")]
+    assert [(f.kind, f.what, f.groups) for f in findings_of(parts)] == [
+        (
+            "class",
+            "without any item",
+            [[Place("training", "d", "no item")], [Place("evaluation", "d", "no item")]],
+        ),
+        (
+            "class",
+            "missing on one side",
+            [[Place("training", "b", "no item")], [Place("evaluation", "c", "no item")]],
+        ),
+    ]
+
+
 def test_class_is_small_below_five_items_or_a_tenth_of_the_median() -> None:
     def items(**counts: int) -> list[Item]:
         return [

@@ -27,6 +27,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("a.jpg", "cat/b.png"), "images"),
         (("a.jpg",), "pictures"),
         (("cat/a.jpg", "dog/notes.csv"), "pictures"),
+        (("cat/a.jpg", "cow/a.jpg", "dog/notes.csv"), "images"),
         (("train-00000-of-00002",), "images"),
         (("a/b.tfrecord",), "images"),
         (("train-00000-of-00002.gz",), "images"),
@@ -115,6 +116,36 @@ def test_images_have_a_second_part_if_present_or_named(tmp_path: Path) -> None:
         ("training", 4, ()),
         ("evaluation", 2, ()),
     ]
+
+
+@pytest.mark.parametrize("kind", ["", "images"])
+def test_an_empty_class_folder_changes_neither_the_kind_nor_the_parts(
+    tmp_path: Path, kind: str
+) -> None:
+    files = {f"train/{name}": data for name, data in pets(2).items()}
+    files |= {f"val/{name}": data for name, data in pets(1).items()}
+    (tmp_path / "train" / "dog").mkdir(parents=True)
+    assert opened(write_files(tmp_path, files), kind=kind) == [
+        "images",
+        ("training", 4, ("cat", "dog", "horse")),
+        ("evaluation", 2, ("cat", "horse")),
+    ]
+    for path in (tmp_path / "val").rglob("*.jpg"):
+        path.unlink()
+    with pytest.raises(UserError, match="2 of 2 class folders contain no image"):
+        opened(tmp_path, kind=kind)
+
+
+def test_images_in_one_of_several_folders_are_checked_without_classes_and_that_is_said(
+    tmp_path: Path,
+) -> None:
+    path = str(write_files(tmp_path, {"cat/a.jpg": PICTURE, "dog/notes.csv": b"-"}))
+    notices: list[str] = []
+    assert open_parts(CheckedData(path=path), notices.append)[0] == "pictures"
+    assert notices[0] == (
+        f"checked without classes (--kind images): {path}: 1 of 2 class folders contains no "
+        "image: 'dog' (with 1 .csv)"
+    )
 
 
 def test_image_labels_are_ignored_without_classes(tmp_path: Path) -> None:

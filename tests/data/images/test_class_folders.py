@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from jumar.data.images.class_folders import (
     DiskTree,
+    EmptyClasses,
     PackedNames,
     by_ending,
     ending_of,
@@ -19,6 +20,7 @@ from jumar.data.images.class_folders import (
     is_image,
     list_classes,
 )
+from jumar.data.images.sources import open_source
 from jumar.ground.errors import UserError
 from tests.data.pictures import write_files
 
@@ -54,11 +56,13 @@ def test_other_files_are_counted_unless_hidden(tmp_path: Path) -> None:
 def test_empty_class_folders_are_named(tmp_path: Path) -> None:
     write_files(tmp_path, {"cat/a.jpg": b"-", "dog/notes.txt": b"-"})
     (tmp_path / "horse").mkdir()
-    with pytest.raises(UserError) as caught:
-        list_classes(DiskTree(tmp_path))
+    with pytest.raises(EmptyClasses) as caught:
+        open_source(str(tmp_path), "train")
     assert "2 of 3 class folders contain no image: 'dog' (with 1 .txt), 'horse'" in str(
         caught.value
     )
+    assert [caught.value.source.read(index).label for index in range(1)] == [0]
+    assert list(caught.value.source.classes) == ["cat", "dog", "horse"]
     assert caught.value.where == str(tmp_path)
 
 
@@ -146,7 +150,7 @@ def test_first_five_empty_class_folders_are_named(tmp_path: Path, count: int, mo
     for name in names:
         (tmp_path / name).mkdir()
     with pytest.raises(UserError) as caught:
-        list_classes(DiskTree(write_files(tmp_path, {"z/a.jpg": b"-"})))
+        open_source(str(write_files(tmp_path, {"z/a.jpg": b"-"})), "train")
     named = ", ".join(f"'{name}'" for name in names[:5])
     verb = "contains" if count == 1 else "contain"
     assert caught.value.what == (

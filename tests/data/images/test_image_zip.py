@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from jumar.data.images import image_zip
 from jumar.data.images.class_folders import list_classes
 from jumar.data.images.image_zip import ImageZip, ZipTree
+from jumar.data.images.sources import open_source
 from jumar.data.samples import CorruptRecord
 from jumar.ground.errors import UserError
 from tests.data.pictures import MIXED, pets, write_zip
@@ -95,7 +96,7 @@ def test_backslashes_hidden_files_and_leading_bytes_are_tolerated(tmp_path: Path
 
 def test_empty_class_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="1 of 3 class folders contains no image: 'dog'"):
-        opened(write_zip(tmp_path / "pets.zip", {**pets(), "dog/": b""}))
+        open_source(str(write_zip(tmp_path / "pets.zip", {**pets(), "dog/": b""})), "train")
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

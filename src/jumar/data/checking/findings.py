@@ -228,11 +228,18 @@ def _classes(parts: Sequence[PartItems]) -> Iterator[Finding]:
     for entry in parts:
         item_counts = Counter(name for item in entry.items for name in item.classes)
         counts[entry.part.name] = {**dict.fromkeys(entry.part.classes, 0), **item_counts}
-    all_classes = sorted({name for class_counts in counts.values() for name in class_counts})
+    used = {name for items in counts.values() for name, count in items.items() if count}
+    empty_classes = [
+        [Place(part, name, "no item")]
+        for part, class_counts in counts.items()
+        for name in sorted(class_counts.keys() - used)
+    ]
+    if empty_classes:
+        yield Finding(kind="class", what="without any item", groups=empty_classes)
     missing_classes = [
         [Place(part, name, "no item")]
         for part, class_counts in counts.items()
-        for name in all_classes
+        for name in sorted(used)
         if not class_counts.get(name)
     ]
     if missing_classes:

@@ -7,14 +7,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from jumar.data.checking.item import CheckedPart
 from jumar.data.checking.kinds import Kind
 from jumar.data.checking.pictures import PictureReader
-from jumar.data.images.class_folders import is_hidden, is_image
+from jumar.data.images.class_folders import EmptyClasses, is_hidden, is_image
 from jumar.data.images.image_shards import is_shard_name
+from jumar.data.images.listed import Listed
 from jumar.data.images.picture_tree import open_pictures
 from jumar.data.images.sources import Split, is_registered, open_source, splits_of
-from jumar.data.samples import Notice
+from jumar.data.samples import ImageSource, Notice
 from jumar.data.text.labelled_parts import Part, TextData, part_file
 from jumar.data.text.sentence_files import SentenceData
 from jumar.ground.errors import UserError
@@ -51,7 +54,7 @@ def open_parts(data: CheckedData, notice: Notice) -> tuple[Kind, list[CheckedPar
     Raises:
         UserError: There is no data that can be checked at the path.
     """
-    kind = data.kind or kind_of(data.path)
+    kind = data.kind or kind_of(data.path, notice)
     eval_path = "" if data.eval_path == "none" else data.eval_path
     if kind in ("images", "pictures"):
         parts = _open_images(data.path, eval_path, kind, notice)
@@ -70,8 +73,12 @@ def open_parts(data: CheckedData, notice: Notice) -> tuple[Kind, list[CheckedPar
     return kind, parts[:1] if data.eval_path == "none" else parts
 
 
-def kind_of(path: str) -> Kind:
+def kind_of(path: str, notice: Notice = lambda _: None) -> Kind:
     """Detect the kind of data at a path by its file names.
+
+    Args:
+        path: The path.
+        notice: Called if images may have classes but are not checked for them.
 
     Raises:
         UserError: There are no files, or none of a known kind.
@@ -93,7 +100,7 @@ def kind_of(path: str) -> Kind:
     if pictures and 2 * len(labels) >= len(pictures):
         return "outlines"
     if pictures or any(is_shard_name(Path(name).name) for name in names):
-        return "images" if _has_classes(path) else "pictures"
+        return "images" if _has_classes(path, notice) else "pictures"
     if endings & {".tsv", ".jsonl"}:
         return "sentences"
     if ".json" in endings:
@@ -141,15 +148,33 @@ def _is_label_of_picture(name: str, stems: set[str]) -> bool:
     return any(stem.removeprefix(prefix) in stems for prefix in ("", "gt_", "poly_gt_", "label_"))
 
 
-def _has_classes(path: str) -> bool:
+def _has_classes(path: str, notice: Notice) -> bool:
     try:
         return len(open_source(path, "train").classes) > 0
-    except UserError:
+    except UserError as error:
+        if isinstance(error, EmptyClasses) and _has_several_classes(error.source):
+            return True
         try:
             open_pictures(path, "train")
         except UserError:
             return True  # so that the error about the class folders is reported
+        if isinstance(error, EmptyClasses):
+            notice(f"checked without classes (--kind images): {error.where}: {error.what}")
         return False
+
+
+def _has_several_classes(source: ImageSource) -> bool:
+    return isinstance(source, Listed) and np.unique(source.labels).size > 1
+
+
+def _open_with_empty_classes(path: str, split: Split, notice: Notice) -> ImageSource:
+    """Open images with classes, of which some may be empty: the check reports those itself."""
+    try:
+        return open_source(path, split, notice=notice)
+    except EmptyClasses as error:
+        if not len(error.source):
+            raise
+        return error.source
 
 
 def _open_images(path: str, eval_path: str, kind: Kind, notice: Notice) -> list[CheckedPart]:
@@ -158,7 +183,7 @@ def _open_images(path: str, eval_path: str, kind: Kind, notice: Notice) -> list[
         if kind == "pictures":
             pictures = open_pictures(part_path, split, notice=notice)
             return CheckedPart(name=name, reader=PictureReader(pictures, labelled=False))
-        source = open_source(part_path, split, notice=notice)
+        source = _open_with_empty_classes(part_path, split, notice)
         return CheckedPart(name=name, reader=PictureReader(source), classes=source.classes)
 
     parts = [open_part(path, "train")]

@@ -1,7 +1,7 @@
 """Class folders: lists the images of each class in a folder, on disk or in a zip."""
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +10,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from jumar.data.samples import fingerprint
+from jumar.data.samples import ImageSource, Notice, fingerprint
 from jumar.ground.errors import UserError
 from jumar.ground.paths import unreadable
+from jumar.ground.text import counted
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif")
 _HIDDEN = ("__MACOSX",)
@@ -110,6 +111,8 @@ class ClassListing:
     ignored: Counter[str]
     """Number of files by suffix that are not images or not in a class folder; hidden files are not
     counted."""
+    empty: tuple[str, ...] = ()
+    """The classes without images, as they are named in messages."""
     root: str = ""
     """The folder of the tree that all paths begin with."""
 
@@ -206,11 +209,33 @@ def unlabelled(
     )
 
 
+class EmptyClasses(UserError):
+    """Some class folders contain no image.
+
+    Args:
+        listing: The listing of the class folders.
+        where: The folder that contains them.
+        source: The images of the other classes; the labels are those with the empty ones.
+    """
+
+    def __init__(self, listing: ClassListing, where: str, source: ImageSource) -> None:
+        empty, total = listing.empty, len(listing.classes)
+        names = ", ".join(empty[:_MAX_NAMED])
+        more = f" and {len(empty) - _MAX_NAMED} more" if len(empty) > _MAX_NAMED else ""
+        verb = "contains" if len(empty) == 1 else "contain"
+        super().__init__(
+            f"{len(empty)} of {total} class folders {verb} no image: {names}{more}",
+            where=where,
+            todo=f"Add images ({', '.join(IMAGE_SUFFIXES)}), or remove each empty folder.",
+        )
+        self.source = source
+
+
 def list_classes(tree: Tree, root: str = "") -> ClassListing:
     """List every image in the class folders of a folder, including their subfolders.
 
     Raises:
-        UserError: There are no class folders, or some contain no image.
+        UserError: There are no class folders.
     """
     folders, loose_files = tree.entries(root)
     where = place_of(tree, root)
@@ -234,15 +259,29 @@ def list_classes(tree: Tree, root: str = "") -> ClassListing:
             empty.append(
                 f"'{name}'" + (f" (with {by_ending(other_suffixes)})" if other_suffixes else "")
             )
-    if empty:
-        raise _empty_classes(empty, len(folders), where)
     return ClassListing(
         classes=tuple(folders),
         paths=PackedNames(paths),
         labels=np.array(labels, dtype=np.int32),
         ignored=ignored,
+        empty=tuple(empty),
         root=root,
     )
+
+
+def report_irregularities(listing: ClassListing, where: str, notice: Notice) -> None:
+    """Report skipped files, and classes whose names differ only in case."""
+    if listing.ignored:
+        count, kinds = listing.ignored.total(), by_ending(listing.ignored)
+        notice(f"{where}: skipped {counted(count, 'file')} outside the classes: {kinds}")
+    same_names: defaultdict[str, list[str]] = defaultdict(list)
+    for name in listing.classes:
+        same_names[name.casefold()].append(name)
+    for names in same_names.values():
+        if len(names) > 1:
+            notice(
+                f"{where}: {' and '.join(names)} differ only in case; treated as separate classes"
+            )
 
 
 def files_below(tree: Tree, folder: str) -> Iterator[str]:
@@ -277,15 +316,4 @@ def _no_classes(loose_files: Sequence[str], where: str) -> UserError:
         f"contains neither class folders nor TFRecord shards{content}",
         where=where,
         todo=f"Expected one folder per class with images ({suffixes}), or train-*-of-* shards.",
-    )
-
-
-def _empty_classes(empty: Sequence[str], total: int, where: str) -> UserError:
-    names = ", ".join(empty[:_MAX_NAMED])
-    more = f" and {len(empty) - _MAX_NAMED} more" if len(empty) > _MAX_NAMED else ""
-    verb = "contains" if len(empty) == 1 else "contain"
-    return UserError(
-        f"{len(empty)} of {total} class folders {verb} no image: {names}{more}",
-        where=where,
-        todo=f"Add images ({', '.join(IMAGE_SUFFIXES)}), or remove each empty folder.",
     )

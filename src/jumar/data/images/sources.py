@@ -15,7 +15,6 @@ Classes are the names of the class folders, sorted by code point: `10` comes bef
 
 import glob
 import re
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,14 +22,14 @@ from pathlib import Path
 from typing import Literal
 
 from jumar.data.images.class_folders import (
-    ClassListing,
     DiskTree,
+    EmptyClasses,
     Tree,
-    by_ending,
     is_image,
     join,
     list_classes,
     place_of,
+    report_irregularities,
 )
 from jumar.data.images.digits import open_digits
 from jumar.data.images.image_shards import ImageShards, is_shard_name
@@ -46,7 +45,6 @@ from jumar.data.records.tfrecord_cache import is_record_file
 from jumar.data.samples import CorruptRecord, ImageSource, Notice
 from jumar.ground.errors import UserError, nearest
 from jumar.ground.paths import exists, expanded, is_file, is_folder, missing, store_url
-from jumar.ground.text import counted
 
 Split = Literal["train", "eval"]
 """The part of a data set: for training or for evaluation."""
@@ -107,6 +105,7 @@ def open_source(path: str, split: Split, *, notice: Notice = lambda _: None) -> 
         notice: Called with which files were skipped or must be unpacked first.
 
     Raises:
+        EmptyClasses: Some class folders contain no image.
         UserError: The path does not exist, contains nothing suitable, or is damaged.
     """
     if path in _registered:
@@ -115,8 +114,10 @@ def open_source(path: str, split: Split, *, notice: Notice = lambda _: None) -> 
         return _opened_part(path, split, notice)
     except UserError as error:
         # Shards in a store are checked as paths, in which `//` has become one slash.
-        where = store_url(error.where) or error.where
-        raise UserError(error.what, where=where, todo=error.todo) from error
+        url = store_url(error.where)
+        if url is None:
+            raise
+        raise UserError(error.what, where=url, todo=error.todo) from error
 
 
 def _opened_part(path: str, split: Split, notice: Notice) -> ImageSource:
@@ -333,22 +334,11 @@ def _part_folder(tree: Tree, top: str, names: Sequence[str]) -> str:
 
 def _open_tree(tree: DiskTree | ZipTree, root: str, where: str, notice: Notice) -> ImageSource:
     listing = list_classes(tree, root)
-    _report_irregularities(listing, where, notice)
-    return images_of(tree, listing)
-
-
-def _report_irregularities(listing: ClassListing, where: str, notice: Notice) -> None:
-    if listing.ignored:
-        count, kinds = listing.ignored.total(), by_ending(listing.ignored)
-        notice(f"{where}: skipped {counted(count, 'file')} outside the classes: {kinds}")
-    same_names: defaultdict[str, list[str]] = defaultdict(list)
-    for name in listing.classes:
-        same_names[name.casefold()].append(name)
-    for names in same_names.values():
-        if len(names) > 1:
-            notice(
-                f"{where}: {' and '.join(names)} differ only in case; treated as separate classes"
-            )
+    report_irregularities(listing, where, notice)
+    source = images_of(tree, listing)
+    if listing.empty:
+        raise EmptyClasses(listing, where, source)
+    return source
 
 
 def _find_shards(

@@ -15,6 +15,7 @@ import pytest
 from jumar.data.images import tfrecord_writer
 from jumar.data.images.sources import open_source
 from jumar.data.images.tfrecord_writer import convert_to_tfrecords, write_tfrecords
+from jumar.data.pixels.decode import DecodeError, decode_image
 from jumar.data.records.example import Feature, decode_example
 from jumar.data.records.offset_files import OffsetFiles
 from jumar.data.records.tfrecord import index_records, read_payload
@@ -200,6 +201,19 @@ def test_non_image_file_is_named_and_no_files_are_left(tmp_path: Path) -> None:
         convert_to_tfrecords(str(tmp_path / "from"), tmp_path / "to", shards=4, workers=2)
     assert caught.value.where == str(tmp_path / "from" / "cat" / "broken.jpg")
     assert list(contents(tmp_path / "to")) == ["mine.txt"]
+
+
+@pytest.mark.parametrize(("kind", "share"), [("JPEG", 0.7), ("JPEG", 0.98), ("PNG", 0.5)])
+def test_truncated_image_is_refused_as_in_training(tmp_path: Path, kind: str, share: float) -> None:
+    whole = picture(kind=kind, size=(60, 40))
+    cut = whole[: int(share * len(whole))]
+    with pytest.raises(DecodeError, match="truncated"):
+        decode_image(cut, fast=True)
+    origin = write_files(tmp_path / "from", {**pets(10), "cat/cut.jpg": cut})
+    with pytest.raises(UserError, match=r"unreadable image: .*truncated") as caught:
+        convert_to_tfrecords(str(origin), tmp_path / "to", shards=4, workers=2)
+    assert caught.value.where == str(origin / "cat" / "cut.jpg")
+    assert not (tmp_path / "to").exists()
 
 
 def test_failure_in_the_second_part_removes_the_first(tmp_path: Path) -> None:

@@ -15,8 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from jumar.data.pixels.decode import MAX_PIXELS, DecodeError, EncodedImage, decode_image, upright
-from tests.data.pictures import MIXED, turned
+from jumar.data.pixels.decode import (
+    MAX_PIXELS,
+    DecodeError,
+    EncodedImage,
+    check_decodable,
+    decode_image,
+    upright,
+)
+from tests.data.pictures import MIXED, picture, turned
 from tests.data.scenes import encode, jpeg, scene
 
 
@@ -358,3 +365,11 @@ def test_upright_rotates_arrays_like_pillow(orientation: int) -> None:
     turned_levels = upright(levels, orientation)
     assert np.array_equal(turned_levels, np.asarray(ImageOps.exif_transpose(image)))
     assert turned_levels.flags.c_contiguous
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_check_refuses_what_cannot_be_decoded_completely(kind: str) -> None:
+    whole = picture(kind=kind, size=(60, 40))
+    check_decodable(whole)
+    with pytest.raises(DecodeError, match="truncated"):
+        check_decodable(whole[: len(whole) * 3 // 4])

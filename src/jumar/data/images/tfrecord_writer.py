@@ -1,6 +1,7 @@
 """ImageNet-style TFRecord shards from any image source.
 
-Images are copied byte for byte: neither their format nor their colour model changes.
+Images are copied byte for byte: neither their format nor their colour model changes. Each is
+decoded once before, because a truncated one would otherwise be noticed only in training.
 """
 
 import gzip
@@ -24,10 +25,11 @@ from jumar.data.images.sources import (
     open_source,
     splits_of,
 )
+from jumar.data.pixels.decode import DecodeError, check_decodable
 from jumar.data.records.imagenet_example import example_of_record
 from jumar.data.records.record_shards import check_shards
 from jumar.data.records.tfrecord import framed_payload
-from jumar.data.samples import CorruptRecord, ImageSource
+from jumar.data.samples import CorruptRecord, ImageSource, Record
 from jumar.ground.errors import UserError
 from jumar.ground.files import folder_locked
 from jumar.ground.machine import check_disk
@@ -272,6 +274,7 @@ class _Job:
     def _payload(self, index: int) -> bytes:
         try:
             record = self._part.source.read(index)
+            _check_pixels(record)
             return example_of_record(record, self._options.label_offset, self._names)
         except (CorruptRecord, ValueError) as error:
             fault = error.fault if isinstance(error, CorruptRecord) else None
@@ -280,6 +283,13 @@ class _Job:
                 where=fault.origin if fault else f"image {index}",
                 todo="Repair or remove this image. Nothing was written.",
             ) from error
+
+
+def _check_pixels(record: Record) -> None:
+    try:
+        check_decodable(record.encoded)
+    except DecodeError as error:
+        raise CorruptRecord(record.origin, f"unreadable image: {error}") from error
 
 
 def _check_request(part: _Part, destination: Path, label_offset: int) -> None:

@@ -170,6 +170,18 @@ def decode_image(encoded: bytes, *, fast: bool) -> NDArray[np.uint8]:
     return EncodedImage(encoded).decode(fast=fast)
 
 
+def check_decodable(encoded: bytes) -> None:
+    """Decode all of an image to check it, a JPEG only to an eighth of its size: half of the time.
+
+    Args:
+        encoded: The bytes of the file.
+
+    Raises:
+        DecodeError: The image is damaged, truncated, too large or of an unsupported kind.
+    """
+    EncodedImage(encoded).decode(fast=True, at_least=(1, 1), reuse=True)
+
+
 @contextmanager
 def opened(encoded: bytes) -> Generator[Image.Image, None, None]:
     """Open an image of a supported format with Pillow, without loading its pixels."""

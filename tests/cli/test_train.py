@@ -26,8 +26,9 @@ def test_run_trains_evaluates_and_is_not_run_twice(tmp_path: Path) -> None:
     assert "precision: allow_mix_precision computed in bfloat16" in lines[0]
     assert "batch: 8 = 1 rank x 8" in lines[0]
     assert lines[1].startswith("warning: the learning rate is the recipe's 0.01")
-    assert lines[2].endswith(" parameters, all trained")
-    assert lines[3].startswith("first batch: image uint8 8x3x63x63")
+    assert lines[2] == "data: digits (1501 samples) · evaluation: digits (296 samples)"
+    assert lines[3].endswith(" parameters, all trained")
+    assert lines[4].startswith("first batch: image uint8 8x3x63x63")
     assert "Step   Epoch   Speed   Loss   FinLoss   LR" in lines
     assert sum(line.startswith("step: ") for line in lines) == 3
     results = json.loads((tmp_path / "a run" / "results.json").read_text())

@@ -69,6 +69,19 @@ def keep_resolved(run: RunDirectory, recipe: Recipe, task: Task) -> None:
     write_json(run.resolved, content)
 
 
+def data_line(recipe: Recipe, task: Task) -> str:
+    """Return the line that names the data of a recipe's task, with the number of samples."""
+    # A second stage without a path uses the data of the first stage's run.
+    first_stage = recipe.first_stage_field and _value(recipe, recipe.first_stage_field)
+    train_path = _value(recipe, _PARTS["train"]) or (first_stage and f"as in {first_stage}")
+    paths = {"train": train_path, "eval": _value(recipe, _PARTS["eval"]) or train_path}
+    texts = {
+        part: f"{paths[part]} ({counted(len(data), 'sample')})".lstrip()
+        for part, data in _parts(task)
+    }
+    return f"data: {texts['train']} · evaluation: {texts.get('eval', 'none')}"
+
+
 def read_resolved(run: RunDirectory) -> Resolved | None:
     """Read the facts about a run's data; None for a run of an earlier version.
 

@@ -8,11 +8,13 @@ from typing import Any
 from jumar.environment import inspect_environment
 from jumar.ground.errors import UserError
 from jumar.ground.paths import exists, is_file, is_folder, missing
+from jumar.ground.text import plain_text
 from jumar.observer import Observer
 from jumar.recipes.first_stage import keep_first_stage, with_kept_first_stage
 from jumar.recipes.recipe import Recipe
 from jumar.recipes.registry import create_recipe, import_modules
 from jumar.recipes.resolved import (
+    data_line,
     keep_resolved,
     movable_paths,
     refuse_other_data,
@@ -172,6 +174,7 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
         ):
             console.line(line)
     task = context.build_task(with_kept_first_stage(chosen.recipe, run))
+    console.line(plain_text(data_line(chosen.recipe, task)))
     if checkpoint is not None:
         refuse_other_data(run, task)
     if checkpoint is None and plan.transfer.start_from:

@@ -168,6 +168,10 @@ def test_images_are_labelled_with_class_names(tmp_path: Path) -> None:
     result = json.loads(done.out)["results"]
     assert len(result) == 8
     assert all(set(answer["probabilities"]) == {"cat", "horse"} for answer in result)
+    assert "jumar predict run image.jpg" in here("predict", "run", cwd=tmp_path, code=2).message
+    write(tmp_path / "none.jpg", b"")
+    done = here("predict", "run", "none.jpg", "--device", "cpu", cwd=tmp_path, code=2)
+    assert "none.jpg: the file is empty" in done.message
     pages = [Image.new("RGB", (64, 64), color) for color in ("red", "green", "blue")]
     for name, what in (("a.gif", "2 of 3 frames"), ("b.tif", "2 of 3 pages")):
         (tmp_path / "more").mkdir(exist_ok=True)

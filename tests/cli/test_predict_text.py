@@ -114,7 +114,9 @@ def test_answers_are_listed_with_their_position(place: Path) -> None:
         ("bert-ner", ["--text", "a", "--pair", "b"], "entities are found in single texts"),
         ("bert-classify", ["none.tsv"], "there is no such file"),
         ("bert-reading", ["vocab.txt"], "is not JSON"),
-        ("bert-classify", [], "a file is missing"),
+        ("bert-classify", [], "texts.txt"),
+        ("bert-ner", [], "texts.txt"),
+        ("bert-reading", [], "questions.json"),
     ],
 )
 def test_unanswerable_inputs_are_reported(

@@ -76,10 +76,11 @@ def predict(
     from jumar.runs.open_trained import TrainedRequest
     from jumar.runs.predict import PredictRequest
     from jumar.runs.predict import predict as predict_files
-    from jumar.runs.predict_text import TextRequest, reads_text
+    from jumar.runs.predict_text import TextRequest, example_input, reads_text
 
     if not files and not text:
-        raise UserError("a file is missing", todo=f"For instance: jumar predict {run} clip.wav")
+        example = "texts.txt" if features is not None else example_input(run, import_)
+        raise UserError("a file is missing", todo=f"For instance: jumar predict {run} {example}")
     check_count(top, "--top")
     trained = TrainedRequest(
         run_dir=run, which=checkpoint, assignments=set_, imports=import_, device=device

@@ -268,8 +268,13 @@ def _reader(trained: Trained, run_dir: Path, say: Callable[[str], None]) -> _Rea
         return _Clips(recipe, trained.device)
     if isinstance(recipe, ClassificationRecipe):
         return _Pictures(recipe, trained.outputs, say)
-    raise UserError(
-        f"the recipe '{trained.name}' is not a classifier",
+    raise not_a_classifier(trained.name, run_dir)
+
+
+def not_a_classifier(name: str, run_dir: Path) -> UserError:
+    """Return the error about a run of a recipe that predicts nothing for files."""
+    return UserError(
+        f"the recipe '{name}' is not a classifier",
         where=str(run_dir),
         todo="jumar predict accepts runs of keyword spotting and image classification.",
     )

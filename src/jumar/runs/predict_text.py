@@ -23,10 +23,13 @@ from jumar.data.text.sequences import frame_of
 from jumar.data.text.tokenizer import Tokenizer
 from jumar.ground.errors import UserError
 from jumar.recipes.bert_tasks import BertTaskRecipe, ClassifyRecipe, EntityRecipe, ReadingRecipe
+from jumar.recipes.classification import ClassificationRecipe
+from jumar.recipes.ds_cnn import KeywordRecipe
+from jumar.recipes.recipe import Recipe
 from jumar.recipes.stored import stored_recipe
 from jumar.recipes.trained import Trained
 from jumar.runs.open_trained import TrainedRequest, open_trained, placed_recipe
-from jumar.runs.predict import Guess, Unreadable
+from jumar.runs.predict import Guess, Unreadable, not_a_classifier
 from jumar.tasks.reading import best_answers, window_answers
 from jumar.tasks.scoring.entities import entities
 from jumar.training.run_directory import RunDirectory
@@ -35,6 +38,13 @@ R = TypeVar("R", bound=BertTaskRecipe)
 
 _BATCH_SIZE = 32
 _SKIP_OPTION = "--skip-corrupt N"
+_EXAMPLES: Sequence[tuple[type[Recipe], str]] = (
+    (KeywordRecipe, "clip.wav"),
+    (ClassificationRecipe, "image.jpg"),
+    (ReadingRecipe, "questions.json"),
+    (BertTaskRecipe, "texts.txt"),
+)
+"""Names of files that runs of these recipes read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +124,19 @@ def reads_text(run: Path, imports: tuple[str, ...] = ()) -> bool:
         UserError: There is no such run.
     """
     return isinstance(stored_recipe(RunDirectory(run), imports)[2], BertTaskRecipe)
+
+
+def example_input(run: Path, imports: tuple[str, ...] = ()) -> str:
+    """Return the name of a file as a run's network could read it, for messages.
+
+    Raises:
+        UserError: There is no such run, or it predicts nothing for files.
+    """
+    name, _, recipe = stored_recipe(RunDirectory(run), imports)
+    for kinds, example in _EXAMPLES:
+        if isinstance(recipe, kinds):
+            return example
+    raise not_a_classifier(name, run)
 
 
 def text_results(

@@ -254,7 +254,7 @@ def test_images_above_89_million_pixels_are_refused_without_a_warning() -> None:
             assert str(caught.value) == (
                 f"{width} x {height} pixels are more than the 89,000,000 allowed"
             )
-    with pytest.raises(DecodeError, match=r"^no bytes$"):
+    with pytest.raises(DecodeError, match=r"^the file is empty$"):
         EncodedImage(b"")
 
 

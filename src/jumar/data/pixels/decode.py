@@ -58,7 +58,7 @@ class EncodedImage:
         self._colorspace = ""
         self._adobe = False
         if not encoded:
-            raise DecodeError("no bytes")
+            raise DecodeError("the file is empty")
         stored_size = self._read_jpeg_header() or self._read_header()
         is_rotated = self.orientation >= 5
         self.height, self.width = stored_size[::-1] if is_rotated else stored_size

@@ -46,11 +46,9 @@ def test_classes_are_sorted_as_text_and_labelled_in_that_order(tmp_path: Path) -
 
 
 def test_other_files_are_counted_unless_hidden(tmp_path: Path) -> None:
-    assert list_classes(DiskTree(write_files(tmp_path, TREE))).ignored == {
-        ".txt": 1,
-        ".md": 1,
-        ".jpg": 1,
-    }
+    listing = list_classes(DiskTree(write_files(tmp_path, TREE)))
+    assert listing.ignored == {".txt": 1}
+    assert listing.outside == {".md": 1, ".jpg": 1}
 
 
 def test_empty_class_folders_are_named(tmp_path: Path) -> None:

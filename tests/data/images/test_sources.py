@@ -228,11 +228,13 @@ def test_part_inside_another_part_is_refused(tmp_path: Path) -> None:
 
 
 def test_skipped_files_are_reported(tmp_path: Path) -> None:
-    write_zip(tmp_path / "pets.zip", {**pets(), "cat/notes.txt": b"-", "readme": b"-"})
+    files = {"cat/notes.txt": b"-", "cat/more/b.txt": b"-", "readme": b"-", "a.jpg": b"-"}
+    write_zip(tmp_path / "pets.zip", {**pets(), **files})
     messages: list[str] = []
     open_source(str(tmp_path / "pets.zip"), "train", notice=messages.append)
     assert messages == [
-        f"{tmp_path / 'pets.zip'}: skipped 2 files outside the classes: 1 without a suffix, 1 .txt"
+        f"{tmp_path / 'pets.zip'}: skipped 2 non-image files: 2 .txt",
+        f"{tmp_path / 'pets.zip'}: skipped 2 files outside the classes: 1 .jpg, 1 without a suffix",
     ]
 
 
@@ -521,5 +523,5 @@ def test_files_next_to_the_classes_are_counted_per_folder(tmp_path: Path) -> Non
     open_source(str(tmp_path), "train", notice=messages.append)
     open_source(str(tmp_path), "eval", notice=messages.append)
     assert messages == [
-        f"{tmp_path}/w/train: skipped 1 file outside the classes: 1 .txt",
+        f"{tmp_path}/w/train: skipped 1 non-image file: 1 .txt",
     ]

@@ -3,7 +3,7 @@
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -109,8 +109,10 @@ class ClassListing:
     """Paths from the root of the tree."""
     labels: NDArray[np.int32]
     ignored: Counter[str]
-    """Number of files by suffix that are not images or not in a class folder; hidden files are not
+    """Number of files by suffix that are not images, among those with a class; hidden files are not
     counted."""
+    outside: Counter[str] = field(default_factory=Counter[str])
+    """Number of files by suffix that are not in a class folder."""
     empty: tuple[str, ...] = ()
     """The classes without images, as they are named in messages."""
     root: str = ""
@@ -244,7 +246,7 @@ def list_classes(tree: Tree, root: str = "") -> ClassListing:
     paths: list[str] = []
     labels: list[int] = []
     empty: list[str] = []
-    ignored = Counter(map(ending_of, loose_files))
+    ignored = Counter[str]()
     for label, name in enumerate(folders):
         count_before, other_suffixes = len(paths), Counter[str]()
         for path in files_below(tree, join(root, name)):
@@ -264,6 +266,7 @@ def list_classes(tree: Tree, root: str = "") -> ClassListing:
         paths=PackedNames(paths),
         labels=np.array(labels, dtype=np.int32),
         ignored=ignored,
+        outside=Counter(map(ending_of, loose_files)),
         empty=tuple(empty),
         root=root,
     )
@@ -273,6 +276,9 @@ def report_irregularities(listing: ClassListing, where: str, notice: Notice) -> 
     """Report skipped files, and classes whose names differ only in case."""
     if listing.ignored:
         count, kinds = listing.ignored.total(), by_ending(listing.ignored)
+        notice(f"{where}: skipped {counted(count, 'non-image file')}: {kinds}")
+    if listing.outside:
+        count, kinds = listing.outside.total(), by_ending(listing.outside)
         notice(f"{where}: skipped {counted(count, 'file')} outside the classes: {kinds}")
     same_names: defaultdict[str, list[str]] = defaultdict(list)
     for name in listing.classes:

@@ -54,9 +54,18 @@ def test_data_of_a_recipe_is_checked_with_its_settings(folder: Path, tmp_path: P
 
 
 def test_exit_code_is_2_if_the_data_cannot_be_checked(folder: Path, tmp_path: Path) -> None:
-    assert "no such file" in here("data", "check", "missing", cwd=tmp_path, code=2).message
+    done = here("data", "check", "missing", cwd=tmp_path, code=2)
+    assert done.message.startswith("jumar: missing: there is no such file, folder or recipe")
+    assert "no such file" in here("data", "check", "a/missing", cwd=tmp_path, code=2).message
     (tmp_path / "empty").mkdir()
     done = here("data", "check", "empty", cwd=tmp_path, code=2)
     assert "no data of a known kind" in done.message
     done = here("data", "check", folder, "--set", "seed=1", cwd=tmp_path, code=2)
     assert "has no settings" in done.message
+
+
+@pytest.mark.parametrize("options", [(), ("--set", "seed=1"), ("--kind", "images")])
+def test_misspelt_recipe_is_suggested(tmp_path: Path, options: tuple[str, ...]) -> None:
+    done = here("data", "check", "alexnet-dmo", *options, cwd=tmp_path, code=2)
+    assert "there is no such file, folder or recipe" in done.message
+    assert "Did you mean the recipe 'alexnet-demo'?" in done.message

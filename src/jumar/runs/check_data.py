@@ -10,14 +10,15 @@ from jumar.data.checking.opening import CheckedData, open_parts
 from jumar.data.checking.scanning import scanned
 from jumar.data.images.image_set import PlainImageData
 from jumar.data.images.picture_set import PictureData
+from jumar.data.images.sources import is_registered
 from jumar.data.loading.loader_settings import LoaderSettings
 from jumar.data.polygons.detection_data import DetectionData
 from jumar.data.speech.keyword_data import KeywordData
 from jumar.data.text.entity_set import EntityData
 from jumar.data.text.reading_set import ReadingData
 from jumar.data.text.sentence_files import SentenceData
-from jumar.ground.errors import UserError
-from jumar.ground.paths import exists, expanded
+from jumar.ground.errors import UserError, nearest
+from jumar.ground.paths import exists, expanded, missing
 from jumar.recipes.registry import create_recipe, import_modules, list_recipes
 
 _KINDS: Sequence[tuple[type[LoaderSettings], Kind]] = (
@@ -70,7 +71,15 @@ def data_to_check(
         UserError: Neither a path nor a recipe, or settings for a path.
     """
     import_modules(imports)
-    if exists(expanded(name)) or name not in {row.name for row in list_recipes()}:
+    recipes = {row.name for row in list_recipes()}
+    if exists(expanded(name)) or name not in recipes:
+        if _is_neither_path_nor_source(name):
+            close = nearest(name, recipes)
+            raise missing(
+                expanded(name),
+                "file, folder or recipe",
+                more=f"Did you mean the recipe '{close}'?" if close else "",
+            )
         if assignments:
             raise UserError(
                 f"'{name}' is a path, which has no settings", where="--set", todo="Give a recipe."
@@ -92,6 +101,12 @@ def data_to_check(
         eval_labels=data.eval_labels if isinstance(data, DetectionData) else "",
         sentences=data if isinstance(data, SentenceData) else SentenceData(),
     )
+
+
+def _is_neither_path_nor_source(name: str) -> bool:
+    """Return whether a name that is no recipe cannot be data either, so that it is misspelt."""
+    is_pattern = any(letter in name for letter in "/\\*?[")
+    return not (is_pattern or is_registered(name) or exists(expanded(name)))
 
 
 def _kind_of_settings(data: object) -> Kind | None:

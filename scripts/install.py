@@ -127,8 +127,7 @@ def install(goals: list[str]) -> None:
     if not missing:
         return
     install_torch()
-    sizes = ", ".join(f"{goal} {SIZES[goal]} MB" for goal in missing)
-    say(f"installing packages (downloading what is missing: about {sizes})")
+    say(f"installing packages (downloading what is missing: about {sizes_text(missing)})")
     wanted = requirements(pyproject.decode("utf-8"), missing)
     run_pip("-qq", "--constraint", str(CONSTRAINTS), *BUILD, *wanted, naming="the packages")
     run_pip(
@@ -136,6 +135,13 @@ def install(goals: list[str]) -> None:
         naming="jumar itself",
     )
     write_record({**record, "installed": {**installed, **dict.fromkeys(missing, state)}})
+
+
+def sizes_text(goals: list[str]) -> str:
+    """Roughly what the goals download; the only one is not named."""
+    if len(goals) == 1:
+        return f"{SIZES[goals[0]]} MB"
+    return ", ".join(f"{SIZES[goal]} MB for {goal}" for goal in goals)
 
 
 def requirements(pyproject: str, goals: list[str]) -> list[str]:

@@ -1,3 +1,6 @@
+import dataclasses
+import sys
+
 import pytest
 
 from jumar.ground.errors import UserError
@@ -75,3 +78,27 @@ def test_schedules_match_the_published_logs() -> None:
     assert at(0) == pytest.approx(0.06 / (5 * 1251))
     assert at(5 * 1251 - 1) == pytest.approx(0.06)
     assert at(10 * 1251) == at(11 * 1251 - 1)
+
+
+def test_every_meaning_is_a_sentence_with_a_capital_letter_and_a_full_stop() -> None:
+    fields = {
+        f"{value.__name__}.{field.name}": field.metadata
+        for name, module in list(sys.modules.items())
+        if name.startswith("jumar.")
+        for value in list(vars(module).values())
+        if isinstance(value, type) and dataclasses.is_dataclass(value)
+        for field in dataclasses.fields(value)
+        if "meaning" in field.metadata
+    }
+    assert len(fields) > 300
+    code = ("vocab.txt",)
+    wrong = {
+        name: data["meaning"]
+        for name, data in fields.items()
+        if not data["meaning"].endswith(".")
+        or (
+            not data["meaning"][0].isupper()
+            and data["meaning"].split()[0].rstrip(":") not in (*data["choices"], *code)
+        )
+    }
+    assert wrong == {}

@@ -42,7 +42,7 @@ class NoLossScale(LossScaleSettings, kind="none"):
 class FixedLossScale(LossScaleSettings, kind="fixed"):
     """A constant scale for the whole run."""
 
-    init_loss_scale: float = setting(1024.0, "the loss scale", minimum=1)
+    init_loss_scale: float = setting(1024.0, "The loss scale.", minimum=1)
 
     def create(self, device: torch.device | str = "cpu") -> "LossScale":
         """See `LossScaleSettings.create`."""
@@ -53,15 +53,15 @@ class FixedLossScale(LossScaleSettings, kind="fixed"):
 class ExponentialLossScale(LossScaleSettings, kind="exponential"):
     """A scale that shrinks after overflows and grows after finite steps."""
 
-    init_loss_scale: float = setting(1024.0, "the loss scale at the first step", minimum=1)
+    init_loss_scale: float = setting(1024.0, "The loss scale at the first step.", minimum=1)
     incr_every_n_steps: int = setting(
-        1000, "consecutive finite steps before the scale grows", unit="steps", minimum=1
+        1000, "Consecutive finite steps before the scale grows.", unit="steps", minimum=1
     )
     decr_every_n_nan_or_inf: int = setting(
-        2, "overflows, consecutive or not, before the scale shrinks", unit="steps", minimum=1
+        2, "Overflows, consecutive or not, before the scale shrinks.", unit="steps", minimum=1
     )
-    incr_ratio: float = setting(2.0, "factor by which the scale grows", minimum=1)
-    decr_ratio: float = setting(0.8, "factor by which the scale shrinks", minimum=0.0, maximum=1)
+    incr_ratio: float = setting(2.0, "Factor by which the scale grows.", minimum=1)
+    decr_ratio: float = setting(0.8, "Factor by which the scale shrinks.", minimum=0.0, maximum=1)
 
     def check(self) -> None:
         """Reject a scale that could shrink to zero."""

@@ -14,20 +14,20 @@ class PrecisionSettings:
     """The precision in which a run computes."""
 
     mode: str = setting(
-        "must_keep_origin_dtype", f"Ascend's precision mode: {', '.join(mode_names())}"
+        "must_keep_origin_dtype", f"Ascend's precision mode: {', '.join(mode_names())}."
     )
     modify_mixlist: str | None = setting(
         None,
         "JSON file that changes the op lists, in CANN's format, or the name of a list shipped "
-        "with the package (nlrn); mixed modes only",
+        "with the package (nlrn); mixed modes only.",
     )
     float32_layers: tuple[str, ...] = setting(
-        (), "Layers whose ops all stay in float32, by path or pattern (encoder.0.*)"
+        (), "Layers whose ops all stay in float32, by path or pattern (encoder.0.*)."
     )
     emulate_fp16: bool = setting(
         False,
         "On a CPU, round to the range and mantissa of fp16 to find overflow, instead of "
-        "computing fp16 modes in bf16",
+        "computing fp16 modes in bf16.",
     )
     loss_scale: LossScaleSettings = setting(NoLossScale(), "The rule of the loss scale.")
 

@@ -46,12 +46,12 @@ class AlexNetModel(Network):
     """The network of the original."""
 
     dropout: float = setting(
-        0.35, "share of dense features to drop (keep 0.65)", minimum=0, maximum=0.99
+        0.35, "Share of dense features to drop (keep 0.65).", minimum=0, maximum=0.99
     )
-    logits_relu: bool = setting(True, "the original's ReLU on the logits")
+    logits_relu: bool = setting(True, "The original's ReLU on the logits.")
     initialization: str = setting(
         "he_uniform",
-        "weight initialisation",
+        "Weight initialisation.",
         choices=("he_uniform", "xavier", "he_uniform_custom"),
     )
 

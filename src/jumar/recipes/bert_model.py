@@ -43,37 +43,39 @@ class BertModel:
 
     size: str = setting(
         "bert-base",
-        "shape of the encoder; bert has learned positions, nezha relative ones",
+        "Shape of the encoder; bert has learned positions, nezha relative ones.",
         choices=SIZES,
     )
     vocabulary: str = setting(
-        "", "vocab.txt with one word piece per line, or the folder of a BERT tokenizer", unit="path"
+        "",
+        "vocab.txt with one word piece per line, or the folder of a BERT tokenizer.",
+        unit="path",
     )
     vocab_size: int = setting(
-        0, "number of word pieces in the embedding; 0: determined by the vocabulary", minimum=0
+        0, "Number of word pieces in the embedding; 0: determined by the vocabulary.", minimum=0
     )
-    hidden_size: int = setting(0, "hidden units per token; 0: determined by size", minimum=0)
-    num_layers: int = setting(0, "number of layers; 0: determined by size", minimum=0)
-    num_heads: int = setting(0, "attention heads per layer; 0: determined by size", minimum=0)
+    hidden_size: int = setting(0, "Hidden units per token; 0: determined by size.", minimum=0)
+    num_layers: int = setting(0, "Number of layers; 0: determined by size.", minimum=0)
+    num_heads: int = setting(0, "Attention heads per layer; 0: determined by size.", minimum=0)
     intermediate_size: int = setting(
-        0, "hidden units of the feed-forward layers; 0: four times hidden_size", minimum=0
+        0, "Hidden units of the feed-forward layers; 0: four times hidden_size.", minimum=0
     )
     max_positions: int = setting(
-        512, "maximum length of a sequence (bert only)", unit="tokens", minimum=2
+        512, "Maximum length of a sequence (bert only).", unit="tokens", minimum=2
     )
     hidden_dropout: float = setting(
-        0.1, "probability of dropping a feature of a token", minimum=0, maximum=0.99
+        0.1, "Probability of dropping a feature of a token.", minimum=0, maximum=0.99
     )
     attention_dropout: float = setting(
-        0.1, "probability of dropping an attention weight", minimum=0, maximum=0.99
+        0.1, "Probability of dropping an attention weight.", minimum=0, maximum=0.99
     )
     gelu: str = setting(
         "tanh",
-        "form of the activation: tanh as in the originals; none for the error function, Hugging "
-        "Face's default",
+        "Form of the activation: tanh as in the originals; none for the error function, Hugging "
+        "Face's default.",
         choices=("tanh", "none"),
     )
-    unpadded: bool = setting(True, "skip padding outside of attention; the results are the same")
+    unpadded: bool = setting(True, "Skip padding outside of attention; the results are the same.")
 
 
 def bert_size(model: BertModel) -> BertSize:

@@ -64,15 +64,15 @@ class BigGanModel:
     """Both networks."""
 
     width: int = setting(
-        96, "channels at full resolution (the original's ch)", minimum=SMALLEST_WIDTH
+        96, "Channels at full resolution (the original's ch).", minimum=SMALLEST_WIDTH
     )
     latent: int = setting(
-        128, "length of the latent vector: 128, or a multiple of 6", unit="values", minimum=6
+        128, "Length of the latent vector: 128, or a multiple of 6.", unit="values", minimum=6
     )
     fused_attention: bool = setting(
         True,
-        "compute attention in one kernel, without storing its weights; set to false if a mixlist "
-        "names SoftmaxV2 or BatchMatMul",
+        "Compute attention in one kernel, without storing its weights; set to false if a mixlist "
+        "names SoftmaxV2 or BatchMatMul.",
     )
 
 
@@ -81,16 +81,16 @@ class Compat:
     """Quirks of the original; see the recipe's module."""
 
     gain_starts_at_zero: bool = setting(
-        True, "gains of the conditional batch norms start near 0; false: near 1, as in the paper"
+        True, "Gains of the conditional batch norms start near 0; false: near 1, as in the paper."
     )
     moves_in_evaluation: bool = setting(
-        False, "drawing and scoring images updates the spectral norms"
+        False, "Drawing and scoring images updates the spectral norms."
     )
     discriminator_norms: bool = setting(
-        True, "batch norms in the discriminator; false: none, as in the paper"
+        True, "Batch norms in the discriminator; false: none, as in the paper."
     )
     every_tower: bool = setting(
-        False, "the generator's turn also evaluates the discriminator on real images"
+        False, "The generator's turn also evaluates the discriminator on real images."
     )
 
 

@@ -28,8 +28,8 @@ class Network(NetworkSettings, ABC):
 
     num_classes: int = setting(
         0,
-        "number of classes; 0: as in the data (unknown for TFRecord shards without labels.txt; "
-        "ImageNet: AlexNet 1000, ResNeXt-50 1001)",
+        "Number of classes; 0: as in the data (unknown for TFRecord shards without labels.txt; "
+        "ImageNet: AlexNet 1000, ResNeXt-50 1001).",
         minimum=0,
     )
 
@@ -43,7 +43,7 @@ class LossSettings:
     """The classification loss."""
 
     label_smoothing: float = setting(
-        0.1, "share of the probability spread over all classes", minimum=0, maximum=1
+        0.1, "Share of the probability spread over all classes.", minimum=0, maximum=1
     )
     class_weights: tuple[str, ...] = setting((), MEANING)
 

@@ -37,10 +37,10 @@ class DenoisingNetwork(NetworkSettings, ABC):
 class DenoisingScore:
     """The conversion of the output to an image before it is scored."""
 
-    clip: bool = setting(True, "clip the output to the range of an image")
+    clip: bool = setting(True, "Clip the output to the range of an image.")
     rounding: str = setting(
         "none",
-        "rounding to multiples of 1/255: none, nearest (NLRN) or truncated (ViDeNN in training)",
+        "Rounding to multiples of 1/255: none, nearest (NLRN) or truncated (ViDeNN in training).",
         choices=("none", "nearest", "truncated"),
     )
 

@@ -51,8 +51,8 @@ class DSCNNModel:
     size: str = setting("S", "One of the three published networks.", choices=tuple(SIZES))
     matrix_product: bool = setting(
         True,
-        "compute 1x1 convolutions as matrix products where that is faster (CPU, channels_last); "
-        "set to false if a mixlist treats Conv2D and MatMul differently",
+        "Compute 1x1 convolutions as matrix products where that is faster (CPU, channels_last); "
+        "set to false if a mixlist treats Conv2D and MatMul differently.",
     )
 
 
@@ -86,7 +86,7 @@ class KeywordLoss:
     """The loss."""
 
     label_smoothing: float = setting(
-        0.0, "share of the probability spread over all labels", minimum=0, maximum=1
+        0.0, "Share of the probability spread over all labels.", minimum=0, maximum=1
     )
     class_weights: tuple[str, ...] = setting((), MEANING)
 

@@ -47,7 +47,7 @@ class EastModel(DetectorModel):
     """The network."""
 
     text_scale: int = setting(
-        512, "maximum distance from a pixel to a side of its word", unit="px", minimum=1
+        512, "Maximum distance from a pixel to a side of its word.", unit="px", minimum=1
     )
 
 
@@ -56,13 +56,13 @@ class BoxReading:
     """The extraction of words from the maps."""
 
     threshold: float = setting(
-        0.8, "only pixels with a higher score predict boxes", minimum=0, maximum=1
+        0.8, "Only pixels with a higher score predict boxes.", minimum=0, maximum=1
     )
     overlap: float = setting(
-        0.2, "boxes with a larger overlap (IoU) are merged into one word", minimum=0, maximum=1
+        0.2, "Boxes with a larger overlap (IoU) are merged into one word.", minimum=0, maximum=1
     )
     least_score: float = setting(
-        0.1, "words whose box has a lower mean score are dropped", minimum=0, maximum=1
+        0.1, "Words whose box has a lower mean score are dropped.", minimum=0, maximum=1
     )
 
 

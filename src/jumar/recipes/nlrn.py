@@ -51,19 +51,19 @@ from jumar.training.settings import CheckpointSettings, TrainingSettings
 class NLRNModel(DenoisingNetwork):
     """The network of the original, and how it processes whole images."""
 
-    steps: int = setting(12, "recurrences with shared weights", minimum=1)
-    filters: int = setting(128, "channels of the states", minimum=1)
-    embedded: int = setting(64, "length of the compared vectors", minimum=1)
+    steps: int = setting(12, "Recurrences with shared weights.", minimum=1)
+    filters: int = setting(128, "Channels of the states.", minimum=1)
+    embedded: int = setting(64, "Length of the compared vectors.", minimum=1)
     recompute: bool = setting(
         True,
-        "recompute each recurrence in the backward pass: needs the memory of one instead of all, "
-        "takes about a third longer, and computes the same values",
+        "Recompute each recurrence in the backward pass: needs the memory of one instead of all, "
+        "takes about a third longer, and computes the same values.",
     )
-    patch: int = setting(43, "side of the patches in evaluation", unit="px", minimum=1)
+    patch: int = setting(43, "Side of the patches in evaluation.", unit="px", minimum=1)
     stride: int = setting(
-        7, "distance of neighbouring patches in evaluation; larger is faster", unit="px", minimum=1
+        7, "Distance of neighbouring patches in evaluation; larger is faster.", unit="px", minimum=1
     )
-    patches: int = setting(16, "patches processed at once in evaluation", minimum=1)
+    patches: int = setting(16, "Patches processed at once in evaluation.", minimum=1)
 
     def check(self) -> None:
         """Reject strides that leave gaps between patches."""

@@ -49,7 +49,7 @@ from jumar.tasks.text_detection import KernelObjective, KernelReader, Reader
 class PSENetModel(DetectorModel):
     """The network."""
 
-    width: int = setting(256, "channels of the feature pyramid", minimum=1)
+    width: int = setting(256, "Channels of the feature pyramid.", minimum=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,20 +57,20 @@ class KernelReading:
     """The extraction of words from the maps."""
 
     threshold: float = setting(
-        0.9, "a pixel belongs to a kernel if its probability is higher", minimum=0, maximum=1
+        0.9, "A pixel belongs to a kernel if its probability is higher.", minimum=0, maximum=1
     )
     least_area: int = setting(
         10,
-        "words whose smallest kernel has a smaller area in the maps are dropped as noise",
+        "Words whose smallest kernel has a smaller area in the maps are dropped as noise.",
         unit="px",
         minimum=1,
     )
     least_score: float = setting(
-        0.0, "words with a lower mean in the last map are dropped", minimum=0, maximum=1
+        0.0, "Words with a lower mean in the last map are dropped.", minimum=0, maximum=1
     )
     outline: str = setting(
         "rectangle",
-        "rectangle: smallest one around a word, as in the original; polygon: follows curved words",
+        "rectangle: smallest one around a word, as in the original; polygon: follows curved words.",
         choices=("rectangle", "polygon"),
     )
 

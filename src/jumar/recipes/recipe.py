@@ -38,7 +38,7 @@ class Recipe(ABC):
     first_stage_field: ClassVar[str] = ""
 
     data: LoaderSettings = setting(LoaderSettings(), "The samples.")
-    seed: int = setting(1, "seed of all random numbers", minimum=0, maximum=2**63 - 1)
+    seed: int = setting(1, "Seed of all random numbers.", minimum=0, maximum=2**63 - 1)
     training: TrainingSettings = setting(TrainingSettings(), "Length and shape of the run.")
     checkpoints: CheckpointSettings = setting(
         CheckpointSettings(), "What is saved.", changeable=True

@@ -50,8 +50,8 @@ class ResNeXt50Model(Network):
 
     matrix_product: bool = setting(
         True,
-        "compute 1x1 convolutions as matrix products where that is faster (CPU, channels_last); "
-        "set to false if a mixlist treats Conv2D and MatMul differently",
+        "Compute 1x1 convolutions as matrix products where that is faster (CPU, channels_last); "
+        "set to false if a mixlist treats Conv2D and MatMul differently.",
     )
 
     def create(self, *, num_classes: int, image_size: int) -> nn.Module:

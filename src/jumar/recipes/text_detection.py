@@ -31,23 +31,23 @@ class DetectorModel(NetworkSettings):
 
     backbone: str = setting(
         "resnet50",
-        "resnet50 as in the original, or resnet18 for small machines",
+        "resnet50 as in the original, or resnet18 for small machines.",
         choices=tuple(_DEPTHS),
     )
     backbone_width: int = setting(
-        64, "channels of the backbone's first convolution; 64 in the original", minimum=1
+        64, "Channels of the backbone's first convolution; 64 in the original.", minimum=1
     )
     norm_decay: float = setting(
         0.997,
-        "decay of the running averages of batch norms; use less for a run of fewer than about "
-        "2000 steps",
+        "Decay of the running averages of batch norms; use less for a run of fewer than about "
+        "2000 steps.",
         minimum=0,
         maximum=1,
     )
     matrix_product: bool = setting(
         True,
-        "compute 1x1 convolutions as matrix products where that is faster (CPU, channels_last); "
-        "set to false if a mixlist treats Conv2D and MatMul differently",
+        "Compute 1x1 convolutions as matrix products where that is faster (CPU, channels_last); "
+        "set to false if a mixlist treats Conv2D and MatMul differently.",
     )
 
     @property

@@ -63,15 +63,15 @@ N = TypeVar("N", SpatialCNN, Temp3CNN)
 class ViDeNNModel(DenoisingNetwork):
     """The settings that both networks have in common."""
 
-    depth: int = setting(20, "number of convolutions", minimum=3)
-    width: int = setting(64, "hidden channels; twice as many after the first layer", minimum=1)
+    depth: int = setting(20, "Number of convolutions.", minimum=3)
+    width: int = setting(64, "Hidden channels; twice as many after the first layer.", minimum=1)
     bgr: bool = setting(
-        True, "weights expect blue, green, red, like the original's; images are RGB"
+        True, "Weights expect blue, green, red, like the original's; images are RGB."
     )
-    output_bias: bool = setting(False, "a bias in the last convolution")
+    output_bias: bool = setting(False, "A bias in the last convolution.")
     tile: int = setting(
         512,
-        "side of the tiles into which larger images are split; does not change the result",
+        "Side of the tiles into which larger images are split; does not change the result.",
         unit="px",
         minimum=1,
     )
@@ -118,7 +118,7 @@ class TemporalModel(ViDeNNModel):
     """Both networks, of which only the one for three frames is trained."""
 
     spatial_output_bias: bool = setting(
-        False, "a bias in the last convolution of the spatial network"
+        False, "A bias in the last convolution of the spatial network."
     )
 
     def create(self, *, channels: int) -> nn.Module:
@@ -153,7 +153,7 @@ class TemporalRecipe(DenoisingRecipe):
     data: ClipData = setting(ClipData(), "The clips and their noise.")
     spatial_run: str = setting(
         "",
-        "a finished run of the spatial network (its best checkpoint is used)",
+        "A finished run of the spatial network (its best checkpoint is used).",
         unit="path",
         changeable=True,
     )

@@ -55,21 +55,21 @@ class VQVAEModel:
 
     variant: str = setting(
         "imagenet",
-        "encoder and decoder: mnist (grey images, downsampled by 8), cifar10 or imagenet (colour, "
-        "downsampled by 4, two or four residual blocks)",
+        "Encoder and decoder: mnist (grey images, downsampled by 8), cifar10 or imagenet (colour, "
+        "downsampled by 4, two or four residual blocks).",
         choices=VARIANTS,
     )
-    codes: int = setting(512, "vectors in the codebook (K)", minimum=2)
+    codes: int = setting(512, "Vectors in the codebook (K).", minimum=2)
     width: int = setting(
-        128, "length of a vector and channels of the encoder's output (D)", minimum=4
+        128, "Length of a vector and channels of the encoder's output (D).", minimum=4
     )
     beta: float = setting(
-        0.25, "weight of the commitment loss, which keeps features near their codes", minimum=0
+        0.25, "Weight of the commitment loss, which keeps features near their codes.", minimum=0
     )
     pull: float = setting(
         0.0,
-        "weight of a loss that draws unused codes to the features of the batch (of each "
-        "micro-batch separately); 0 as in the original, try 0.25 if codes_used stays low",
+        "Weight of a loss that draws unused codes to the features of the batch (of each "
+        "micro-batch separately); 0 as in the original, try 0.25 if codes_used stays low.",
         minimum=0,
     )
 

@@ -56,9 +56,9 @@ from jumar.training.state import load_exactly
 class PixelCNNModel:
     """The prior."""
 
-    layers: int = setting(18, "layers of the vertical and of the horizontal stack", minimum=1)
-    maps: int = setting(256, "channels of each layer", minimum=1)
-    classes: int = setting(0, "number of classes to condition on; 0: unconditional", minimum=0)
+    layers: int = setting(18, "Layers of the vertical and of the horizontal stack.", minimum=1)
+    maps: int = setting(256, "Channels of each layer.", minimum=1)
+    classes: int = setting(0, "Number of classes to condition on; 0: unconditional.", minimum=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,21 +67,21 @@ class FirstStage:
 
     run: str = setting(
         "",
-        "a finished run of a vqvae recipe",
+        "A finished run of a vqvae recipe.",
         unit="path",
         changeable=True,
     )
-    checkpoint: str = setting("last", "the checkpoint to use: last, best, or a step")
+    checkpoint: str = setting("last", "The checkpoint to use: last, best, or a step.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PriorData(LoaderSettings):
     """The paths of the images; the VQ-VAE determines their size."""
 
-    path: str = setting("", "as in the vqvae recipe; empty: the images of the VQ-VAE run")
+    path: str = setting("", "As in the vqvae recipe; empty: the images of the VQ-VAE run.")
     eval_path: str = setting(
         "",
-        "images for evaluation; empty: the evaluation part of path, none: no evaluation",
+        "Images for evaluation; empty: the evaluation part of path, none: no evaluation.",
         changeable=True,
     )
     batch_size: int = setting(

@@ -34,7 +34,8 @@ def setting(
 
     Args:
         default: The default value; a frozen dataclass for a nested section.
-        meaning: One sentence, as `jumar recipes show` prints it.
+        meaning: One sentence with a capital letter and a full stop, as `jumar recipes show` prints
+            it; it may begin with an allowed value instead.
         unit: For instance `px`, `epochs`, `samples per rank`.
         choices: The allowed strings, or the allowed items of a tuple; empty to allow any.
         minimum: Smallest allowed number.

@@ -30,18 +30,18 @@ class AdversarialLoss(Component, ABC):
     """
 
     orthogonal: float = setting(
-        0.0, "factor of the orthogonal penalty on the generator's weights", minimum=0.0
+        0.0, "Factor of the orthogonal penalty on the generator's weights.", minimum=0.0
     )
     n_critic: int = setting(
-        2, "the generator is trained once every this many steps", unit="steps", minimum=1
+        2, "The generator is trained once every this many steps.", unit="steps", minimum=1
     )
     truncation: float = setting(
-        2.0, "maximum magnitude in a latent vector", unit="standard deviations", minimum=0.01
+        2.0, "Maximum magnitude in a latent vector.", unit="standard deviations", minimum=0.01
     )
     augmentation: tuple[str, ...] = setting(
         (),
-        "random changes to all images that the discriminator sees, for small data sets: color, "
-        "translation, cutout; the original uses none",
+        "Random changes to all images that the discriminator sees, for small data sets: color, "
+        "translation, cutout; the original uses none.",
         choices=CHANGES,
     )
 
@@ -124,7 +124,7 @@ class PenalizedLoss(AdversarialLoss):
     """A loss with a penalty on the discriminator's gradient between two sets of images."""
 
     penalty: float = setting(
-        10.0, "factor of the gradient penalty (the original's lambda)", minimum=0.0
+        10.0, "Factor of the gradient penalty (the original's lambda).", minimum=0.0
     )
 
     def gradient_penalty(

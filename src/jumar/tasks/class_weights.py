@@ -22,8 +22,8 @@ from jumar.ground.text import counted
 BALANCED = "balanced"
 FIELD = "loss.class_weights"
 MEANING = (
-    "class weights: balanced (inverse to the frequency in the training set), NAME=WEIGHT,... with "
-    "1 for all others, or a CSV or JSON file with names and weights; empty: equal weights"
+    "Class weights: balanced (inverse to the frequency in the training set), NAME=WEIGHT,... with "
+    "1 for all others, or a CSV or JSON file with names and weights; empty: equal weights."
 )
 _SHOWN = 8
 

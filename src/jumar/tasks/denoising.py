@@ -53,7 +53,9 @@ class HalfSquaredError(DenoisingLoss, kind="l2_sum_per_batch"):
 class CentralSquaredError(DenoisingLoss, kind="mse_center"):
     """The mean squared error of a central window (NLRN)."""
 
-    center: int = setting(0, "side of the central window; 0: the whole patch", unit="px", minimum=0)
+    center: int = setting(
+        0, "Side of the central window; 0: the whole patch.", unit="px", minimum=0
+    )
 
     def total(self, error: Tensor) -> Tensor:
         """See `DenoisingLoss.total`."""

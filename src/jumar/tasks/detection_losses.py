@@ -48,7 +48,7 @@ class KernelLoss(Component, ABC):
     """PSENet's loss: a term for whole words, and one for the kernels inside the detected text."""
 
     text_weight: float = setting(
-        0.7, "weight of whole words; the kernels have the rest", minimum=0, maximum=1
+        0.7, "Weight of whole words; the kernels have the rest.", minimum=0, maximum=1
     )
 
     @abstractmethod
@@ -86,7 +86,7 @@ class HardDice(KernelLoss, kind="dice_ohem"):
     """The paper's loss: squared dice of each image; only the hardest background pixels count."""
 
     negatives: float = setting(
-        3.0, "background pixels counted per text pixel, the hardest first", minimum=0
+        3.0, "Background pixels counted per text pixel, the hardest first.", minimum=0
     )
 
     def terms(self, maps: Tensor, kernels: Tensor, mask: Tensor) -> Terms:
@@ -138,8 +138,8 @@ class BoxLoss(Component, ABC):
 class DiceAndBoxes(BoxLoss, kind="dice"):
     """The TensorFlow original's loss: dice over the whole batch, mean box loss over all pixels."""
 
-    score_weight: float = setting(0.01, "weight of the score", minimum=0)
-    angle_weight: float = setting(20.0, "weight of the angle relative to the distances", minimum=0)
+    score_weight: float = setting(0.01, "Weight of the score.", minimum=0)
+    angle_weight: float = setting(20.0, "Weight of the angle relative to the distances.", minimum=0)
 
     def terms(
         self, score: Tensor, geometry: Tensor, target: Tensor, boxes: Tensor, mask: Tensor
@@ -157,8 +157,8 @@ class DiceAndBoxes(BoxLoss, kind="dice"):
 class BalancedCrossEntropy(BoxLoss, kind="balanced"):
     """The paper's loss: class-balanced cross-entropy, mean box loss over each image's text."""
 
-    score_weight: float = setting(1.0, "weight of the score", minimum=0)
-    angle_weight: float = setting(10.0, "weight of the angle relative to the distances", minimum=0)
+    score_weight: float = setting(1.0, "Weight of the score.", minimum=0)
+    angle_weight: float = setting(10.0, "Weight of the angle relative to the distances.", minimum=0)
 
     def terms(
         self, score: Tensor, geometry: Tensor, target: Tensor, boxes: Tensor, mask: Tensor

@@ -47,13 +47,13 @@ class ScheduleSettings(Component, ABC):
     To add your own, write a subclass with `kind="name"` that defines `decay`.
     """
 
-    warmup: str = setting("0it", "length of the warm-up", unit="it, ep or %")
+    warmup: str = setting("0it", "Length of the warm-up.", unit="it, ep or %")
     warmup_kind: str = setting(
-        "linear", "shape of the warm-up", choices=("none", "linear", "cosine")
+        "linear", "Shape of the warm-up.", choices=("none", "linear", "cosine")
     )
     warmup_from_zero: bool = setting(
         False,
-        "step i of a W-step warm-up uses i/W (BERT: the first step has rate 0) instead of (i+1)/W",
+        "Step i of a W-step warm-up uses i/W (BERT: the first step has rate 0) instead of (i+1)/W.",
     )
 
     @abstractmethod
@@ -136,12 +136,12 @@ class _Decaying(ScheduleSettings):
 
     decay_from: str = setting(
         "warmup",
-        "where the decay starts counting: after the warm-up, or at step 0, so that the warm-up "
-        "hides its beginning (AlexNet, BERT)",
+        "Where the decay starts counting: after the warm-up, or at step 0, so that the warm-up "
+        "hides its beginning (AlexNet, BERT).",
         choices=("warmup", "start"),
     )
     per_epoch: bool = setting(
-        False, "the decay changes only between epochs (AlexNet); the warm-up changes at every step"
+        False, "The decay changes only between epochs (AlexNet); the warm-up changes at every step."
     )
 
     def start(self, run: Run) -> int:
@@ -163,16 +163,16 @@ class _Decaying(ScheduleSettings):
 class _Ending(_Decaying):
     """A decay with an end."""
 
-    decay_until: str = setting("100%", "where the decay ends", unit="it, ep or %")
+    decay_until: str = setting("100%", "Where the decay ends.", unit="it, ep or %")
     decay_counts_step: bool = setting(
         False,
-        "count the current step as done, so that the last step has the end rate (ResNeXt) and not "
-        "the step after it (TensorFlow)",
+        "Count the current step as done, so that the last step has the end rate (ResNeXt) and not "
+        "the step after it (TensorFlow).",
     )
-    end: float = setting(0.0, "rate at its end", unit="x base rate", minimum=0.0, maximum=1.0)
+    end: float = setting(0.0, "Rate at its end.", unit="x base rate", minimum=0.0, maximum=1.0)
     after_end: float | None = setting(
         None,
-        "rate after the end; none keeps the end rate",
+        "Rate after the end; none keeps the end rate.",
         unit="x base rate",
         minimum=0.0,
     )
@@ -216,8 +216,8 @@ class Cosine(_Ending, kind="cosine"):
 class Polynomial(_Ending, kind="polynomial"):
     """tf.train.polynomial_decay."""
 
-    power: float = setting(1.0, "exponent", minimum=0.0)
-    cycle: bool = setting(False, "start again with a longer slope whenever it has ended")
+    power: float = setting(1.0, "Exponent.", minimum=0.0)
+    cycle: bool = setting(False, "Start again with a longer slope whenever it has ended.")
 
     def factor(self, position: int, run: Run) -> float:
         """See `_Decaying.factor`."""
@@ -238,11 +238,11 @@ class Piecewise(_Decaying, kind="step"):
 
     boundaries: tuple[str, ...] = setting(
         (),
-        "last step of each piece; the next value applies from the step after",
+        "Last step of each piece; the next value applies from the step after.",
         unit="it, ep or %",
     )
     values: tuple[float, ...] = setting(
-        (), "rate of each piece, one more than boundaries", unit="x base rate"
+        (), "Rate of each piece, one more than boundaries.", unit="x base rate"
     )
 
     def lengths(self) -> list[tuple[str, str]]:
@@ -285,7 +285,7 @@ def _boundary_steps(boundaries: Sequence[str], run: Run) -> tuple[int, ...]:
 class _Periodic(_Decaying):
     """A decay in periods."""
 
-    every: str = setting("1ep", "length of a period", unit="it, ep or %")
+    every: str = setting("1ep", "Length of a period.", unit="it, ep or %")
 
     def lengths(self) -> list[tuple[str, str]]:
         """See `ScheduleSettings.lengths`."""
@@ -300,8 +300,8 @@ class _Periodic(_Decaying):
 class _Rated(_Periodic):
     """A decay of a given strength per period."""
 
-    rate: float = setting(0.94, "factor (exponential) or strength of the decay", minimum=0)
-    staircase: bool = setting(False, "drop once per period instead of smoothly")
+    rate: float = setting(0.94, "Factor (exponential) or strength of the decay.", minimum=0)
+    staircase: bool = setting(False, "Drop once per period instead of smoothly.")
 
     def factor(self, position: int, run: Run) -> float:
         """See `_Decaying.factor`."""
@@ -345,10 +345,10 @@ class CosineRestarts(_Periodic, kind="cosine_restarts"):
     """tf.train.cosine_decay_restarts (Loshchilov and Hutter, arXiv 1608.03983)."""
 
     end: float = setting(
-        0.0, "rate at which each cosine ends", unit="x base rate", minimum=0.0, maximum=1.0
+        0.0, "Rate at which each cosine ends.", unit="x base rate", minimum=0.0, maximum=1.0
     )
-    period_factor: float = setting(2.0, "growth of the period at each restart", minimum=1.0)
-    restart_factor: float = setting(1.0, "factor on the rate at each restart", minimum=0.0)
+    period_factor: float = setting(2.0, "Growth of the period at each restart.", minimum=1.0)
+    restart_factor: float = setting(1.0, "Factor on the rate at each restart.", minimum=0.0)
 
     def factor(self, position: int, run: Run) -> float:
         """See `_Decaying.factor`."""

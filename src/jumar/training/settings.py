@@ -15,78 +15,81 @@ class TrainingSettings:
     """Length and shape of a run."""
 
     duration: str = setting(
-        "90ep", "how long to train", unit="500it, 3ep or 30min", changeable=True
+        "90ep", "How long to train.", unit="500it, 3ep or 30min", changeable=True
     )
     log_every: str = setting(
-        "100it", "how often a log line is written", unit="it, ep, % or min", changeable=True
+        "100it", "How often a log line is written.", unit="it, ep, % or min", changeable=True
     )
     device_load_every_s: float = setting(
         5.0,
-        "how often load, memory, power and temperature of the device are read; 0: never",
+        "How often load, memory, power and temperature of the device are read; 0: never.",
         unit="s",
         minimum=0.0,
         changeable=True,
     )
     evaluate_every: str = setting(
         "1ep",
-        "how often the model is scored; empty: only at the end",
+        "How often the model is scored; empty: only at the end.",
         unit="it, ep, % or min",
         changeable=True,
     )
     micro_batch_size: int = setting(
         0,
-        "split each rank's batch into parts of this size and accumulate their gradients; the "
-        "result equals that of the whole batch; 0: do not split",
+        "Split each rank's batch into parts of this size and accumulate their gradients; the "
+        "result equals that of the whole batch; 0: do not split.",
         unit="samples",
         minimum=0,
         changeable=True,
     )
     sums: str = setting(
         "fast",
-        "how gradients and losses are added over parts and ranks; exact: in an order that gives "
-        "bit-identical weights for any number of ranks, with parts of micro_batch_size samples",
+        "How gradients and losses are added over parts and ranks; exact: in an order that gives "
+        "bit-identical weights for any number of ranks, with parts of micro_batch_size samples.",
         choices=("fast", "exact"),
     )
     clip: str = setting(
         "none",
-        "gradient clipping",
+        "Gradient clipping.",
         choices=("none", "global_norm", "norm", "value"),
     )
     clip_limit: float = setting(
         1.0,
-        "limit of the gradient clipping",
+        "Limit of the gradient clipping.",
         minimum=0.0,
         only_with={"clip": ("global_norm", "norm", "value")},
     )
     log_gradient_norm: bool = setting(
         False,
-        "log the joint norm of all gradients before clipping; with clip=global_norm or norm it is "
-        "always logged",
+        "Log the joint norm of all gradients before clipping; with clip=global_norm or norm it is "
+        "always logged.",
         changeable=True,
     )
     ema_decay: float = setting(
-        0.0, "decay of the exponential moving average of the weights; 0: none", minimum=0, maximum=1
+        0.0,
+        "Decay of the exponential moving average of the weights; 0: none.",
+        minimum=0,
+        maximum=1,
     )
     ema_warm_up: bool = setting(
         True,
-        "let the decay grow as (1+step)/(10+step) up to its value, so that early weights fade",
+        "Let the decay grow as (1+step)/(10+step) up to its value, so that early weights fade.",
         only_with={"ema_decay": ()},
     )
     channels_last: bool = setting(
-        True, "store images and convolution kernels as NHWC (faster on CPU and on tensor cores)"
+        True, "Store images and convolution kernels as NHWC (faster on CPU and on tensor cores)."
     )
     compile: bool = setting(
         False,
-        "compile the objectives with torch.compile (55 to 80 s before the first step)",
+        "Compile the objectives with torch.compile (55 to 80 s before the first step).",
         changeable=True,
     )
     deterministic: bool = setting(
-        False, "use only deterministic kernels on CUDA and NPU (CPU runs always do)"
+        False, "Use only deterministic kernels on CUDA and NPU (CPU runs always do)."
     )
     explain_overflow: bool = setting(
         False,
-        "name the op behind the first skipped updates and behind a loss that is not finite; reads "
-        "a flag from the device at every step",
+        "Name the op behind the first skipped updates and behind a loss that is not finite; reads "
+        "a flag from the device at every step.",
         changeable=True,
     )
 
@@ -97,11 +100,11 @@ class CheckpointSettings:
 
     every: str = setting(
         "1ep",
-        "how often a checkpoint is written; one is always written at the end",
+        "How often a checkpoint is written; one is always written at the end.",
         unit="duration",
     )
-    keep: int = setting(5, "number of newest checkpoints to keep", minimum=1)
-    keep_best: bool = setting(True, "also keep the best-scored checkpoint")
+    keep: int = setting(5, "Number of newest checkpoints to keep.", minimum=1)
+    keep_best: bool = setting(True, "Also keep the best-scored checkpoint.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,11 +112,11 @@ class EarlyStoppingSettings:
     """When a run ends before its duration because its main metric no longer improves."""
 
     patience: int = setting(
-        0, "end after this many evaluations in a row without an improvement; 0: never", minimum=0
+        0, "End after this many evaluations in a row without an improvement; 0: never.", minimum=0
     )
     min_delta: float = setting(
         0.0,
-        "an improvement must be larger than this, in the unit of the metric",
+        "An improvement must be larger than this, in the unit of the metric.",
         minimum=0.0,
         only_with={"patience": ()},
     )
@@ -125,11 +128,11 @@ class ThreadSettings:
 
     intra_op: int = setting(
         0,
-        "threads within one operation (intra_op_parallelism_threads); 0: automatic",
+        "Threads within one operation (intra_op_parallelism_threads); 0: automatic.",
         minimum=0,
     )
     inter_op: int = setting(
-        0, "operations in parallel (inter_op_parallelism_threads); 0: automatic", minimum=0
+        0, "Operations in parallel (inter_op_parallelism_threads); 0: automatic.", minimum=0
     )
 
 
@@ -139,35 +142,35 @@ class TransferSettings:
 
     start_from: str = setting(
         "",
-        "a run, a checkpoint of one, a .safetensors file, or a Hugging Face folder with one; "
-        "empty: initialise",
+        "A run, a checkpoint of one, a .safetensors file, or a Hugging Face folder with one; "
+        "empty: initialise.",
         unit="path",
         changeable=True,
     )
     restore_exclude: tuple[str, ...] = setting(
         (),
-        "names, name prefixes or patterns of weights not to load",
+        "Names, name prefixes or patterns of weights not to load.",
         changeable=True,
         only_with={"start_from": ()},
     )
     use_ema: bool = setting(
         True,
-        "use the averaged weights if the checkpoint has them",
+        "Use the averaged weights if the checkpoint has them.",
         changeable=True,
         only_with={"start_from": ()},
     )
     freeze: tuple[str, ...] = setting(
-        (), "names, name prefixes or patterns of parameters that are not trained"
+        (), "Names, name prefixes or patterns of parameters that are not trained."
     )
     freeze_batch_norms: bool = setting(
         False,
-        "batch norms whose parameters are frozen normalise with their averages, without changing "
-        "them",
+        "Batch norms whose parameters are frozen normalise with their averages, without changing "
+        "them.",
         only_with={"freeze": ()},
     )
     unfreeze_at: str = setting(
         "",
-        "when frozen parameters begin to train; empty: never",
+        "When frozen parameters begin to train; empty: never.",
         unit="it or ep",
         only_with={"freeze": ()},
     )

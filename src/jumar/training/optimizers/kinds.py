@@ -34,7 +34,7 @@ class WithFusedKernel(OptimizerSettings):
 
     fused: str = setting(
         "auto",
-        "update with one fused kernel; auto: where the device has it",
+        "Update with one fused kernel; auto: where the device has it.",
         choices=("auto", "true", "false"),
     )
 
@@ -75,8 +75,8 @@ class Momentum(WithFusedKernel, kind="momentum"):
     slots: ClassVar[Mapping[str, str]] = {"momentum_buffer": "/Momentum"}
     kernel: ClassVar[str] = "_fused_sgd_"
 
-    momentum: float = setting(0.9, "decay of the accumulated steps", minimum=0.0, maximum=1.0)
-    nesterov: bool = setting(False, "Nesterov's form of momentum")
+    momentum: float = setting(0.9, "Decay of the accumulated steps.", minimum=0.0, maximum=1.0)
+    nesterov: bool = setting(False, "Nesterov's form of momentum.")
 
     def check(self) -> None:
         """Reject Nesterov's form without momentum."""
@@ -112,11 +112,13 @@ class Momentum(WithFusedKernel, kind="momentum"):
 class _Averaging(OptimizerSettings):
     """Optimizers that track averages of gradients and of their squares."""
 
-    beta1: float = setting(0.9, "decay of the average of gradients", minimum=0.0, maximum=0.9999999)
-    beta2: float = setting(
-        0.999, "decay of the average of squared gradients", minimum=0.0, maximum=0.9999999
+    beta1: float = setting(
+        0.9, "Decay of the average of gradients.", minimum=0.0, maximum=0.9999999
     )
-    epsilon: float = setting(1e-8, "keeps the step from dividing by zero", minimum=0.0)
+    beta2: float = setting(
+        0.999, "Decay of the average of squared gradients.", minimum=0.0, maximum=0.9999999
+    )
+    epsilon: float = setting(1e-8, "Keeps the step from dividing by zero.", minimum=0.0)
 
     @property
     def betas(self) -> tuple[float, float]:
@@ -133,7 +135,7 @@ class Adam(_Averaging, WithFusedKernel, kind="adam"):
 
     bias_correction: str = setting(
         "step",
-        "correction for averages that start at zero: by the number of updates, or none",
+        "Correction for averages that start at zero: by the number of updates, or none.",
         choices=("step", "none"),
     )
 
@@ -184,8 +186,8 @@ class Lamb(_Averaging, kind="lamb"):
 
     bias_correction: str = setting(
         "step",
-        "correction for averages that start at zero: by the number of updates, none, or by the "
-        "number of the variable (Ascend's)",
+        "Correction for averages that start at zero: by the number of updates, none, or by the "
+        "number of the variable (Ascend's).",
         choices=("step", "none", "variable"),
     )
 
@@ -209,10 +211,10 @@ class RmsProp(OptimizerSettings, kind="rmsprop"):
     slots: ClassVar[Mapping[str, str]] = {"square_avg": "/RMSProp", "momentum_buffer": "/RMSProp_1"}
 
     beta2: float = setting(
-        0.999, "decay of the average of squared gradients", minimum=0.0, maximum=0.9999999
+        0.999, "Decay of the average of squared gradients.", minimum=0.0, maximum=0.9999999
     )
-    momentum: float = setting(0.9, "decay of the accumulated steps", minimum=0.0, maximum=1.0)
-    epsilon: float = setting(1e-8, "keeps the step from dividing by zero", minimum=0.0)
+    momentum: float = setting(0.9, "Decay of the accumulated steps.", minimum=0.0, maximum=1.0)
+    epsilon: float = setting(1e-8, "Keeps the step from dividing by zero.", minimum=0.0)
 
     def build(self, trained: Trained) -> Optimizer:
         """See `OptimizerSettings.build`."""
@@ -233,7 +235,7 @@ class Adagrad(WithFusedKernel, kind="adagrad"):
     kernel: ClassVar[str] = "_fused_adagrad_"
 
     initial_accumulator: float = setting(
-        0.1, "initial value of the sum of squared gradients", minimum=1e-30
+        0.1, "Initial value of the sum of squared gradients.", minimum=1e-30
     )
 
     def build(self, trained: Trained) -> Optimizer:

@@ -48,21 +48,21 @@ class OptimizerSettings(Component, ABC):
     slots: ClassVar[Mapping[str, str]] = {}
     decoupled: ClassVar[bool] = False
 
-    learning_rate: float = setting(0.1, "base learning rate, scaled by the schedule", minimum=0.0)
+    learning_rate: float = setting(0.1, "Base learning rate, scaled by the schedule.", minimum=0.0)
     weight_decay: float = setting(
         0.0,
         "L2 decay of the decayed parameters, added to their gradients; adamw and lamb add it to "
-        "the step instead",
+        "the step instead.",
         minimum=0.0,
     )
     layer_rates: tuple[str, ...] = setting(
         (),
-        "factors on the learning rate by name, name prefix or pattern of parameters, for instance "
-        "classifier=10,stem=0.1; if several match, the last one counts",
+        "Factors on the learning rate by name, name prefix or pattern of parameters, for instance "
+        "classifier=10,stem=0.1; if several match, the last one counts.",
     )
     layer_decay: float = setting(
         1.0,
-        "factor on the learning rate of each layer relative to the one above it; 1: none",
+        "Factor on the learning rate of each layer relative to the one above it; 1: none.",
         minimum=0.0,
         maximum=1.0,
     )

@@ -6,6 +6,7 @@ from jumar.porting.rewriting import Changes, Remark, Text, View, rule
 from jumar.porting.rules.tensorflow.optimizer_sites import (
     DISTRIBUTED,
     LOSS_SCALED,
+    OTHER_LOSS_SCALES,
     optimizers,
     sites,
     unreached_classes,
@@ -51,7 +52,8 @@ def distributed_optimizer(_: ast.Module, view: View) -> Changes:
     """Wrap each optimizer that computes gradients in the distributed one."""
     if not view.options.distributed:
         return
-    for site in sites(view, DISTRIBUTED | LOSS_SCALED):
+    # The loss scale, which checks the averaged gradients for overflow, stays outside.
+    for site in sites(view, DISTRIBUTED | LOSS_SCALED, outside=OTHER_LOSS_SCALES):
         # The class lacks the wrapped optimizer's attributes; the function patches the optimizer.
         name = "NPUDistributedOptimizer"
         if site.members:

@@ -4,6 +4,7 @@ import ast
 
 from jumar.porting.options import LossScale
 from jumar.porting.rewriting import Changes, Leave, Remark, Text, View, rule
+from jumar.porting.rules.tensorflow.optimizer_lives import is_conditional
 from jumar.porting.rules.tensorflow.optimizer_sites import (
     LOSS_SCALED,
     OTHER_LOSS_SCALES,
@@ -30,6 +31,15 @@ _IN_ESTIMATOR = Remark(
     todo_zh="改为传入创建优化器的函数（optimizer=lambda: NPULossScaleOptimizer(...)），由 "
     "Estimator 在其图中调用",
     severity="accuracy",
+)
+
+_CONDITIONAL = Remark(
+    en="the script wraps this optimizer only under a condition: otherwise, its loss is not scaled",
+    zh="脚本只在满足条件时才包装该优化器，否则不使用 loss scale",
+    todo_en="train with the condition met, or wrap the optimizer unconditionally",
+    todo_zh="训练时满足该条件，或去掉条件，始终包装该优化器",
+    severity="accuracy",
+    confidence="likely",
 )
 
 
@@ -74,7 +84,10 @@ def loss_scale(_: ast.Module, view: View) -> Changes:
     if scale is None:
         return
     for optimizer in optimizers(view):
-        if view.module.name_of(optimizer.func) in LOSS_SCALED:
+        name = view.module.name_of(optimizer.func)
+        if name in LOSS_SCALED | OTHER_LOSS_SCALES and is_conditional(optimizer, view):
+            yield view.notice(optimizer, _CONDITIONAL)
+        elif name in LOSS_SCALED:
             yield Leave(node=optimizer, reason=_DONE)
     for site in sites(view, LOSS_SCALED | OTHER_LOSS_SCALES):
         if site.in_estimator:

@@ -93,7 +93,11 @@ def loss_scale_optimizer(call: ast.Call, view: View) -> Changes:
         _, end = view.module.span(scale_argument or optimizer)
         changes.append(
             Replacement(
-                start=end, end=end, text=f", is_distributed={several_ranks(view)}", side="close"
+                start=end,
+                end=end,
+                text=f", is_distributed={several_ranks(view)}",
+                side="close",
+                width=_outside(call, view),
             )
         )
         imports += RANK_IMPORTS
@@ -123,9 +127,23 @@ def _arguments(
         assert optimizer is not None
         _, end = view.module.span(optimizer)
         name = "loss_scale_manager=" if keyword(call, "opt") is not None else ""
-        changes.append(Replacement(start=end, end=end, text=f", {name}{scale}", side="close"))
+        changes.append(
+            Replacement(
+                start=end,
+                end=end,
+                text=f", {name}{scale}",
+                side="close",
+                width=_outside(call, view),
+            )
+        )
     others = {passed for passed in call.keywords if passed.arg not in ("opt", parameter)}
     return [*changes, *remove_arguments(view.module, call, set(others))]
+
+
+def _outside(call: ast.Call, view: View) -> int:
+    """A width that puts further arguments behind whatever is wrapped around the optimizer."""
+    start, end = view.module.span(call)
+    return end - start
 
 
 def _manager(scale: ast.expr | None, view: View) -> tuple[str | None, str | None] | None:

@@ -1,12 +1,20 @@
 """Where a script creates its optimizers, and where they have to be wrapped."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from jumar.porting.rewriting import Replacement, View
 from jumar.porting.rewriting.editing import insert_before
 from jumar.porting.rewriting.editing import wrap as wrapped
+from jumar.porting.rules.tensorflow.optimizer_lives import (
+    Life,
+    first_use,
+    is_followed,
+    lives,
+    may_follow,
+    mentions,
+)
 from jumar.porting.script.expressions import argument_values
 from jumar.porting.script.nodes import walk
 from jumar.porting.script.scopes import Scope
@@ -34,6 +42,7 @@ DISTRIBUTED = frozenset(
 _OF_OPTIMIZERS = frozenset(
     "minimize compute_gradients apply_gradients get_slot get_slot_names get_name variables".split()  # noqa: SIM905
 )
+_COMPUTING = frozenset({"minimize", "compute_gradients"})
 _WITH_OWN_GRAPH = ("Estimator", "RunConfig")
 
 
@@ -66,7 +75,17 @@ class Site:
         return tuple(replace(change, width=change.width + outside) for change in changes)
 
 
-def sites(view: View, wrappers: frozenset[str]) -> Iterator[Site]:
+@dataclass(frozen=True)
+class _Wrappers:
+    """The wrappers that are looked for, and those that stay around them."""
+
+    names: frozenset[str]
+    outside: frozenset[str]
+
+
+def sites(
+    view: View, wrappers: frozenset[str], *, outside: frozenset[str] = frozenset()
+) -> Iterator[Site]:
     """Find the optimizers that compute gradients and are not yet wrapped.
 
     An optimizer that only applies gradients computed by `tf.gradients` is skipped: wrappers act in
@@ -75,10 +94,16 @@ def sites(view: View, wrappers: frozenset[str]) -> Iterator[Site]:
     Args:
         view: The module.
         wrappers: Qualified names of the wrappers to look for.
+        outside: Qualified names of wrappers that stay around the new one.
     """
     visited: set[tuple[Scope | ast.ClassDef, str]] = set()
+    looked = _Wrappers(wrappers, outside)
     for call in optimizers(view):
-        if _is_inner(call, view) or _is_wrapped(call, view, wrappers):
+        if (
+            view.module.name_of(call.func) in outside
+            or _is_inner(call, view, outside)
+            or _is_wrapped(call, view, wrappers)
+        ):
             continue
         variable = _variable(call, view)
         if variable is None:
@@ -89,9 +114,9 @@ def sites(view: View, wrappers: frozenset[str]) -> Iterator[Site]:
         visited.add(variable)
         home_scope, name = variable
         if isinstance(home_scope, ast.ClassDef):
-            yield from _of_attribute(home_scope, name, view, wrappers)
+            yield from _of_attribute(home_scope, name, view, looked)
         else:
-            yield from _of_name(home_scope, name, view, wrappers)
+            yield from _of_name(home_scope, name, view, looked)
 
 
 def creates_optimizer(call: ast.Call, view: View) -> bool:
@@ -145,18 +170,6 @@ def unreached_classes(view: View) -> Iterator[ast.expr]:
             yield node
 
 
-def method_calls(scope: Scope, name: str, view: View) -> dict[str, list[ast.Call]]:
-    """The calls of a variable's methods: `opt.minimize(...)`."""
-    calls: dict[str, list[ast.Call]] = {}
-    for reference in scope.references.get(name, []):
-        attribute = view.module.parent(reference)
-        if isinstance(attribute, ast.Attribute):
-            call = view.module.parent(attribute)
-            if isinstance(call, ast.Call) and call.func is attribute:
-                calls.setdefault(attribute.attr, []).append(call)
-    return calls
-
-
 def _is_wrapped(call: ast.Call, view: View, wrappers: frozenset[str]) -> bool:
     """Whether an optimizer, or one that it wraps, is created by one of the wrappers."""
     current: ast.expr = call
@@ -183,10 +196,10 @@ def _within_optimizer(call: ast.Call, view: View) -> bool:
     )
 
 
-def _is_inner(call: ast.Call, view: View) -> bool:
+def _is_inner(call: ast.Call, view: View, outside: frozenset[str]) -> bool:
     """Whether an optimizer is passed directly to a wrapper, which is wrapped instead."""
     outer = view.module.passed_to(call)
-    return outer is not None and _is_optimizer(outer, view)
+    return outer is not None and _is_wrapper(outer, view, outside)
 
 
 def values_of(optimizer: ast.expr, view: View) -> list[ast.expr]:
@@ -200,8 +213,8 @@ def is_distributed(node: ast.AST, view: View) -> bool:
     return isinstance(node, ast.Call) and view.module.name_of(node.func) in DISTRIBUTED
 
 
-def _is_optimizer(call: ast.expr, view: View) -> bool:
-    return isinstance(call, ast.Call) and view.kinds.of(call) == "Optimizer"
+def _is_wrapper(call: ast.Call, view: View, outside: frozenset[str]) -> bool:
+    return view.kinds.of(call) == "Optimizer" and view.module.name_of(call.func) not in outside
 
 
 def _variable(call: ast.Call, view: View) -> tuple[Scope | ast.ClassDef, str] | None:
@@ -238,12 +251,11 @@ def _unnamed(call: ast.Call, view: View) -> Iterator[Site]:
 
 
 def _of_attribute(
-    class_node: ast.ClassDef, name: str, view: View, wrappers: frozenset[str]
+    class_node: ast.ClassDef, name: str, view: View, wrappers: _Wrappers
 ) -> Iterator[Site]:
     """The sites of an optimizer in `self.name`."""
-    calls: list[ast.Call] = []
-    members: set[str] = set()
-    applies = computes = False
+    values: list[ast.expr] = []
+    uses: list[ast.expr] = []
     for node in walk(class_node):
         if not (
             isinstance(node, ast.Attribute)
@@ -254,126 +266,105 @@ def _of_attribute(
             continue
         parent = view.module.parent(node)
         if isinstance(parent, ast.Assign) and node in parent.targets:
-            calls += [call for call in _creations(parent.value) if creates_optimizer(call, view)]
-        elif isinstance(parent, ast.Attribute):
-            members.add(parent.attr)
-            applies = applies or parent.attr == "apply_gradients"
-            computes = computes or parent.attr in ("minimize", "compute_gradients")
-    if applies and not computes:
-        return
-    outermost = [call for call in calls if not _is_inner(call, view)]
-    if any(_is_wrapped(call, view, wrappers) for call in outermost):
-        return
-    rewraps = [call for call in outermost if _mentions_attribute(call, name)]
-    own_members = frozenset(members - _OF_OPTIMIZERS)
-    for call in rewraps or outermost:
-        yield Site(node=call, name="", creations=(call,), members=own_members)
+            values.append(parent.value)
+        else:
+            uses.append(node)
+    home = view.module.function(values[0]) or class_node
+    for life in lives(values, uses, home, view):
+        members = _members(life.uses, view)
+        if "apply_gradients" in members and not members & _COMPUTING:
+            continue
+        calls = [
+            call
+            for call in _creations(life.values, view, wrappers)
+            if not _is_inner(call, view, wrappers.outside)
+        ]
+        for call in _to_wrap(calls, life, home, view, wrappers):
+            yield Site(node=call, name="", creations=(call,), members=members - _OF_OPTIMIZERS)
 
 
-def _of_name(home_scope: Scope, name: str, view: View, wrappers: frozenset[str]) -> Iterator[Site]:
+def _of_name(home_scope: Scope, name: str, view: View, wrappers: _Wrappers) -> Iterator[Site]:
     """The sites of an optimizer in a variable: its creations, or a line before its first use."""
-    values = [
+    values = [binding.value for binding in home_scope.bindings[name] if binding.value is not None]
+    references = home_scope.references.get(name, [])
+    for life in lives(values, references, home_scope.node, view):
+        calls = _creations(life.values, view, wrappers)
+        rewraps = [call for call in calls if mentions(call, life.uses)]
+        uses = [use for use in life.uses if not any(use in walk(call) for call in rewraps)]
+        passed_to = [outer for use in uses if (outer := view.module.passed_to(use)) is not None]
+        if any(_is_wrapper(outer, view, wrappers.outside) for outer in passed_to):
+            # It is passed to a wrapper with its own name.
+            continue
+        members = _members(uses, view)
+        if "apply_gradients" in members and not members & _COMPUTING:
+            continue
+        in_estimator = any(view.kinds.of(outer) in _WITH_OWN_GRAPH for outer in passed_to)
+        own_members = members - _OF_OPTIMIZERS
+        to_wrap = _to_wrap(calls, life, home_scope.node, view, wrappers)
+        is_bare = not any(_is_wrapped(call, view, wrappers.names) for call in calls)
+        first = first_use(home_scope.node, calls, uses, view)
+        if first is not None and is_bare and (rewraps or len(calls) > 1):
+            yield Site(
+                node=first,
+                name=name,
+                creations=tuple(calls),
+                members=own_members,
+                in_estimator=in_estimator,
+            )
+            continue
+        for call in to_wrap:
+            yield Site(
+                node=call,
+                name="",
+                creations=(call,),
+                members=own_members,
+                in_estimator=in_estimator,
+            )
+
+
+def _to_wrap(
+    calls: list[ast.Call], life: Life, home: ast.AST, view: View, wrappers: _Wrappers
+) -> list[ast.Call]:
+    """The creations that have to be wrapped so that whatever the variable holds is wrapped."""
+    rewraps = [call for call in calls if mentions(call, life.uses)]
+    wrapped = [call for call in calls if _is_wrapped(call, view, wrappers.names)]
+    statement = view.module.statement
+    if wrapped:
+        return [
+            call
+            for call in calls
+            if call not in wrapped
+            and call not in rewraps
+            and not any(
+                may_follow(statement(call), statement(around), home, view)
+                for around in wrapped
+                if around in rewraps
+            )
+        ]
+    if not rewraps:
+        return calls
+    is_one_after_another = all(
+        is_followed(statement(call), statement(rewraps[-1]), home, view) for call in rewraps[:-1]
+    )
+    return rewraps[-1:] if is_one_after_another else rewraps
+
+
+def _creations(values: Sequence[ast.expr], view: View, wrappers: _Wrappers) -> list[ast.Call]:
+    """The calls that may create the values, without the wrappers that stay outside."""
+    return [
         call
-        for binding in home_scope.bindings[name]
-        if binding.value is not None
-        for call in _creations(binding.value)
-        if creates_optimizer(call, view)
+        for value in values
+        for call in _possible_calls(value)
+        if creates_optimizer(call, view) and view.module.name_of(call.func) not in wrappers.outside
     ]
-    if any(_is_wrapped(call, view, wrappers) for call in values):
-        return
-    rewraps = [call for call in values if _mentions(call, name)]
-    uses = [
-        use
-        for use in home_scope.references.get(name, [])
-        if not any(use in walk(call) for call in rewraps)
-    ]
-    passed_to = [outer for use in uses if (outer := view.module.passed_to(use)) is not None]
-    if any(_is_optimizer(outer, view) for outer in passed_to):
-        # It is passed to a wrapper with its own name.
-        return
-    methods = set(method_calls(home_scope, name, view))
-    if "apply_gradients" in methods and not methods & {"minimize", "compute_gradients"}:
-        return
-    in_estimator = any(view.kinds.of(outer) in _WITH_OWN_GRAPH for outer in passed_to)
-    members = frozenset(_members(uses, view) - _OF_OPTIMIZERS)
-    first = _first_use(home_scope, values, uses, view)
-    if first is not None and (rewraps or len(values) > 1):
-        yield Site(
-            node=first,
-            name=name,
-            creations=tuple(values),
-            members=members,
-            in_estimator=in_estimator,
-        )
-        return
-    for call in rewraps[-1:] or values:
-        yield Site(
-            node=call, name="", creations=(call,), members=members, in_estimator=in_estimator
-        )
 
 
-def _creations(value: ast.expr) -> list[ast.Call]:
-    """The calls that may create an expression's value."""
+def _possible_calls(value: ast.expr) -> list[ast.Call]:
     if isinstance(value, ast.IfExp):
-        return _creations(value.body) + _creations(value.orelse)
+        return _possible_calls(value.body) + _possible_calls(value.orelse)
     return [value] if isinstance(value, ast.Call) else []
 
 
-def _mentions(call: ast.Call, name: str) -> bool:
-    return any(isinstance(node, ast.Name) and node.id == name for node in walk(call))
-
-
-def _mentions_attribute(call: ast.Call, name: str) -> bool:
-    return any(isinstance(node, ast.Attribute) and node.attr == name for node in walk(call))
-
-
-def _members(uses: list[ast.Name], view: View) -> set[str]:
+def _members(uses: Sequence[ast.expr], view: View) -> frozenset[str]:
     parents = [view.module.parent(use) for use in uses]
-    return {parent.attr for parent in parents if isinstance(parent, ast.Attribute)}
-
-
-def _first_use(
-    home_scope: Scope, values: list[ast.Call], uses: list[ast.Name], view: View
-) -> ast.stmt | None:
-    """The statement that first uses an optimizer, if a single line before it is sufficient.
-
-    This is the case if it follows every creation of the optimizer, is not in a loop, and is in the
-    block of all other uses or in one around it.
-    """
-    statements = [view.module.statement(use) for use in uses]
-    if not statements or not values:
-        return None
-    statements.sort(key=lambda statement: view.module.span(statement)[0])
-    creations = [view.module.statement(call) for call in values]
-    creation_end = max(view.module.span(statement)[1] for statement in creations)
-    blocks = _blocks(creations[0], home_scope, view)
-    for statement in creations[1:]:
-        other_blocks = _blocks(statement, home_scope, view)
-        blocks = [block for block in blocks if block in other_blocks]
-    if not blocks:
-        return None
-    # The innermost block that contains all creations, and the first use in it.
-    owner, part = blocks[0]
-    for statement in getattr(owner, part):
-        start, end = view.module.span(statement)
-        if start >= creation_end and any(start <= view.module.span(use)[0] < end for use in uses):
-            is_first = all(view.module.span(use)[0] >= start for use in uses)
-            loops = any(isinstance(enclosing, ast.For | ast.While) for enclosing, _ in blocks)
-            return statement if is_first and not loops else None
-    return None
-
-
-def _blocks(statement: ast.stmt, home_scope: Scope, view: View) -> list[tuple[ast.AST, str]]:
-    """The blocks around a statement within its function, the innermost first."""
-    blocks: list[tuple[ast.AST, str]] = []
-    current: ast.AST = statement
-    while current is not home_scope.node:
-        parent = view.module.parent(current)
-        if parent is None:
-            break
-        for part in ("body", "orelse", "finalbody"):
-            block = getattr(parent, part, None)
-            if isinstance(block, list) and current in block:
-                blocks.append((parent, part))
-        current = parent
-    return blocks
+    return frozenset(parent.attr for parent in parents if isinstance(parent, ast.Attribute))

@@ -1,6 +1,7 @@
 """Positions of loss scale and distribution in scripts that are not simple."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -293,3 +294,30 @@ def test_optimizers_returned_by_a_method_are_wrapped_only_where_created() -> Non
     assert after(report, "distributed-optimizer") == [
         "NPUDistributedOptimizer(tf.train.AdamOptimizer(rate))"
     ]
+
+
+@pytest.mark.parametrize(
+    ("call", "findings"),
+    [
+        ("experimental.enable_mixed_precision_graph_rewrite(opt)", []),
+        ("experimental.enable_mixed_precision_graph_rewrite(opt, 'dynamic')", []),
+        ("experimental.MixedPrecisionLossScaleOptimizer(opt, loss_scale=128)", []),
+        ("experimental.MixedPrecisionLossScaleOptimizer(opt, own)", [5]),
+    ],
+)
+def test_loss_scale_option_overrides_the_scripts_or_is_reported(
+    call: str, findings: list[int]
+) -> None:
+    text = TF + (
+        "own = tf.train.experimental.DynamicLossScale()\n"
+        f"opt = tf.train.AdamOptimizer(lr)\nopt = tf.train.{call}\ntrain = opt.minimize(loss)\n"
+    )
+    report = port(text, replace(FIXED, precision="allow_mix_precision"))
+    manager = "own" if findings else "FixedLossScaleManager(loss_scale=1024)"
+    assert f"opt = NPULossScaleOptimizer(opt, {manager})\n" in report.after
+    assert [found.place.line for found in report.findings] == findings
+    assert all(
+        "FixedLossScaleManager(loss_scale=1024)" in found.todo.en for found in report.findings
+    )
+    (edit,) = [edit for edit in report.edits if edit.rule == "loss-scale-optimizer"]
+    assert ("--loss-scale" in edit.reason.en) == (not findings)

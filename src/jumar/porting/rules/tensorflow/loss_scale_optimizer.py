@@ -30,6 +30,19 @@ _REASON = Text(
     "the rule for the scale is unchanged",
     zh="NPU 通过状态寄存器检测溢出，不再对每个梯度使用 tf.is_finite；loss scale 的规则不变",
 )
+_REASON_OPTION = Text(
+    en="the NPU detects overflows in its status register, not with tf.is_finite on every gradient; "
+    "the scale is that of --loss-scale, instead of the script's",
+    zh="NPU 通过状态寄存器检测溢出，不再对每个梯度使用 tf.is_finite；采用 --loss-scale "
+    "指定的值，而非脚本原来的值",
+)
+_OWN = Remark(
+    en="--loss-scale has no effect here: the script passes a loss scale that it creates itself",
+    zh="--loss-scale 在此处不生效：脚本传入了自己创建的 loss scale",
+    todo_en="for the scale of the option, pass {manager} instead",
+    todo_zh="若要采用该选项的值，请改为传入 {manager}",
+    severity="accuracy",
+)
 _PRECISION = Remark(
     en="this call also switched the graph to mixed precision, which on the NPU is the session "
     "option precision_mode",
@@ -69,7 +82,7 @@ _OF_KERAS = Remark(
     calls=(*_EXPERIMENTAL, *_REWRITE, *_CONTRIB, *_KERAS),
 )
 def loss_scale_optimizer(call: ast.Call, view: View) -> Changes:
-    """Replace the class, and the loss scale by a manager."""
+    """Replace the class, and the loss scale by a manager: that of `--loss-scale`, if given."""
     name = view.module.name_of(call.func)
     if name in _KERAS:
         yield view.notice(call, _OF_KERAS)
@@ -86,6 +99,13 @@ def loss_scale_optimizer(call: ast.Call, view: View) -> Changes:
     if scale is None:
         yield view.notice(call, _UNREAD)
         return
+    reason = _REASON
+    if view.options.loss_scale is not None:
+        requested = manager(view, view.options.loss_scale)
+        if scale == (None, None):
+            yield view.notice(call, _OWN.filled(manager=requested[0]))
+        elif scale != requested:
+            scale, reason = requested, _REASON_OPTION
     changes = [replace(view.module, call.func, view.npu("NPULossScaleOptimizer"))]
     changes += _arguments(call, parameter, scale_argument, scale[0], view)
     imports: tuple[str, ...] = ("NPULossScaleOptimizer", *((scale[1],) if scale[1] else ()))
@@ -101,7 +121,7 @@ def loss_scale_optimizer(call: ast.Call, view: View) -> Changes:
             )
         )
         imports += RANK_IMPORTS
-    yield view.rewrite(call, *changes, reason=_REASON, imports=imports)
+    yield view.rewrite(call, *changes, reason=reason, imports=imports)
 
 
 def _arguments(

@@ -21,6 +21,7 @@ from jumar.porting.script.project import MAX_SCRIPT_BYTES, Project
 from jumar.porting.script.source import SourceText, Unreadable, decode
 from jumar.porting.tree.divisions import with_divisions
 from jumar.porting.tree.imports import keras_through_imports
+from jumar.porting.tree.other_framework import with_other_framework
 from jumar.porting.tree.source_tree import SourceTree, as_tree
 from jumar.porting.tree.unreached import with_unreached_training
 from jumar.porting.tree.walking import Entry
@@ -70,6 +71,7 @@ def port_tree(
     reports = with_divisions(reports, tree.project)
     if tensorflow:
         reports = with_unreached_training(reports, tree.project)
+    reports = with_other_framework(reports, tree.project, options.source)
     return TreeReport(
         root=str(tree.root),
         files=tuple(

@@ -86,3 +86,10 @@ def test_folders_named_after_the_frameworks_are_not_modules(tmp_path: Path) -> N
         (tmp_path / name / "train.py").write_text(text)
     ((path, _, _, _),) = told(port_tree(tmp_path, PortOptions()))
     assert path == "torch/train.py"
+
+
+def test_finding_is_at_the_first_path_even_if_its_port_ends_last(tmp_path: Path) -> None:
+    # The largest script is started first, so that its report comes before the others'.
+    texts = [TORCH, *["import torch\n" + "x = 1\n" * 20_000] * 3]
+    ((path, _, _, _),) = told(port(tmp_path, "tensorflow", *texts, jobs=2))
+    assert path == "script0.py"

@@ -66,7 +66,9 @@ def port_tree(
         reports = {path: port(path) for path in scripts}
     else:
         tree.project.read(scripts)
-        reports = in_processes(port, scripts, processes=min(num_processes, len(scripts)))
+        finished = in_processes(port, scripts, processes=min(num_processes, len(scripts)))
+        # They end in any order, but a finding about the whole tree is at the first script.
+        reports = {path: finished[path] for path in scripts}
     reports = _without_needless_conversion(reports, options)
     reports = with_divisions(reports, tree.project)
     if tensorflow:

@@ -2,11 +2,13 @@
 
 import ast
 import re
+from typing import Literal, get_args
 from weakref import WeakKeyDictionary
 
 from jumar.porting.edits import Text
 from jumar.porting.rewriting.changes import Replacement
 from jumar.porting.rewriting.view import View
+from jumar.porting.script.expressions import last_name
 from jumar.porting.script.module import Module
 
 HANDLED = Text(
@@ -39,6 +41,10 @@ _MESSAGE_METHODS = frozenset(
 )
 _MESSAGE_FUNCTIONS = re.compile(r"(?i)log|warn|print|error|exception|parser\.error")
 
+
+Guard = Literal["try", "condition", "function"]
+"""An import that may fail, one under a condition, and one in a function that need not be called."""
+_IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 
 _USES_TORCH: "WeakKeyDictionary[Module, bool]" = WeakKeyDictionary()
 
@@ -172,12 +178,26 @@ def is_imported_name(module: Module, node: ast.expr) -> bool:
     return bool(bindings) and all(binding.kind == "import" for binding in bindings)
 
 
-def is_guarded(view: View, node: ast.AST) -> bool:
-    """Whether a script may run without an import: it is within a `try`, `if` or function."""
-    return any(
-        isinstance(enclosing, ast.Try | ast.If | ast.FunctionDef | ast.AsyncFunctionDef)
-        for enclosing in view.module.scopes.ancestors(node)
-    )
+def guard(view: View, node: ast.stmt) -> Guard | None:
+    """What lets a script run without an import: the strongest of those around it."""
+    guards: set[Guard] = set()
+    inner: ast.AST = node
+    for enclosing in view.module.scopes.ancestors(node):
+        if isinstance(enclosing, ast.Try):
+            if inner in enclosing.body and any(map(_catches_import_error, enclosing.handlers)):
+                guards.add("try")
+        elif isinstance(enclosing, ast.If):
+            guards.add("condition")
+        elif isinstance(enclosing, ast.FunctionDef | ast.AsyncFunctionDef):
+            guards.add("function")
+        inner = enclosing
+    return next((name for name in get_args(Guard) if name in guards), None)
+
+
+def _catches_import_error(handler: ast.ExceptHandler) -> bool:
+    caught = handler.type
+    kinds = caught.elts if isinstance(caught, ast.Tuple) else [caught]
+    return any(kind is None or last_name(kind) in _IMPORT_ERRORS for kind in kinds)
 
 
 def _imported_modules(module: Module) -> list[Module]:

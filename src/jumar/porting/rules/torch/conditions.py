@@ -5,7 +5,7 @@ import ast
 from jumar.porting.rewriting import View
 from jumar.porting.rewriting.editing import keyword, literal
 from jumar.porting.script.expressions import method_name
-from jumar.porting.torch.scripts import is_guarded, is_imported_name, is_outermost, uses_torch
+from jumar.porting.torch.scripts import guard, is_imported_name, is_outermost, uses_torch
 
 _COMPLEX = (
     "torch.complex64",
@@ -47,9 +47,9 @@ def is_direct_reference(node: ast.expr, view: View) -> bool:
     return is_imported_name(view.module, node)
 
 
-def continues_without_import(node: ast.AST, view: View) -> bool:
+def continues_without_import(node: ast.stmt, view: View) -> bool:
     """Whether the script may run without an import."""
-    return is_guarded(view, node)
+    return guard(view, node) in ("try", "condition")
 
 
 def is_complex(node: ast.Attribute, view: View) -> bool:

@@ -4,7 +4,7 @@ import ast
 
 from jumar.porting.rewriting import Changes, Remark, Text, View, rule
 from jumar.porting.script.expressions import imported_names
-from jumar.porting.torch.scripts import is_guarded, may_use_torch
+from jumar.porting.torch.scripts import guard, may_use_torch
 
 _REMOVE = Text(en="remove the code that uses it on an NPU", zh="在 NPU 上去掉相关用法")
 _ATTENTION = Text(
@@ -58,6 +58,21 @@ _GUARDED = Remark(
     en="{name} needs CUDA; the script seems to work without it",
     zh="{name} 依赖 CUDA；脚本在缺少该包时似乎仍可运行",
 )
+_CONDITIONAL = Remark(
+    en="{name} needs CUDA; it is only imported under a condition",
+    zh="{name} 依赖 CUDA；仅在满足条件时导入",
+)
+_IN_FUNCTION = Remark(
+    en="{name} needs CUDA: calling this function fails on an NPU",
+    zh="{name} 依赖 CUDA：在 NPU 上调用该函数会失败",
+    severity="blocking",
+)
+_BY_GUARD = {
+    "try": _GUARDED,
+    "condition": _CONDITIONAL,
+    "function": _IN_FUNCTION,
+    None: _WHY,
+}
 
 
 @rule(
@@ -74,8 +89,8 @@ def torch_packages(node: ast.Import | ast.ImportFrom, view: View) -> Changes:
         name.startswith("torch") or name in _KERNEL_PACKAGES or may_use_torch(view.module)
     ):
         return
-    remark = _GUARDED if is_guarded(view, node) else _WHY
-    yield view.notice(node, remark.filled(name=name), todo=_PACKAGES[name])
+    remark = _BY_GUARD[guard(view, node)].filled(name=name)
+    yield view.notice(node, remark, todo=_PACKAGES[name])
 
 
 def _cuda_package(node: ast.Import | ast.ImportFrom, view: View) -> str | None:

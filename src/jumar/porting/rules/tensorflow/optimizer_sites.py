@@ -75,7 +75,7 @@ class Site:
         return tuple(replace(change, width=change.width + outside) for change in changes)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Wrappers:
     """The wrappers that are looked for, and those that stay around them."""
 
@@ -97,7 +97,7 @@ def sites(
         outside: Qualified names of wrappers that stay around the new one.
     """
     visited: set[tuple[Scope | ast.ClassDef, str]] = set()
-    looked = _Wrappers(wrappers, outside)
+    looked = _Wrappers(names=wrappers, outside=outside)
     for call in optimizers(view):
         if (
             view.module.name_of(call.func) in outside

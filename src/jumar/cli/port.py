@@ -4,6 +4,8 @@ import dataclasses
 import shlex
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,7 +19,9 @@ from jumar.ground.paths import is_folder
 from jumar.ground.text import Language, print_aside, print_plain
 
 if TYPE_CHECKING:
+    from jumar.cli.port_interrupted import Progress
     from jumar.porting.edits import FileReport, TreeReport
+    from jumar.porting.options import PortOptions
     from jumar.porting.tree.additions import Additions
     from jumar.porting.tree.source_tree import SourceTree
     from jumar.porting.tree.writing import Written
@@ -128,12 +132,9 @@ def port(
     exit_code
         Exit with 1 if anything is or would be changed.
     """
+    from jumar.cli.port_interrupted import until_interrupted
     from jumar.porting.options import PortOptions, parse_loss_scale, precision_mode
-    from jumar.porting.report.json_report import dumps
-    from jumar.porting.report.saving import report_suffix, save_report
-    from jumar.porting.tree.additions import additions
-    from jumar.porting.tree.porting import port_tree
-    from jumar.porting.tree.source_tree import SourceTree
+    from jumar.porting.report.saving import report_suffix
 
     _check(to, in_place, force, jobs)
     for report_path in report:
@@ -151,23 +152,68 @@ def port(
         iterations_per_loop=iterations_per_loop,
         modelarts=modelarts,
     )
+    output = _Output(
+        to=to,
+        in_place=in_place,
+        force=force,
+        reports=report,
+        lang=lang,
+        json=json_,
+        quiet=quiet,
+        exit_code=exit_code,
+    )
+    return until_interrupted(
+        lambda progress: _port(path, options, output, progress, entry=entry, jobs=jobs)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Output:
+    """What is written where, and printed."""
+
+    to: Path | None
+    in_place: bool
+    force: bool
+    reports: Reports
+    lang: Language
+    json: bool
+    quiet: bool
+    exit_code: bool
+
+
+def _port(
+    path: Path,
+    options: "PortOptions",
+    output: _Output,
+    progress: "Progress",
+    *,
+    entry: str,
+    jobs: int | None,
+) -> int:
+    from jumar.porting.report.json_report import dumps
+    from jumar.porting.report.saving import save_report
+    from jumar.porting.tree.additions import additions
+    from jumar.porting.tree.porting import port_tree
+    from jumar.porting.tree.source_tree import SourceTree
+
     tree = SourceTree(path)
     ported = port_tree(tree, options, jobs=jobs)
     added = additions(ported, tree, options, entry=entry)
     ported = dataclasses.replace(ported, added=tuple(added.files))
-    written = _write(ported, tree, added.files, to=to, in_place=in_place, force=force)
-    for report_path in report:
-        save_report(ported, report_path, lang)
-    if json_:
+    written = _write(ported, tree, added.files, output, progress)
+    for report_path in output.reports:
+        save_report(ported, report_path, output.lang)
+        progress.note(report_path)
+    if output.json:
         print(dumps(ported))
-    elif not quiet:
-        _print(ported, added, written, lang, to=to)
+    elif not output.quiet:
+        _print(ported, added, written, output.lang, to=output.to)
     defects = [file for file in ported.files if file.defect]
     for file in defects:
-        note = file.note.in_language(lang) if file.note else ""
+        note = file.note.in_language(output.lang) if file.note else ""
         print_aside(f"jumar: {file.path}: {note}")
     changes = bool(ported.count("ported") or added.files)
-    return int(bool(defects) or (exit_code and changes))
+    return int(bool(defects) or (output.exit_code and changes))
 
 
 def _check(to: Path | None, in_place: bool, force: bool, jobs: int | None) -> None:
@@ -184,19 +230,19 @@ def _write(
     ported: "TreeReport",
     tree: "SourceTree",
     added: Mapping[str, str],
-    *,
-    to: Path | None,
-    in_place: bool,
-    force: bool,
+    output: _Output,
+    progress: "Progress",
 ) -> "Written | None":
-    if to is not None:
+    if output.to is not None:
         from jumar.porting.tree.writing import write_tree
 
-        return write_tree(ported, tree, to, added)
-    if in_place:
+        done = partial(progress.note, output.to)
+        return write_tree(ported, tree, output.to, added, done=done)
+    if output.in_place:
         from jumar.porting.tree.in_place import write_in_place
 
-        return write_in_place(ported, tree, added, force=force)
+        done = partial(progress.note, tree.root)
+        return write_in_place(ported, tree, added, force=output.force, done=done)
     return None
 
 

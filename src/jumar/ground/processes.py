@@ -9,11 +9,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import islice
 from multiprocessing.context import BaseContext
 from typing import TypeVar
 
 _POLL_INTERVAL_S = 1.0
+STOPPING = frozenset({signal.SIGINT, signal.SIGTERM})
+"""The signals that end a command."""
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 
@@ -28,6 +31,21 @@ def begin_worker() -> None:
     """Initialise a worker process: ignore Ctrl-C, and exit when the parent process has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with, args=(os.getppid(),), daemon=True).start()
+
+
+@contextmanager
+def signals_held() -> Generator[None]:
+    """Let SIGINT and SIGTERM wait for the end of the block; processes started within begin so too.
+
+    The mask is that of this thread, so other threads still receive them.
+    """
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+        yield
+    finally:
+        # A handler may raise here, after the mask is restored.
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
 def in_order(

@@ -5,15 +5,16 @@ import shutil
 import stat
 import subprocess
 import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from jumar.ground.errors import UserError
+from jumar.ground.processes import signals_held
 from jumar.porting.edits import TreeReport
 from jumar.porting.tree.source_tree import SourceTree, as_tree
-from jumar.porting.tree.writing import Written, checked_added, new_content
+from jumar.porting.tree.writing import Written, checked_added, new_content, nothing
 
 _GIT_SECONDS = 120
 
@@ -24,6 +25,7 @@ def write_in_place(
     added: Mapping[str, str] | None = None,
     *,
     force: bool = False,
+    done: Callable[[], None] = nothing,
 ) -> Written:
     """Write the ported scripts over their originals; all of them, or none.
 
@@ -32,6 +34,7 @@ def write_in_place(
         root: What was ported: a folder, a script, or its tree as read.
         added: Files that are not in the original, by their path in the tree.
         force: Whether to overwrite files of which git has no copy.
+        done: Called once everything is written: an interruption changes nothing before, all after.
 
     Raises:
         UserError: A file that would change is not committed, has changed since it was read, or
@@ -68,7 +71,7 @@ def write_in_place(
     overwritten = [path for path in contents if (base / path).exists()]
     if not force:
         _require_committed(base, overwritten)
-    _Replacement(base).write(contents)
+    _Replacement(base).write(contents, done)
     return Written(place=base, ported=report.count("ported"), copied=0, added=tuple(added))
 
 
@@ -146,36 +149,42 @@ class _Replacement:
         self._folders: list[Path] = []
         self._steps: list[_Step] = []
 
-    def write(self, contents: Mapping[str, bytes]) -> None:
-        """Write all files.
+    def write(self, contents: Mapping[str, bytes], done: Callable[[], None]) -> None:
+        """Write all files, and say so.
 
         Raises:
             UserError: A file cannot be written.
         """
         target = self._base
-        try:
-            # A full disk is noticed here, before the first file is replaced.
-            for path, content in contents.items():
-                target = self._base / path
-                self._prepare(target, content)
+        with ExitStack() as replacing:
+            try:
+                # A full disk is noticed here, before the first file is replaced.
+                for path, content in contents.items():
+                    target = self._base / path
+                    self._prepare(target, content)
+                replacing.enter_context(signals_held())
+                for step in self._steps:
+                    target = step.target
+                    if step.backup:
+                        _back_up(target, step.backup)
+                    step.new.replace(target)
+            except BaseException as error:
+                with signals_held():
+                    lost = self._roll_back()
+                if isinstance(error, OSError):
+                    todo = "Check that the disk is not full and that the folder may be written to."
+                    if lost:
+                        todo = f"Rename by hand: {', '.join(lost)}."
+                    raise UserError(
+                        f"cannot be written: {error.strerror or error}",
+                        where=str(target),
+                        todo=todo,
+                    ) from error
+                raise
             for step in self._steps:
-                target = step.target
                 if step.backup:
-                    _back_up(target, step.backup)
-                step.new.replace(target)
-        except BaseException as error:
-            lost = self._roll_back()
-            if isinstance(error, OSError):
-                todo = "Check that the disk is not full and that the folder may be written to."
-                if lost:
-                    todo = f"Rename by hand: {', '.join(lost)}."
-                raise UserError(
-                    f"cannot be written: {error.strerror or error}", where=str(target), todo=todo
-                ) from error
-            raise
-        for step in self._steps:
-            if step.backup:
-                step.backup.unlink(missing_ok=True)
+                    step.backup.unlink(missing_ok=True)
+            done()
 
     def _prepare(self, target: Path, content: bytes) -> None:
         missing = [folder for folder in target.parents if not folder.exists()]

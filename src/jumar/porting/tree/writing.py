@@ -3,13 +3,15 @@
 import os
 import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from jumar.ground.errors import UserError
 from jumar.ground.files import folder_beside, written_beside
 from jumar.ground.paths import exists, is_file, is_folder, unwritable
+from jumar.ground.processes import signals_held
 from jumar.porting.edits import FileReport, TreeReport
 from jumar.porting.script.project import Project
 from jumar.porting.script.source import Unreadable, decode
@@ -28,8 +30,17 @@ class Written:
     left_out: tuple[str, ...] = ()
 
 
+def nothing() -> None:
+    """Do nothing."""
+
+
 def write_tree(
-    report: TreeReport, root: Path | SourceTree, out: Path, added: Mapping[str, str] | None = None
+    report: TreeReport,
+    root: Path | SourceTree,
+    out: Path,
+    added: Mapping[str, str] | None = None,
+    *,
+    done: Callable[[], None] = nothing,
 ) -> Written:
     """Write the ported tree with all other files under a temporary name, then rename it.
 
@@ -38,6 +49,7 @@ def write_tree(
         root: What was ported: a folder, a script, or its tree as read.
         out: A folder that does not exist yet or is empty; for a script, also the new script.
         added: Files that are not in the original, by their path in the tree.
+        done: Called once everything is written: an interruption leaves nothing before, all after.
 
     Raises:
         UserError: `out` is within the original or already exists and is not empty, the original has
@@ -55,23 +67,12 @@ def write_tree(
     out = Path(os.path.realpath(out))
     _check_target(tree.resolved, out)
     if is_file(tree.resolved) and out.suffix == tree.root.suffix:
-        return _write_script(ported_files, tree, entries[0], out, added)
-    with folder_beside(out) as target_root:
-        written_entries: dict[str, Entry] = {}
-        _make_folders(target_root, entries)
-        for entry in entries:
-            if entry.kind in ("script", "file"):
-                _write_file(
-                    tree.project, target_root / entry.path, entry, ported_files.get(entry.path)
-                )
-            if entry.kind != "left out":
-                written_entries[entry.path] = entry
-        _write_added(target_root, added, written_entries)
-        # Links come last, so that nothing is ever written through one of them.
-        for entry in entries:
-            if entry.kind == "link":
-                (target_root / entry.path).symlink_to(entry.target)
-        _set_modes(target_root, base, entries)
+        return _write_script(ported_files, tree, entries[0], out, added, done)
+    with ExitStack() as renaming:
+        with folder_beside(out) as target_root:
+            _write_entries(target_root, tree, ported_files, added)
+            renaming.enter_context(signals_held())
+        done()
     return Written(
         place=out,
         ported=len(ported_files),
@@ -80,6 +81,27 @@ def write_tree(
         added=tuple(added),
         left_out=tuple(entry.shown for entry in entries if entry.kind == "left out"),
     )
+
+
+def _write_entries(
+    target_root: Path,
+    tree: SourceTree,
+    ported_files: Mapping[str, FileReport],
+    added: Mapping[str, str],
+) -> None:
+    written_entries: dict[str, Entry] = {}
+    _make_folders(target_root, tree.entries)
+    for entry in tree.entries:
+        if entry.kind in ("script", "file"):
+            _write_file(tree.project, target_root / entry.path, entry, ported_files.get(entry.path))
+        if entry.kind != "left out":
+            written_entries[entry.path] = entry
+    _write_added(target_root, added, written_entries)
+    # Links come last, so that nothing is ever written through one of them.
+    for entry in tree.entries:
+        if entry.kind == "link":
+            (target_root / entry.path).symlink_to(entry.target)
+    _set_modes(target_root, tree.folder, tree.entries)
 
 
 def new_content(project: Project, file: FileReport) -> bytes:
@@ -209,6 +231,7 @@ def _write_script(
     entry: Entry,
     out: Path,
     added: Mapping[str, str],
+    done: Callable[[], None],
 ) -> Written:
     if added:
         raise UserError(
@@ -216,8 +239,11 @@ def _write_script(
             where=str(out),
             todo="Specify a folder with --to.",
         )
-    with written_beside(out) as target:
-        _write_file(tree.project, target, entry, ported_files.get(entry.path))
+    with ExitStack() as renaming:
+        with written_beside(out) as target:
+            _write_file(tree.project, target, entry, ported_files.get(entry.path))
+            renaming.enter_context(signals_held())
+        done()
     return Written(place=out, ported=len(ported_files), copied=1 - len(ported_files), added=())
 
 

@@ -23,7 +23,8 @@ def lint(
 ) -> int:
     """Check for invalid NpuOptimizer options, NPURunConfig arguments and npu_bridge names.
 
-    Scripts are neither changed nor executed. The exit code is 1 if there are findings.
+    Scripts are neither changed nor executed. The exit code is 1 if there are findings or scripts
+    that cannot be read, and 2 if none can be read.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ def lint(
         print(json.dumps(_as_json(report, lang), indent=2, ensure_ascii=False))
     else:
         print_plain("\n".join(_as_text(report, lang)))
-    return 1 if any(file.findings for file in report.files) else 0
+    return int(any(file.findings or file.status == "unreadable" for file in report.files))
 
 
 def _as_text(report: "TreeReport", lang: Language) -> Iterator[str]:

@@ -22,6 +22,7 @@ from jumar.porting.npu.session_options import (
     session_config_function,
 )
 from jumar.porting.options import PortOptions
+from tests.other_user import open_folder, run_without_rights
 from tests.porting.npu.test_session_options import all_options
 
 _HEAD = """\
@@ -429,10 +430,46 @@ def test_tree_is_searched_without_following_links(tmp_path):
     ]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the administrator may read everything")
-def test_unreadable_folder_is_reported(tmp_path):
-    (tmp_path / "closed").mkdir(mode=0)
-    assert [file.path for file in lint_tree(tmp_path).files] == ["closed"]
+LINT = """
+try:
+    print([(file.path, file.note.en) for file in lint_tree(Path(sys.argv[1])).files if file.note])
+except UserError as error:
+    print(error)
+"""
+
+
+def test_closed_folder_is_reported_and_an_error_if_nothing_else_was_checked():
+    imports = (
+        "import sys\nfrom pathlib import Path\nfrom jumar.ground.errors import UserError\n"
+        "from jumar.porting.lint.linting import lint_tree"
+    )
+    with open_folder() as folder:
+        (folder / "closed").mkdir(mode=0)
+        said = run_without_rights(imports, LINT, folder / "closed", cwd=folder)
+        assert said.startswith(f"{folder / 'closed'}: cannot be read: Permission denied")
+        said = run_without_rights(imports, LINT, folder, cwd=folder)
+        assert "nothing was checked" in said
+        assert "closed: cannot be read: Permission denied" in said
+        (folder / "train.py").write_text(NLRN)
+        said = run_without_rights(imports, LINT, folder, cwd=folder)
+        assert said == "[('closed', 'cannot be read: Permission denied')]\n"
+
+
+@pytest.mark.parametrize("content", [b"NPU\0", b"x = = 1  # NPU\n"])
+def test_command_does_not_pass_if_scripts_cannot_be_read(content, tmp_path, capsys):
+    script = tmp_path / "train.py"
+    script.write_bytes(content)
+    for path in (script, tmp_path):
+        with pytest.raises(UserError, match="nothing was checked"):
+            lint_command(path)
+    (tmp_path / "right.py").write_text(NLRN)
+    assert lint_command(tmp_path) == 1
+    assert "Scripts: 2. Findings: 0. Not readable: 1." in capsys.readouterr().out
+
+
+def test_folder_without_scripts_is_an_error(tmp_path):
+    with pytest.raises(UserError, match="contains no Python script"):
+        lint_tree(tmp_path)
 
 
 def test_missing_path_is_a_user_error(tmp_path):

@@ -6,7 +6,8 @@ Nothing is changed and nothing is run.
 import os
 from pathlib import Path
 
-from jumar.ground.paths import is_file, is_folder, missing
+from jumar.ground.errors import UserError
+from jumar.ground.paths import is_file, is_folder, missing, unreadable
 from jumar.porting.edits import FileReport, Finding, Text, TreeReport
 from jumar.porting.lint.blocks import find_blocks, lint_blocks
 from jumar.porting.lint.calls import lint_calls
@@ -61,27 +62,31 @@ def lint_tree(root: Path) -> TreeReport:
     parsed, the report contains the reason.
 
     Raises:
-        UserError: The path does not exist.
+        UserError: The path does not exist, or contains no script that can be read.
     """
     if is_file(root):
-        folder, paths, unreadable = root.parent, [root.name], []
+        folder, paths, closed = root.parent, [root.name], []
     elif is_folder(root):
-        folder, (paths, unreadable) = root, _scripts(root)
+        folder, (paths, closed) = root, _scripts(root)
     else:
         raise missing(root, more="Specify a Python file or a folder.")
     project = Project(folder)
-    files = [_lint_file(path, project) for path in paths] + unreadable
+    files = [_lint_file(path, project) for path in paths] + closed
+    if all(file.status == "unreadable" for file in files):
+        raise _nothing_read(root, files)
     return TreeReport(root=str(root), files=tuple(sorted(files, key=lambda file: file.path)))
 
 
 def _scripts(root: Path) -> tuple[list[str], list[FileReport]]:
     """The scripts of a folder, and the folders in it that cannot be read."""
     scripts: list[str] = []
-    unreadable: list[FileReport] = []
+    closed: list[FileReport] = []
 
     def record(error: OSError) -> None:
+        if Path(error.filename) == root:
+            raise unreadable(root, error) from error
         path = Path(error.filename).relative_to(root).as_posix()
-        unreadable.append(FileReport(path=path, status="unreadable", note=_unreadable_note(error)))
+        closed.append(FileReport(path=path, status="unreadable", note=_unreadable_note(error)))
 
     for folder, folders, names in os.walk(root, onerror=record, followlinks=False):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -91,7 +96,25 @@ def _scripts(root: Path) -> tuple[list[str], list[FileReport]]:
             for name in names
             if name.endswith(".py") and not (Path(folder) / name).is_symlink()
         ]
-    return scripts, unreadable
+    return scripts, closed
+
+
+def _nothing_read(root: Path, files: list[FileReport]) -> UserError:
+    """The error for a path of which nothing was checked, which must not pass for a clean one."""
+    if not files:
+        todo = "Specify a Python file, or a folder that contains some."
+        return UserError("contains no Python script", where=str(root), todo=todo)
+    first = files[0]
+    reason = first.note.en if first.note else "cannot be read"
+    if is_file(root):
+        return UserError(f"nothing was checked: {reason}", where=str(root))
+    return UserError(
+        f"nothing was checked, since none of {len(files)} scripts and folders can be read"
+        if len(files) > 1
+        else "nothing was checked, since its only script or folder cannot be read",
+        where=str(root),
+        todo=f"{first.path}: {reason}",
+    )
 
 
 def _unreadable_note(error: OSError) -> Text:

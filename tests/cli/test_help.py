@@ -5,12 +5,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 import pytest
 from cyclopts import App
 from rich.console import Console
 
 from jumar.cli.main import app, document_in_full
+from tests.cli.in_process import here
 
 
 def _commands(command: App = app, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -81,3 +83,10 @@ def test_every_argument_and_option_is_explained(command: str) -> None:
 def test_help_page_of_a_command_says_more_than_its_summary_line() -> None:
     assert "resumes from its newest checkpoint" in " ".join(_page("train").split())
     assert "resumes from its newest checkpoint" not in " ".join(_page("").split())
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_help_flag_shows_what_the_command_promises(flag: str, tmp_path: Path) -> None:
+    page = " ".join(here("port", flag, cwd=tmp_path).out.split())
+    assert "byte for byte" in page
+    assert "Symbolic links are never followed" in page

@@ -72,7 +72,7 @@ def test_to_writes_the_tree_with_its_launch_file_and_reports(tree: Path, tmp_pat
         cwd=tmp_path,
     )
     assert "run_npu.sh" in done.out
-    assert "已写入: out\n" in done.out
+    assert "新增：run_npu.sh\n已写入：out\n" in done.out
     assert "jumar port check out --against tree -- train.py" in done.out
     report = read_report(tmp_path / "out" / "port.json")
     assert report.added == ("run_npu.sh",)

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from itertools import takewhile
 
 from cyclopts import App, CycloptsError
 from rich.console import Console
@@ -139,7 +140,9 @@ def _run_app(tokens: Sequence[str]) -> object:
 
 def document_in_full(tokens: Sequence[str]) -> None:
     """Let the help page of a command show its docstring, not the line of the list of commands."""
-    command = app.parse_commands(tokens)[1][-1]
+    # The parser takes the flags for commands of their own.
+    words = takewhile(lambda token: token not in app.help_flags, tokens)
+    command = app.parse_commands(list(words))[1][-1]
     if command.default_command is not None:
         command.help = None
 

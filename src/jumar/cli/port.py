@@ -272,9 +272,11 @@ def _print(
         words = ["jumar", "port", "check", str(to), "--against", str(folder)]
         next_command = shlex.join([*words, "--", added.entry])
     print_summary(ported, console, lang, next_command=next_command)
-    for file in _unreadable(ported)[:_MAX_NAMED]:
-        print_plain(f"{one_line(file.path)}: {file.note.in_language(lang) if file.note else ''}")
     english = lang == "en"
+    colon = ": " if english else "："
+    for file in _unreadable(ported)[:_MAX_NAMED]:
+        note = file.note.in_language(lang) if file.note else ""
+        print_plain(f"{one_line(file.path)}{colon}{note}")
     lines = [
         ("added" if english else "新增", list(added.files)),
         ("kept existing files that differ" if english else "已有同名文件，保留原样", added.kept),
@@ -284,7 +286,7 @@ def _print(
     for label, names in lines:
         if names:
             names_text = ", ".join(map(one_line, names[:_MAX_NAMED]))
-            print(f"{label}: {names_text}{', …' if len(names) > _MAX_NAMED else ''}")
+            print(f"{label}{colon}{names_text}{', …' if len(names) > _MAX_NAMED else ''}")
 
 
 def _unreadable(ported: "TreeReport") -> list["FileReport"]:
@@ -314,7 +316,7 @@ def render(file: Path, /, *, to: Reports = (), lang: Language = "en") -> int:
     report = read_report(file)
     for path in to:
         save_report(report, path, lang)
-        print_plain(f"{'已写入' if lang == 'zh' else 'written'}: {path}")
+        print_plain(f"{'已写入：' if lang == 'zh' else 'written: '}{path}")
     if not to:
         sys.stdout.write(markdown(report, lang))
     return 0

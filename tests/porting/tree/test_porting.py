@@ -18,6 +18,7 @@ from jumar.porting.script.project import Project
 from jumar.porting.script.source import Unreadable, decode
 from jumar.porting.tree.porting import LONGEST_LINE, MAX_SCRIPT_BYTES, port_tree
 from jumar.porting.tree.workers import in_processes
+from tests.other_user import open_folder, run_without_rights
 from tests.porting.trees import SESSION, by_path, write_files
 
 OPTIONS = PortOptions()
@@ -141,17 +142,55 @@ def test_links_are_reported_and_not_followed(tmp_path: Path) -> None:
         assert "back to itself" in note(files[name])
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_unreadable_paths_are_reported(tmp_path: Path) -> None:
-    write_files(tmp_path, {"a.py": SESSION, "b.py": SESSION, "c/d.py": SESSION})
-    (tmp_path / "b.py").chmod(0)
-    (tmp_path / "c").chmod(0)
-    try:
-        files = by_path(ported(tmp_path))
-    finally:
-        (tmp_path / "c").chmod(0o700)
-    assert "Permission denied" in note(files["b.py"])
-    assert "Permission denied" in note(files["c"])
+AS_NOBODY = """
+import sys
+from pathlib import Path
+from jumar.cli.main import run
+from jumar.porting.options import PortOptions
+from jumar.porting.rewriting.registry import rule_index
+from jumar.porting.tree import additions, in_place, porting, source_tree, writing
+from jumar.porting.report import json_report, saving, showing, terminal
+rule_index("tensorflow", False)
+"""
+
+
+def test_unreadable_paths_are_reported_and_left_out_of_the_copy() -> None:
+    with open_folder() as folder:
+        write_files(folder / "tree", {"a.py": SESSION, "b.py": SESSION, "c/d.py": SESSION})
+        (folder / "tree" / "b.py").chmod(0)
+        (folder / "tree" / "c").chmod(0)
+        command = "run(['port', 'tree', '--to', 'out'])"
+        said = run_without_rights(AS_NOBODY, command, cwd=folder)
+        assert "b.py: cannot be read (Permission denied): left out of the copy" in said
+        assert "left out: b.py, c\n" in said
+        assert {path.name for path in (folder / "out").iterdir()} == {"a.py", "run_npu.sh"}
+
+
+def test_path_that_may_not_be_read_is_an_error_with_its_name() -> None:
+    with open_folder() as folder:
+        write_files(folder, {"locked/a.py": SESSION, "b.py": SESSION, "part/sub/c.py": SESSION})
+        for path in ("locked", "b.py", "part/sub"):
+            (folder / path).chmod(0)
+        for path, error in {
+            "locked": "jumar: locked: cannot be read: Permission denied",
+            "b.py": "jumar: b.py: cannot be read (Permission denied)\n",
+            "part": "jumar: part: contains no Python script that can be read\n"
+            "  sub: cannot be read (Permission denied)\n",
+        }.items():
+            command = f"run(['port', '{path}', '--to', 'out'])"
+            assert run_without_rights(AS_NOBODY, command, cwd=folder).startswith(error)
+        assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize("content", ["import tensorflow as tf\nf(\n", f"{SESSION}\0", "x = = 1"])
+def test_nothing_is_ported_if_no_script_can_be_read(content: str, tmp_path: Path) -> None:
+    write_files(tmp_path, {"tree/a.py": content, "tree/b.txt": ""})
+    for root in (tmp_path / "tree", tmp_path / "tree" / "a.py"):
+        for jobs in (1, 2):
+            with pytest.raises(UserError, match=r"can(not)? be ported"):
+                ported(root, jobs=jobs)
+    write_files(tmp_path, {"tree/c.py": SESSION})
+    assert by_path(ported(tmp_path / "tree"))["a.py"].status == "unreadable"
 
 
 def test_undecodable_name_is_escaped(tmp_path: Path) -> None:

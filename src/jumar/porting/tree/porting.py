@@ -11,6 +11,7 @@ from jumar import __version__
 from jumar.ground.errors import UserError
 from jumar.ground.machine import usable_cores
 from jumar.ground.paths import is_file, is_folder
+from jumar.ground.text import counted
 from jumar.porting.edits import FileReport, Place, Remark, Text, TreeReport
 from jumar.porting.options import PortOptions
 from jumar.porting.python2.conversion import to_python3, with_python3_names
@@ -48,7 +49,7 @@ def port_tree(
         jobs: Number of processes; by default one per processor, and none for a small tree.
 
     Raises:
-        UserError: The path does not exist, or contains no script.
+        UserError: The path does not exist, or contains no script that can be read.
     """
     tree = as_tree(root)
     scripts = tree.scripts
@@ -69,6 +70,8 @@ def port_tree(
         finished = in_processes(port, scripts, processes=min(num_processes, len(scripts)))
         # They end in any order, but a finding about the whole tree is at the first script.
         reports = {path: finished[path] for path in scripts}
+    if all(report.status == "unreadable" and not report.defect for report in reports.values()):
+        raise _none_readable(tree.root, list(reports.values()))
     reports = _without_needless_conversion(reports, options)
     reports = with_divisions(reports, tree.project)
     if tensorflow:
@@ -137,19 +140,40 @@ class ScriptPort:
 
 def _no_script(root: Path, entries: tuple[Entry, ...]) -> UserError:
     notebooks = [entry.shown for entry in entries if entry.path.endswith(".ipynb")]
+    unreadable = [entry for entry in entries if entry.is_unreadable]
+    what = "contains no Python script" if is_folder(root) else "is not a Python script"
     todo = "Specify a .py file, or a folder that contains some."
-    if notebooks:
+    if unreadable and is_file(root):
+        what, todo = _reason(unreadable[0].note), "Check its permissions."
+    elif notebooks:
         name = notebooks[0]
         todo = f"Convert the notebook first: jupyter nbconvert --to script {name}"
     elif is_file(root) and is_file(root.with_suffix(".py")):
         todo = f"Did you mean '{root.with_suffix('.py')}'?"
-    elif len(entries) == 1 and entries[0].note:
-        return UserError(entries[0].note.en, where=str(root), todo=todo)
+    elif unreadable:
+        what = "contains no Python script that can be read"
+        todo = f"{unreadable[0].shown}: {_reason(unreadable[0].note)}"
+    return UserError(what, where=str(root), todo=todo)
+
+
+def _none_readable(root: Path, reports: list[FileReport]) -> UserError:
+    first = reports[0]
+    if is_file(root):
+        return UserError(
+            f"cannot be ported: {_reason(first.note)}",
+            where=str(root),
+            todo="Nothing was written.",
+        )
     return UserError(
-        "contains no Python script" if is_folder(root) else "is not a Python script",
+        f"none of its {counted(len(reports), 'script')} can be ported",
         where=str(root),
-        todo=todo,
+        todo=f"{first.path}: {_reason(first.note)}\n  Nothing was written.",
     )
+
+
+def _reason(note: Text | None) -> str:
+    """Return a note without what becomes of the file in the copy, for an error without a copy."""
+    return re.sub(r": (copied as it is|left out of the copy)$", "", note.en if note else "")
 
 
 def _size_checked(content: bytes) -> bytes:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from jumar.ground.errors import UserError
-from jumar.ground.paths import exists, is_file, is_folder, missing
+from jumar.ground.paths import exists, is_file, is_folder, missing, unreadable
 from jumar.porting.script.project import Project
 from jumar.porting.tree.walking import walk
 
@@ -15,7 +15,7 @@ class SourceTree:
         root: A folder or a script.
 
     Raises:
-        UserError: The path does not exist.
+        UserError: The path does not exist, or is a folder that cannot be listed.
     """
 
     def __init__(self, root: Path) -> None:
@@ -24,7 +24,10 @@ class SourceTree:
         """The root with all links in its path resolved."""
         self.folder = self.resolved if is_folder(self.resolved) else self.resolved.parent
         """The folder that the paths of the entries are relative to."""
-        self.entries = walk(self.resolved)
+        try:
+            self.entries = walk(self.resolved)
+        except OSError as error:
+            raise unreadable(root, error) from error
         self.project = Project(self.folder)
 
     @property

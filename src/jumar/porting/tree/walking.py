@@ -18,6 +18,7 @@ EntryKind = Literal["script", "file", "folder", "link", "left out"]
 """`left out`: neither read nor copied; the note says why, except for version control folders."""
 
 _SHEBANG_BYTES = 256
+_CANNOT_BE_READ = "cannot be read"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,11 @@ class Entry:
     target: str = ""
 
     @property
+    def is_unreadable(self) -> bool:
+        """Whether the system refused to read it."""
+        return self.note is not None and self.note.en.startswith(_CANNOT_BE_READ)
+
+    @property
     def shown(self) -> str:
         """The path as text: bytes that are not UTF-8 are escaped."""
         return _printable(self.path)
@@ -50,25 +56,31 @@ def walk(root: Path) -> tuple[Entry, ...]:
 
     Args:
         root: A folder, without links in its own path; or a file.
+
+    Raises:
+        OSError: The folder itself cannot be listed.
     """
     if not root.is_dir():
         return (_entry(root, root.name, root.parent),)
-    entries: list[Entry] = []
+    entries: dict[str, Entry] = {}
     waiting = [""]
     while waiting:
         folder = waiting.pop()
         for entry in _children(root, folder):
-            entries.append(entry)
+            # A folder that cannot be listed takes the place of its own entry: it is left out.
+            entries[entry.path] = entry
             if entry.kind == "folder":
                 waiting.append(entry.path)
-    return tuple(sorted(entries, key=lambda entry: entry.path.split("/")))
+    return tuple(sorted(entries.values(), key=lambda entry: entry.path.split("/")))
 
 
 def _children(root: Path, folder: str) -> Iterator[Entry]:
     try:
         names = os.listdir(root / folder)  # noqa: PTH208 - names alone, unlike paths, are cheap
     except OSError as error:
-        yield Entry(path=folder or ".", kind="left out", note=_unreadable(error))
+        if not folder:
+            raise
+        yield Entry(path=folder, kind="left out", note=_unreadable(error))
         return
     for name in names:
         yield _entry(root / folder / name, f"{folder}/{name}" if folder else name, root)
@@ -129,7 +141,7 @@ def _link(full_path: Path, path: str, root: Path) -> Entry:
 
 def _unreadable(error: OSError) -> Text:
     return Text(
-        en=f"cannot be read ({error.strerror}): left out of the copy",
+        en=f"{_CANNOT_BE_READ} ({error.strerror}): left out of the copy",
         zh=f"无法读取（{error.strerror}），未复制",
     )
 

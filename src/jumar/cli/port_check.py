@@ -44,8 +44,8 @@ def check(
     against
         The folder of the original, to compare the losses of each step.
     python
-        A Python 3.7 with TensorFlow 1.15; by default JUMAR_TF115_PYTHON, `python3.7`, or pyenv's,
-        whichever is found first.
+        A Python 3.7 with TensorFlow 1.15, as a path or a command on PATH; by default
+        JUMAR_TF115_PYTHON, `python3.7`, or pyenv's, whichever is found first.
     make_env
         Create a virtual environment with TensorFlow 1.15 in this folder, or use the one in it.
     steps

@@ -41,6 +41,24 @@ def test_missing_path_and_non_python_file_are_distinguished(tmp_path: Path):
         find_interpreter(python=text, make_env=None, environment=NOWHERE)
 
 
+@pytest.mark.parametrize("where", ["--python", "JUMAR_TF115_PYTHON"])
+def test_command_on_the_path_is_found_and_both_places_are_named(where: str, tmp_path: Path):
+    (tmp_path / "snake").symlink_to(sys.executable)
+
+    def refused(name: str) -> str:
+        by_option = where == "--python"
+        environment = {**NOWHERE, "PATH": str(tmp_path), **({} if by_option else {where: name})}
+        with pytest.raises(UserError) as caught:
+            find_interpreter(
+                python=Path(name) if by_option else None, make_env=None, environment=environment
+            )
+        return str(caught.value)
+
+    assert f"'{tmp_path / 'snake'}' is Python 3.1" in refused("snake")
+    assert "'adder' does not exist in this folder, nor as a command on PATH" in refused("adder")
+    assert "'no/snake' does not exist\n" in refused("no/snake")
+
+
 def test_environment_is_not_created_over_other_files(tmp_path: Path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(UserError, match="exists but is not a virtual environment"):

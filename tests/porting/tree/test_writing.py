@@ -329,6 +329,19 @@ def test_in_place_refuses_changes_git_could_not_restore(tree: Path, repository: 
         write_in_place(port(repository), repository)
 
 
+def test_in_place_shows_why_git_refuses_and_its_remedy(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As for a repository that belongs to another user.
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    before = content(repository)
+    with pytest.raises(UserError, match="dubious ownership") as caught:
+        write_in_place(port(repository), repository)
+    assert "not tracked" not in str(caught.value)
+    assert "git config --global --add safe.directory" in str(caught.value)
+    assert content(repository) == before
+
+
 def test_in_place_runs_no_commands_configured_by_the_repository(repository: Path) -> None:
     hook = write_files(repository.parent, {"hook": "#!/bin/sh\ntouch ran\n"}) / "hook"
     hook.chmod(0o755)

@@ -49,7 +49,8 @@ def find_interpreter(
     the first suitable one among `python3.7` on the path and pyenv's versions.
 
     Args:
-        python: The interpreter that the user names; with `make_env`, the base of a new environment.
+        python: The interpreter that the user names, as a path or a command on the path; with
+            `make_env`, the base of a new environment.
         make_env: A folder for a virtual environment, used if it exists, otherwise created.
         environment: The environment variables.
 
@@ -60,11 +61,12 @@ def find_interpreter(
         UserError: None is suitable; the message lists the commands that create one.
     """
     if make_env is not None:
-        return _environment_in(make_env, [python] if python else list(_candidates(environment)))
+        bases = [_named(python, environment)] if python else list(_candidates(environment))
+        return _environment_in(make_env, bases)
     if python is not None:
-        return _suitable(python, where="--python")
+        return _suitable(_named(python, environment), where="--python")
     if path_text := environment.get(VARIABLE, ""):
-        return _suitable(Path(path_text), where=VARIABLE)
+        return _suitable(_named(Path(path_text), environment), where=VARIABLE)
     candidates = _python37_of(_candidates(environment))
     for candidate in candidates:
         if candidate.is_suitable:
@@ -96,9 +98,21 @@ def _clean(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if not name.startswith("PYTHON")}
 
 
+def _named(python: Path, environment: Mapping[str, str]) -> Path:
+    """Return the path of an interpreter; a bare name that is no file is a command on the path."""
+    if python.name != str(python) or is_file(python):
+        return python
+    on_path = shutil.which(str(python), path=environment.get("PATH"))
+    return Path(on_path) if on_path else python
+
+
 def _suitable(path: Path, *, where: str) -> Interpreter:
     if not is_file(path):
-        raise UserError(f"'{path}' does not exist", where=where, todo=_commands("python3.7"))
+        is_bare = path.name == str(path)
+        detail = " in this folder, nor as a command on PATH" if is_bare else ""
+        raise UserError(
+            f"'{path}' does not exist{detail}", where=where, todo=_commands("python3.7")
+        )
     interpreter = probe(path)
     if interpreter is None:
         raise UserError(

@@ -119,13 +119,24 @@ def _git(base: Path, *arguments: str) -> str:
             todo="Use --to, or add --force.",
         ) from error
     if result.returncode:
-        stderr_lines = result.stderr.decode(errors="replace").strip().splitlines()
-        raise UserError(
-            f"is not tracked by git ({stderr_lines[0] if stderr_lines else 'git failed'})",
+        raise _git_failed(base, result.stderr.decode(errors="replace"))
+    return os.fsdecode(result.stdout)
+
+
+def _git_failed(base: Path, message: str) -> UserError:
+    lines = [line.strip() for line in message.splitlines() if line.strip()] or ["git failed"]
+    if "not a git repository" in lines[0]:
+        return UserError(
+            f"is not tracked by git ({lines[0]})",
             where=str(base),
             todo="Commit it to a repository first, use --to, or add --force.",
         )
-    return os.fsdecode(result.stdout)
+    # For others, such as a repository of another user, git itself knows the remedy.
+    return UserError(
+        f"git could not tell whether it is committed: {lines[0]}",
+        where=str(base),
+        todo="\n  ".join([*lines[1:], "Or use --to, or add --force."]),
+    )
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from cyclopts import App, CycloptsError
 from rich.console import Console
 
 from jumar import __version__
-from jumar.cli import ctrl_c, last_resort, several_ranks, stores
+from jumar.cli import ctrl_c, last_resort, parsing_errors, several_ranks, stores
 from jumar.cli.options import EVERY_OPTION, OPTIONS
 from jumar.cli.restarting import RestartNeeded, restart
 from jumar.ground.errors import EXIT_CODE, UserError
@@ -131,8 +131,7 @@ def _refuse_empty_arguments(tokens: Sequence[str]) -> None:
 def _run_app(tokens: Sequence[str]) -> object:
     return app(
         list(tokens),
-        error_console=Console(stderr=True),
-        print_error=True,
+        print_error=False,
         exit_on_error=False,
         result_action="return_value",
     )
@@ -142,14 +141,19 @@ def document_in_full(tokens: Sequence[str]) -> None:
     """Let the help page of a command show its docstring, not the line of the list of commands."""
     # The parser takes the flags for commands of their own.
     words = takewhile(lambda token: token not in app.help_flags, tokens)
-    command = app.parse_commands(list(words))[1][-1]
+    command = _command(list(words))
     if command.default_command is not None:
         command.help = None
 
 
+def _command(tokens: Sequence[str]) -> App:
+    return app.parse_commands(list(tokens))[1][-1]
+
+
 def _print_error(error: Exception, tokens: Sequence[str]) -> int:
-    """Print an error that the user can fix; errors of parsing have already been printed."""
+    """Print an error that the user can fix."""
     if isinstance(error, CycloptsError):
+        Console(stderr=True).print(parsing_errors.panel(error, _command(tokens)))
         return EXIT_CODE
     user_error = error if isinstance(error, UserError) else last_resort.as_user_error(error, tokens)
     sys.stdout.flush()

@@ -29,7 +29,7 @@ _END_SECONDS = 1.0
 """How long to wait for a killed process, which a hanging disk can delay."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Worker:
     process: BaseProcess
     pipe: Connection
@@ -93,7 +93,7 @@ def _started(context: BaseContext, port: Port) -> _Worker:
     process.start()
     # Otherwise this end would stay open when the process dies.
     theirs.close()
-    return _Worker(process, ours)
+    return _Worker(process=process, pipe=ours)
 
 
 def _end(workers: Iterable[_Worker]) -> None:

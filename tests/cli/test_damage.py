@@ -64,6 +64,30 @@ def test_run_resumes_from_the_newest_intact_checkpoint_with_equal_results(
     assert names == ["damaged-step-00000006", *(f"step-0000000{step}" for step in (2, 4, 6))]
 
 
+def test_finished_run_names_a_damaged_newest_checkpoint(run: Path) -> None:
+    flip(weights(run))
+    done = here("train", "--resume", "--run-dir", "run", "--device", "cpu", cwd=run.parent)
+    assert f"skipping damaged checkpoint: {weights(Path('run'))} is damaged" in done.out
+    assert "'run' is finished: 6 steps" in done.out
+
+
+def test_finished_run_without_intact_checkpoint_is_an_error_that_says_so(run: Path) -> None:
+    for step in (2, 4, 6):
+        flip(run / "checkpoints" / f"step-0000000{step}" / "model.safetensors")
+    done = here("train", "--resume", "--run-dir", "run", "--device", "cpu", cwd=run.parent, code=2)
+    assert "'run' is finished: 6 steps" in done.err
+    assert "no checkpoint in 'run/checkpoints' is intact" in done.err
+    assert "train again into another --run-dir" in done.err
+    assert "'run' is finished" not in done.out
+
+
+def test_finished_run_whose_checkpoints_were_deleted_says_so(run: Path) -> None:
+    shutil.rmtree(run / "checkpoints")
+    done = here("train", "--resume", "--run-dir", "run", "--device", "cpu", cwd=run.parent)
+    assert "'run' is finished: 6 steps" in done.out
+    assert "it has no checkpoint" in done.out
+
+
 def test_inspecting_a_run_moves_nothing(run: Path) -> None:
     flip(weights(run))
     (run / "results.json").unlink()

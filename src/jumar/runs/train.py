@@ -27,7 +27,12 @@ from jumar.runs.elastic import share_ranks
 from jumar.runs.profile import create_capture
 from jumar.settings import fixed_differences, override, value_text
 from jumar.tasks.task import Task
-from jumar.training.checkpoint_retention import newest_checkpoint, remove_leftovers, set_aside_newer
+from jumar.training.checkpoint_retention import (
+    newest_checkpoint,
+    newest_weights,
+    remove_leftovers,
+    set_aside_newer,
+)
 from jumar.training.device_load import LoadObserver
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.capture import Capture, CaptureSettings
@@ -251,7 +256,11 @@ def _observers(
 
 
 def _finished(context: RunContext[ChosenRun]) -> str | None:
-    """Return the line to print if the run is finished and no changed setting continues it."""
+    """Return the line to print if the run is finished and no changed setting continues it.
+
+    Raises:
+        UserError: It is finished, but all its checkpoints are damaged.
+    """
     run, recipe = context.run, context.chosen.recipe
     results = run.read_results()
     if results is None or results.get("state") != "finished":
@@ -266,8 +275,16 @@ def _finished(context: RunContext[ChosenRun]) -> str | None:
         for key, value in results.get("metrics", {}).items()
         if isinstance(value, (int, float))
     )
-    steps = results.get("steps")
-    return f"'{run}' is finished: {steps} steps; {scores or 'not evaluated'}"
+    line = f"'{run}' is finished: {results.get('steps')} steps; {scores or 'not evaluated'}"
+    try:
+        weights = newest_weights(run.checkpoints, context.console.line)
+    except UserError as error:
+        raise UserError(
+            f"{line}; but {error.what}",
+            todo="Copy the checkpoints from a backup, or train again into another --run-dir.\n"
+            f"  {error.todo}",
+        ) from None
+    return line if weights else f"{line}; it has no checkpoint"
 
 
 def _report_end(console: Console, run: RunDirectory, outcome: Outcome, *, dry_run: bool) -> None:

@@ -52,6 +52,20 @@ def newest_checkpoint(
     return next(iter(_intact(newest_first, directory, say, with_state=True)), None)
 
 
+def newest_weights(directory: Path, say: Callable[[str], None]) -> Checkpoint | None:
+    """The newest checkpoint whose weights can be used; None if there are no checkpoints.
+
+    Args:
+        directory: The run's `checkpoints` directory.
+        say: Called with a line about each newer checkpoint that is damaged.
+
+    Raises:
+        UserError: All checkpoints are damaged.
+    """
+    newest_first = reversed(_records(directory))
+    return next(iter(_intact(newest_first, directory, say, with_state=False)), None)
+
+
 def set_aside_newer(directory: Path, checkpoint: Checkpoint) -> list[Path]:
     """Rename checkpoints newer than the one a run resumes from, so that they do not count.
 

@@ -32,7 +32,7 @@ def test_missing_directory_is_a_run_not_started(tmp_path: Path) -> None:
     assert (run.state, run.reason, run.settings) == ("not run", "not run yet", None)
 
 
-def test_truncated_last_line_is_silently_ignored(tmp_path: Path) -> None:
+def test_truncated_last_line_of_a_run_that_was_killed_is_silently_ignored(tmp_path: Path) -> None:
     directory = write_run(tmp_path / "run")
     with (directory / "metrics.jsonl").open("a") as file:
         file.write('{"kind": "train", "step": 220, "lo')
@@ -42,6 +42,17 @@ def test_truncated_last_line_is_silently_ignored(tmp_path: Path) -> None:
     assert run.train[-1].step == 200
     assert run.faults == ()
     assert run.reason == "not finished, last record at step 200"
+
+
+def test_truncated_last_line_of_a_run_that_ended_is_a_fault(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run")
+    content = (directory / "metrics.jsonl").read_bytes()
+    (directory / "metrics.jsonl").write_bytes(content[: content.index(b'"step": 60') + 20])
+    run = read_run(directory)
+    assert run.state == "finished"
+    assert run.faults == (
+        "an incomplete last line in metrics.jsonl (line 3; the records end at step 40)",
+    )
 
 
 def test_damaged_line_midway_is_a_fault_and_the_others_count(tmp_path: Path) -> None:

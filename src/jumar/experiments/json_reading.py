@@ -29,22 +29,34 @@ def cells(row: Any) -> tuple[str, ...]:
     return tuple(str(cell) for cell in cast("list[Any]", row)) if isinstance(row, list) else ()
 
 
-def read_records(path: Path, faults: list[str]) -> Iterator[dict[str, Any]]:
+def read_records(
+    path: Path, faults: list[str], *, has_ended: bool = False
+) -> Iterator[dict[str, Any]]:
     """Yield the records of a JSON-lines file.
 
-    An incomplete last line is not a fault, since a killed process can leave one.
+    Args:
+        path: The file.
+        faults: Collects a line about the records that cannot be read.
+        has_ended: Whether the run has ended in order. Otherwise, an incomplete last line is not a
+            fault: the run may be writing it, and a killed process can leave one.
     """
     damaged_lines: list[int] = []
+    incomplete_line = last_step = 0
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
                 try:
                     record = parse_json(line)
                 except ValueError:
-                    damaged_lines += [number] if line.endswith(b"\n") else []
+                    if line.endswith(b"\n"):
+                        damaged_lines.append(number)
+                    else:
+                        incomplete_line = number
                     continue
                 if isinstance(record, dict):
-                    yield cast("dict[str, Any]", record)
+                    fields = cast("dict[str, Any]", record)
+                    last_step = whole_number(fields.get("step")) or last_step
+                    yield fields
                 else:
                     damaged_lines.append(number)
     except FileNotFoundError:
@@ -55,6 +67,11 @@ def read_records(path: Path, faults: list[str]) -> Iterator[dict[str, Any]]:
         position_text = "line" if len(damaged_lines) == 1 else "the first is line"
         lines = counted(len(damaged_lines), "damaged line")
         faults.append(f"{lines} in {path.name} ({position_text} {damaged_lines[0]})")
+    if incomplete_line and has_ended:
+        faults.append(
+            f"an incomplete last line in {path.name} (line {incomplete_line}; the records end at "
+            f"step {last_step})"
+        )
 
 
 def section(data: Mapping[str, Any], name: str) -> dict[str, Any]:

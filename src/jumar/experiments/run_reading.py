@@ -206,7 +206,9 @@ def read_run(directory: Path) -> Run:
     faults: list[str] = []
     recipe = read_object(run_directory.recipe, faults)
     results = _results(run_directory.results, faults)
-    train, evaluations, loads = _metrics(run_directory.metrics, faults)
+    train, evaluations, loads = _metrics(
+        run_directory.metrics, faults, has_ended=results.state in _ENDS
+    )
     pictures = read_pictures(run_directory.pictures, faults)
     ends: dict[str, State] = {name: name for name in _ENDS}
     default_state: State = "unfinished" if recipe or train or evaluations else "not run"
@@ -304,7 +306,7 @@ def _score_tables(stored: Any, faults: list[str]) -> tuple[ScoreTable, ...]:
 
 
 def _metrics(
-    path: Path, faults: list[str]
+    path: Path, faults: list[str], *, has_ended: bool
 ) -> tuple[tuple[Train, ...], tuple[Evaluation, ...], tuple[Load, ...]]:
     """Return the records in step order; of two records of the same step, the later one.
 
@@ -313,7 +315,7 @@ def _metrics(
     train: dict[int, Train] = {}
     evaluations: dict[tuple[int, str], Evaluation] = {}
     loads: list[Load] = []
-    for record in read_records(path, faults):
+    for record in read_records(path, faults, has_ended=has_ended):
         step = whole_number(record.get("step"))
         if step is None:
             continue

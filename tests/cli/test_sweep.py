@@ -66,3 +66,34 @@ def test_impossible_runs_are_reported_before_anything_starts(
     done = here("sweep", *SMALL_RECIPE, *arguments, cwd=tmp_path, code=2)
     assert message in done.message
     assert not list(tmp_path.rglob("recipe.json"))
+
+
+def test_sweep_without_values_is_refused_and_names_the_ways_to_vary(tmp_path: Path) -> None:
+    done = here("sweep", *SMALL_RECIPE, "--to", "s", cwd=tmp_path, code=2)
+    assert "there is nothing to vary" in done.message
+    for option in ("--vary", "--search", "--repeats", "jumar train"):
+        assert option in done.message
+    assert not list(tmp_path.iterdir())
+
+
+def test_several_seeds_of_one_setting_are_a_sweep(tmp_path: Path) -> None:
+    done = here("sweep", *SMALL_RECIPE, "--repeats", "2", "--to", "s", cwd=tmp_path)
+    assert "Run 2 of 2" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--vary", "model.widht=2,4"), "Did you mean"),
+        (("--vary", "model.width=2,4", "--jobs", "0"), "--jobs: cannot be 0"),
+        (("--vary", "model.width=2,4", "--on", "moon"), "unknown place 'moon'"),
+        (("--vary", "model.width=2,4"), "is the directory of a single run"),
+    ],
+)
+def test_wrong_values_are_reported_before_a_folder_that_does_not_suit(
+    tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "recipe.json").write_text("{}")
+    done = here("sweep", *SMALL_RECIPE, *arguments, "--to", "s", cwd=tmp_path, code=2)
+    assert message in done.message

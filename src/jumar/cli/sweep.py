@@ -76,10 +76,12 @@ def sweep(
     on
         Where to compute the runs: this machine, ray, or ray://HOST:PORT.
     """
-    from jumar.experiments.placing.chosen import open_place
+    from jumar.experiments.placing.chosen import check_place, open_place
     from jumar.experiments.sweep import run_sweep
     from jumar.recipes.registry import import_modules, recipe_settings
 
+    # Before the folder is looked at: a folder that does not suit would hide these errors.
+    check_place(on, jobs=jobs)
     import_modules(import_)
     resolve = partial(recipe_settings, recipe)
     place_opener = partial(open_place, on, jobs=jobs, device=device)
@@ -108,6 +110,12 @@ def sweep(
             return 128 + search_outcome.stopped_by
         return 0 if search_outcome.best is not None else 1
     _refuse_options("a sweep without --search", range=range_, metric=metric)
+    if not vary and repeats == 1:
+        raise UserError(
+            "there is nothing to vary",
+            todo="Give values with --vary FIELD=VALUE,VALUE, ranges with --search tpe --range ..., "
+            "or several seeds with --repeats N. `jumar train` trains once.",
+        )
     outcome = run_sweep(
         recipe,
         vary=vary,

@@ -30,7 +30,7 @@ from jumar.experiments.table_forms import to_text
 from jumar.ground.errors import UserError
 from jumar.ground.json_text import flattened
 from jumar.ground.paths import check_no_file, exists
-from jumar.ground.text import time_text
+from jumar.ground.text import counted, time_text
 from jumar.precision.modes import find_mode
 from jumar.training.run_directory import RunDirectory
 
@@ -111,8 +111,10 @@ def run_sweep(
         repeats=repeats,
         first_seed=_seed_of(base, repeats),
     )
+    resolved = {planned: resolve(planned.assignments) for planned in plan.runs}
+    _refuse_equal(resolved)
     _refuse_foreign(directory, plan)
-    pending = _pending(plan, directory, resolve, say)
+    pending = _pending(plan.recipe, resolved, directory, say)
     with RunDirectory(directory).locked():
         plan = _with_earlier_exits(plan, directory)
         return _run_pending(plan, pending, directory, open_place(), command, say)
@@ -264,8 +266,8 @@ def _refuse_foreign(directory: Path, plan: SweepPlan) -> None:
     if dropped:
         suffix = f" and {len(dropped) - 3} more" if len(dropped) > 3 else ""
         raise UserError(
-            f"it contains a sweep with {len(dropped)} runs that are missing in this one and would "
-            f"be dropped from the table: {'; '.join(dropped[:3])}{suffix}",
+            f"it contains {counted(len(dropped), 'run')} that this sweep lacks and that would be "
+            f"dropped from the table: {'; '.join(dropped[:3])}{suffix}",
             where=str(directory),
             todo="Give another directory for this sweep, or add values to --vary and --repeats "
             "without removing any.",
@@ -273,18 +275,16 @@ def _refuse_foreign(directory: Path, plan: SweepPlan) -> None:
 
 
 def _pending(
-    plan: SweepPlan,
+    recipe_name: str,
+    resolved: Mapping[PlannedRun, Mapping[str, Any]],
     directory: Path,
-    resolve: Callable[[Sequence[str]], Mapping[str, Any]],
     say: Callable[[str], None],
 ) -> list[PlannedRun]:
     """Return the runs to start, after checking every run."""
-    resolved = {planned: resolve(planned.assignments) for planned in plan.runs}
-    _refuse_equal(resolved)
     pending: list[PlannedRun] = []
     for planned, settings in resolved.items():
         run = read_run(directory / planned.name)
-        _refuse_changed(run, plan.recipe, settings)
+        _refuse_changed(run, recipe_name, settings)
         if run.state == "finished":
             say(f"{planned.name} is finished, skipping it")
         elif run.state == "failed" and run.results.failure_step is not None:

@@ -26,21 +26,36 @@ def open_place(
     Raises:
         UserError: There is no such place, it cannot be reached, or the number is not valid.
     """
-    if jobs is not None and jobs < 1:
-        raise UserError(f"cannot be {jobs}", where="--jobs", todo="Allowed: 1 or more.")
-    if on == HERE:
-        at_once = checked_count(jobs or 1, "processes", "--jobs")
-        devices = (device,) if at_once == 1 else _devices(device)
-        if at_once > usable_cores():
-            say(f"--jobs {at_once}: more runs than the {usable_cores()} usable cores")
-        return ThisMachine(at_once=at_once, devices=devices, say=say)
-    if on == _RAY or on.startswith(f"{_RAY}://"):
+    check_place(on, jobs=jobs)
+    if on != HERE:
         from jumar.experiments.placing.ray_cluster import RayCluster
 
         return RayCluster(on, device=device, at_once=jobs or 0, say=say)
-    raise UserError(
-        f"unknown place '{on}'", where="--on", todo="Allowed: this, ray, ray://HOST:PORT."
-    )
+    at_once = jobs or 1
+    devices = (device,) if at_once == 1 else _devices(device)
+    if at_once > usable_cores():
+        say(f"--jobs {at_once}: more runs than the {usable_cores()} usable cores")
+    return ThisMachine(at_once=at_once, devices=devices, say=say)
+
+
+def check_place(on: str, *, jobs: int | None) -> None:
+    """Check the options that select a place, without opening it.
+
+    Args:
+        on: As for `open_place`.
+        jobs: As for `open_place`.
+
+    Raises:
+        UserError: There is no such place, or the number is not valid.
+    """
+    if jobs is not None and jobs < 1:
+        raise UserError(f"cannot be {jobs}", where="--jobs", todo="Allowed: 1 or more.")
+    if on == HERE:
+        checked_count(jobs or 1, "processes", "--jobs")
+    elif on != _RAY and not on.startswith(f"{_RAY}://"):
+        raise UserError(
+            f"unknown place '{on}'", where="--on", todo="Allowed: this, ray, ray://HOST:PORT."
+        )
 
 
 def _devices(device: str) -> Sequence[str]:

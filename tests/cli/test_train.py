@@ -132,3 +132,11 @@ def test_other_settings_in_the_same_run_directory_are_refused(tmp_path: Path) ->
     train("--run-dir", "r", *settings(training__duration="1it"), cwd=tmp_path)
     done = train("--run-dir", "r", *settings(seed=2), cwd=tmp_path, code=2)
     assert "started with seed=1, not 2" in done.err
+
+
+def test_folder_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "model.py").touch()
+    done = train("--run-dir", "code", cwd=tmp_path, code=2)
+    assert "--run-dir: 'code' is not empty and not a run: it contains model.py" in done.message
+    assert [path.name for path in (tmp_path / "code").iterdir()] == ["model.py"]

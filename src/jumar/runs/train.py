@@ -34,6 +34,7 @@ from jumar.training.checkpoint_retention import (
     set_aside_newer,
 )
 from jumar.training.device_load import LoadObserver
+from jumar.training.foreign_folder import refuse_foreign_folder
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.profiling.capture import Capture, CaptureSettings
 from jumar.training.progress import Console
@@ -148,6 +149,7 @@ def _resolve(request: TrainRequest, ranks: Ranks) -> ChosenRun:
         run = RunDirectory(path)
     if exists(run.path) and not is_folder(run.path):
         raise UserError(f"'{run}' is a file", where="--run-dir")
+    refuse_foreign_folder(run)
     return ChosenRun(run=run, recipe=recipe, name=request.recipe, imports=request.imports)
 
 

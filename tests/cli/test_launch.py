@@ -73,7 +73,15 @@ def test_each_launch_target_gets_its_files(place, options, expected, tmp_path):
             ("alexnet-demo", "--on", "docker", "--device", "npu", "--cann", "7.0"),
             "no known image of",
         ),
-        (("alexnet-demo", "--on", "kubernetes", "--device", "cpu"), "--image"),
+        (("alexnet-demo", "--on", "kubernetes", "--device", "cpu"), "--image: is missing"),
+        (
+            ("alexnet-demo", "--on", "kubernetes", "--device", "cpu", "--image", "a b"),
+            "'a b' is not an image",
+        ),
+        (
+            ("alexnet-demo", "--on", "slurm", "--device", "cpu", "--time", "5h"),
+            "--time: '5h' is not a time limit of Slurm",
+        ),
         (("alexnet-demo", "--on", "kubernetes", "--device", "cpu", "--run"), "--run: kubernetes"),
         (("alexnet-demo", "--on", "modelarts", "--device", "npu"), "--image: the preset engine"),
         (("train.py", "--on", "this", "--partition", "a"), "has no effect on this"),

@@ -47,7 +47,6 @@ def test_directives_precede_the_first_command_and_match_the_request():
     [
         SlurmOptions(partition="a b"),
         SlurmOptions(account="x\n#SBATCH --uid=0"),
-        SlurmOptions(time="1h; rm -rf /"),
         SlurmOptions(directives=("--qos=high",)),
         SlurmOptions(directives=("",)),
     ],
@@ -89,3 +88,20 @@ def test_node_with_an_unresolvable_name_is_reached_by_address(tmp_path):
     expected = "--nnodes 2 --nproc-per-node 1 --node-rank 1 --master-addr 10.1.2.3 --master-port"
     assert call["arguments"][2:12] == [*expected.split(), "20005"]
     assert call["variables"]["SRUN_CPUS_PER_TASK"] == "1"
+
+
+@pytest.mark.parametrize(
+    "time", ["90", "90:00", "8:00:00", "120:30:00", "2-0", "2-12:30", "2-12:30:00", "UNLIMITED"]
+)
+def test_every_form_of_a_time_limit_is_accepted(time):
+    assert f"time={time}" in directives(batch(SlurmOptions(time=time)))
+
+
+@pytest.mark.parametrize(
+    "time", ["banana", "5h", "1:2:3", "8:00:00:00", "2-", "-5", "1h; rm -rf /", "90\n"]
+)
+def test_time_limit_that_slurm_would_refuse_is_an_error_that_names_a_form(time):
+    with pytest.raises(UserError, match="is not a time limit of Slurm") as caught:
+        SlurmOptions(time=time)
+    assert caught.value.where == "--time"
+    assert "8:00:00" in caught.value.todo

@@ -12,6 +12,9 @@ from jumar.launching.templates import filled
 
 BATCH_SCRIPT = "job.sbatch"
 _SECONDS_BEFORE_END = 120
+_TIME = re.compile(r"\d+(:\d\d){0,2}|\d+-\d{1,2}(:\d\d){0,2}")
+"""Slurm's forms of a time limit: M, M:SS, H:MM:SS, D-H, D-H:MM and D-H:MM:SS."""
+_UNLIMITED = frozenset({"infinite", "unlimited"})
 _RENDEZVOUS = """\
 NODE_RANK=${SLURM_NODEID:-0}
 [ -n "${MASTER_ADDR:-}" ] || fail 'MASTER_ADDR is not set; job.sbatch sets it'
@@ -33,6 +36,14 @@ class SlurmOptions:
     time: str = ""
     cpus: int | None = None
     directives: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.time and not _TIME.fullmatch(self.time) and self.time.lower() not in _UNLIMITED:
+            raise UserError(
+                f"'{self.time}' is not a time limit of Slurm",
+                where="--time",
+                todo="Write H:MM:SS, such as 8:00:00, or D-HH:MM:SS, or a number of minutes.",
+            )
 
 
 def launch_on_slurm(job: Job, options: SlurmOptions, *, folder: Path, to: Path) -> Launch:

@@ -76,7 +76,7 @@ class KubernetesOptions:
                 )
         if not re.fullmatch(r"[\w.:/@-]+", self.image):
             raise UserError(
-                f"'{self.image}' is not an image",
+                f"'{self.image}' is not an image" if self.image else "is missing",
                 where="--image",
                 todo="Specify an image with jumar that the nodes can pull, such as "
                 "registry.example.com/jumar-npu:1; `--on docker` writes a Dockerfile for it.",

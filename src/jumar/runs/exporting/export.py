@@ -34,6 +34,7 @@ from jumar.runs.exporting.targets import (
     Kind,
     facts_path,
     kind_of,
+    meant_file,
     mixlist_path,
     refuse_existing,
     script_path,
@@ -303,10 +304,11 @@ def _folder(request: ExportRequest, say: Say) -> list[str]:
     name, _, recipe = stored_recipe(RunDirectory(request.run_dir), request.imports)
     if not isinstance(recipe, PretrainingRecipe | BertTaskRecipe):
         graph = "FILE.onnx, FILE.pt2, " if parts_of(recipe) else ""
+        meant = meant_file(request.to) if graph else ""
         raise UserError(
             f"a folder is for Hugging Face, which has no class for '{name}'",
             where=f"--to {request.to}",
-            todo=f"Possible for it: {graph}FILE.safetensors, tf.",
+            todo=f"{meant}Possible for it: {graph}FILE.safetensors, tf.",
         )
     return export_huggingface(request, request.to, say)
 

@@ -46,6 +46,12 @@ def kind_of(to: Path, run: Path) -> Kind:
     )
 
 
+def meant_file(to: Path) -> str:
+    """Return advice about a folder that is named like a kind of file, such as `onnx`, or ""."""
+    suffix = f".{to.name.lower()}"
+    return f"Did you mean --to NAME{suffix}? " if suffix in _KINDS else ""
+
+
 def facts_path(to: Path) -> Path:
     """Return the path of the JSON file next to a graph."""
     return to.with_name(f"{to.name}.json")

@@ -90,3 +90,9 @@ def test_help_flag_shows_what_the_command_promises(flag: str, tmp_path: Path) ->
     page = " ".join(here("port", flag, cwd=tmp_path).out.split())
     assert "byte for byte" in page
     assert "Symbolic links are never followed" in page
+
+
+def test_help_flag_has_one_explanation() -> None:
+    pages = [_page(""), here("--help", cwd=Path.cwd()).out]
+    assert all("Display this message and exit." in page for page in pages)
+    assert not any("Print the help page." in page for page in pages)

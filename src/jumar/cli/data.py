@@ -106,7 +106,7 @@ def keywords(
     seed: int = 1,
     workers: int | None = None,
 ) -> int:
-    """Create a data set of spoken words with the speech synthesizer eSpeak NG.
+    """Create a data set of spoken words with the speech synthesiser eSpeak NG.
 
     Training and evaluation share no voices. An interrupted command continues where it stopped; the
     same options always result in the same clips.
@@ -125,7 +125,7 @@ def keywords(
     seed
         Random seed for voices, speeds and pitches.
     workers
-        Number of synthesizer processes; by default one per processor.
+        Number of synthesiser processes; by default one per processor.
     """
     from jumar.data.speech.espeak_keywords import (
         UNKNOWN_SHARE,

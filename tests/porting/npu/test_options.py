@@ -222,3 +222,25 @@ def test_reasons_and_advice_are_written_in_both_languages():
         assert combination.todo.en
         assert any("\u4e00" <= letter <= "\u9fff" for letter in combination.reason.zh)
     assert ast.literal_eval(str(NPU_OPTIONS["profiling_options"].default))["output"] == "./"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says", "says_zh"),
+    [
+        ({"iterations_per_loop": 0}, "Allowed: at least 1.", "可取值：不小于 1。"),
+        ({"local_rank_id": 8}, "Allowed: 0 to 7.", "可取值：0～7。"),
+        ({"enable_dump": True, "dump_step": "5-"}, "Allowed: text such as 0|5|10-20.", "如 0|5"),
+        ({"precision_mode": "force_fp61"}, "Did you mean 'force_fp16'? Allowed: ", "force_fp16"),
+    ],
+)
+def test_wrong_value_is_answered_with_what_is_allowed(arguments, says, says_zh):
+    values = {
+        key: OptionValue(
+            field="s" if isinstance(value, str) else "i",
+            value=value.encode() if isinstance(value, str) else value,
+        )
+        for key, value in arguments.items()
+    }
+    (problem,) = [each for each in check_options(values) if each.rule == "lint-option-value"]
+    assert says in problem.todo_en
+    assert says_zh in problem.todo_zh

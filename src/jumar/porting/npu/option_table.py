@@ -56,9 +56,10 @@ class NpuOption:
         if self.pattern:
             return f"如 {self.example}" if language == "zh" else f"text such as {self.example}"
         if self.minimum is not None and self.maximum is not None:
-            return f"{self.minimum}..{self.maximum}"
+            dash = "～" if language == "zh" else " to "
+            return f"{self.minimum}{dash}{self.maximum}"
         if self.minimum is not None:
-            return f">= {self.minimum}"
+            return f"不小于 {self.minimum}" if language == "zh" else f"at least {self.minimum}"
         return {"b": "bool", "i": "int", "s": "bytes"}[self.field]
 
 

@@ -316,23 +316,19 @@ def _wrong_value(option: NpuOption, value: Plain | None) -> list[OptionProblem]:
     if not is_invalid:
         return []
     near = nearest(text, option.allowed)
-    if near:
-        todo = Text(en=f"Did you mean {near!r}?", zh=f"是否想写 {near!r}？")
-    else:
-        change = "Change it to one of these" if option.allowed else "Change it"
-        todo = Text(
-            en=f"{change}: {option.allowed_text('en')}.",
-            zh=f"请改为：{option.allowed_text('zh')}。",
-        )
+    meant = Text(en=f"Did you mean {near!r}? ", zh=f"是否想写 {near!r}？")
+    allowed = Text(
+        en=f"Allowed: {option.allowed_text('en')}.", zh=f"可取值：{option.allowed_text('zh')}。"
+    )
     return [
         OptionProblem(
             key=option.key,
             rule="lint-option-value",
             severity="blocking",
-            en=f"'{option.key}' is {text!r}; allowed: {option.allowed_text('en')}",
-            zh=f"“{option.key}”的值为 {text!r}；可取值：{option.allowed_text('zh')}",
-            todo_en=todo.en,
-            todo_zh=todo.zh,
+            en=f"'{option.key}' is {text!r}, which is not allowed",
+            zh=f"“{option.key}”的值为 {text!r}，不在可取值之内",
+            todo_en=(meant.en if near else "") + allowed.en,
+            todo_zh=(meant.zh if near else "") + allowed.zh,
         )
     ]
 

@@ -40,6 +40,14 @@ def test_system_errors_on_user_paths_are_user_errors(
     assert todo in error.todo
 
 
+def test_suggested_command_quotes_a_path_with_spaces(tmp_path: Path) -> None:
+    folder = tmp_path / "dir w"
+    folder.mkdir()
+    error = as_user_error(OSError(errno.EACCES, os.strerror(errno.EACCES), str(folder / "there")))
+    assert error is not None
+    assert error.todo.endswith(f"ls -ld '{folder}'")
+
+
 def test_missing_package_files_are_a_defect(tmp_path: Path) -> None:
     missing = FileNotFoundError(
         errno.ENOENT, "No such file", str(Path(paths.__file__).parent / "x")

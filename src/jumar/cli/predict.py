@@ -1,6 +1,7 @@
 """`jumar predict`."""
 
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -80,7 +81,10 @@ def predict(
 
     if not files and not text:
         example = "texts.txt" if features is not None else example_input(run, import_)
-        raise UserError("a file is missing", todo=f"For instance: jumar predict {run} {example}")
+        raise UserError(
+            "a file is missing",
+            todo=f"For instance: jumar predict {shlex.quote(str(run))} {example}",
+        )
     check_count(top, "--top")
     trained = TrainedRequest(
         run_dir=run, which=checkpoint, assignments=set_, imports=import_, device=device

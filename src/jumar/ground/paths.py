@@ -9,6 +9,7 @@ otherwise raises a `UserError` with the path and the system's reason.
 import errno
 import os
 import re
+import shlex
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -331,7 +332,7 @@ def _locked_part(path: Path) -> str:
     existing = next(
         (candidate for candidate in (path, *path.parents) if os.path.lexists(candidate)), path
     )
-    return f"Check its permissions: ls -ld {existing}"
+    return f"Check its permissions: ls -ld {shlex.quote(str(existing))}"
 
 
 def _is_not_a_folder(path: Path) -> bool:

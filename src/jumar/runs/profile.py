@@ -1,5 +1,6 @@
 """Profile a recipe or a run: `jumar profile`, and `jumar train --profile`."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -108,7 +109,7 @@ def _chosen(request: ProfileRequest, ranks: Ranks) -> ChosenStart:
             raise UserError(
                 f"'{run}' already contains a run",
                 where="--run-dir",
-                todo=f"To profile that run: jumar profile {run}",
+                todo=f"To profile that run: jumar profile {shlex.quote(str(run))}",
             )
     elif source.is_stored:
         run = source.run

@@ -1,5 +1,6 @@
 """Train a recipe, or resume a run: `jumar train`."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -104,7 +105,11 @@ def train_recipe(request: TrainRequest) -> int:
         if finished_line is None:
             code = _train(request, context, stop)
         else:
-            hint = f"; to record its steps: jumar profile {context.run}" if request.profile else ""
+            hint = (
+                f"; to record its steps: jumar profile {shlex.quote(str(context.run))}"
+                if request.profile
+                else ""
+            )
             context.console.line(finished_line + hint)
             code = 0
         end_spares(code)

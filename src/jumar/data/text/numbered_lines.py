@@ -1,5 +1,6 @@
 """Reads numbered lines of a text file, and counts malformed samples up to a limit."""
 
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,7 +25,8 @@ def decoded_file(path: Path) -> str:
         raise UserError(
             f"is not UTF-8 text: {error.reason}",
             where=line_of(path, line),
-            todo=f"Convert it, from GBK for instance: iconv -f GB18030 -t UTF-8 {path} > "
+            todo="Convert it, from GBK for instance: iconv -f GB18030 -t UTF-8 "
+            f"{shlex.quote(str(path))} > "
             "converted.txt",
         ) from error
 

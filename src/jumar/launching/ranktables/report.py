@@ -1,5 +1,6 @@
 """`jumar launch ranktable`: reports the content and faults of a table, and converts it."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,7 +78,7 @@ def sound_table(path: Path) -> RankTable:
         raise UserError(
             "; ".join(contradictions_found[:3]),
             where=str(path),
-            todo=f"Run jumar launch ranktable {path} to list all.",
+            todo=f"Run jumar launch ranktable {shlex.quote(str(path))} to list all.",
         )
     return table
 

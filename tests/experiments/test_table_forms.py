@@ -68,11 +68,24 @@ def test_markdown_has_the_format_of_the_seeds_table(table: Table) -> None:
         "| 2.00 GiB |",
         "| allow_fp32_to_fp16 | > Baseline (2.000) | &lt; Baseline (60.00) | 160 ms | 1.00x "
         "| 2.00 GiB |",
-        "| force_fp16 [2] | N/A (the loss is not finite (step 40, objective classifier)) | N/A "
+        "| force_fp16 [2] | N/A, the loss is not finite (step 40, objective classifier) | N/A "
         "| N/A | N/A | N/A |",
     ]
     assert f"[1] computed in bfloat16: {WHY}" in lines
     assert "[2] not available: the loss is not finite (step 40, objective classifier)" in lines
+
+
+def test_markdown_has_a_number_without_comparison_before_the_reason(tmp_path: Path) -> None:
+    table = made(
+        tmp_path,
+        {
+            ("optimizer.momentum=0.5",): {"eval_samples": None, "metrics": {"top1": 60.0}},
+            ("optimizer.momentum=0.9",): {"eval_samples": None, "metrics": {"top1": 61.0}},
+        },
+    )
+    reason = "N/A, no tolerance with a single baseline seed: use --repeats"
+    (line,) = [line for line in to_markdown(table).splitlines() if line.startswith("| 0.9 ")]
+    assert f"| 0.3100; {reason} | 61.00; N/A |" in line
 
 
 def test_plain_text_has_relations_footnotes_and_the_tolerance(table: Table) -> None:

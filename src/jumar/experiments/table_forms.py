@@ -108,6 +108,13 @@ def to_csv(table: Table) -> str:
     return csv_text([header, *rows])
 
 
+def _with_number(relation: str, number: str) -> str:
+    if not relation or number == "N/A":
+        return relation or number
+    # A reason may contain parentheses, and after it a number in parentheses is hard to read.
+    return f"{number}; {relation}" if relation.startswith("N/A") else f"{relation} ({number})"
+
+
 def to_json(table: Table) -> str:
     """Return the table as JSON with all digits, and null for missing values."""
     return json.dumps(dataclasses.asdict(table), indent=2, allow_nan=False) + "\n"
@@ -126,7 +133,7 @@ def _row_cells(row: Row, notes: dict[str, int], reasons_inline: bool) -> tuple[s
         if not compared.reason or not with_reason:
             return "N/A"
         if reasons_inline:
-            return f"N/A ({compared.reason})"
+            return f"N/A, {compared.reason}"
         return "N/A" if compared.reason in remarks else f"N/A {_mark(compared.reason, notes)}"
 
     return (
@@ -175,7 +182,7 @@ def _with_relations(row: Sequence[str], columns: Sequence[int]) -> list[str]:
     for index, cell in enumerate(row):
         if index - 1 in columns:
             value = cells.pop()
-            cells.append(f"{cell} ({value})" if cell and value != "N/A" else cell or value)
+            cells.append(_with_number(cell, value))
         else:
             cells.append(cell)
     return cells

@@ -14,7 +14,7 @@ import torch
 
 from jumar import environment as module
 from jumar.cli.doctor import environment_lines
-from jumar.devices.npu import NPU_PACKAGE
+from jumar.devices.npu_package import NPU_PACKAGE
 from jumar.environment import (
     Ascend,
     Environment,

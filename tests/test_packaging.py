@@ -228,7 +228,6 @@ def test_without_extras_profiles_are_shown_compared_and_checked_against_limits(
         "data tfrecord run --to shards",
         "precision modes",
         "profile alexnet-demo",
-        "doctor",
     ],
 )
 def test_without_extras_a_command_that_trains_says_in_one_line_what_to_install(
@@ -240,6 +239,15 @@ def test_without_extras_a_command_that_trains_says_in_one_line_what_to_install(
     (line,) = done.stderr.splitlines()
     assert line.startswith("jumar: this command needs ")
     assert line.endswith('which is not installed: pip install "jumar[train]"')
+
+
+def test_without_extras_doctor_names_what_is_missing(bare: Path, tmp_path: Path) -> None:
+    done = run([bare, "doctor"], tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "error: torch is not installed" in done.stdout
+    assert 'pip install "jumar[train]"' in done.stdout
+    assert "note: safetensors is not installed" in done.stdout
+    assert done.stderr == ""
 
 
 def test_without_extras_the_download_is_below_150_mb(released: dict[str, Path]) -> None:

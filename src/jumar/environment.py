@@ -1,7 +1,7 @@
 """What this machine offers for training, what is missing, and how to install it.
 
 The content of `jumar doctor` and of a run's environment.json. Nothing here fails: a value that
-cannot be determined is None.
+cannot be determined is None. Torch may be missing.
 """
 
 import importlib.metadata
@@ -14,19 +14,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
 
-import torch
-
 from jumar import __version__
-from jumar.devices.cpu import Cpu
-from jumar.devices.npu import (
+from jumar.devices.npu_package import (
     CANN_VARIABLE,
     NPU_PACKAGE,
-    npu_fault,
     npu_nodes,
     npu_package_version,
     npu_pairing_fault,
 )
-from jumar.devices.registry import list_devices
+from jumar.devices.torch_facts import (
+    accelerates_bf16,
+    cuda_version,
+    npu_fault,
+    torch_fault,
+    torch_threads,
+    torch_version,
+)
 from jumar.ground.cache import cache_folder
 from jumar.ground.machine import memory_bytes, processor_name, usable_cores
 
@@ -170,12 +173,12 @@ def inspect_environment(root: Path = Path("/")) -> Environment:
         versions={
             "jumar": __version__,
             "python": platform.python_version(),
-            "torch": torch.__version__,
+            "torch": _tried(torch_version),
             NPU_PACKAGE: _tried(npu_package_version),
             "cann": _tried(lambda: cann_version(home)) if home else None,
             "npu_driver": _tried(lambda: npu_driver_version(ascend)),
             "npu_firmware": _tried(lambda: _version_line(ascend / "firmware" / "version.info")),
-            "cuda": torch.version.cuda or torch.version.hip,
+            "cuda": _tried(cuda_version),
             "cuda_driver": _tried(_cuda_driver_version),
         },
         processor=_processor(),
@@ -245,20 +248,22 @@ def _tried(probe: Callable[[], T]) -> T | None:
 
 
 def _processor() -> Processor:
-    memory = _tried(memory_bytes)
+    memory, threads = _tried(memory_bytes), _tried(torch_threads)
     return Processor(
         name=_tried(processor_name),
         cores=os.cpu_count(),
         usable_cores=_tried(usable_cores),
-        intra_op_threads=_tried(torch.get_num_threads),
-        inter_op_threads=_tried(torch.get_num_interop_threads),
-        accelerates_bf16=_tried(Cpu.accelerates_bf16),
+        intra_op_threads=threads[0] if threads else None,
+        inter_op_threads=threads[1] if threads else None,
+        accelerates_bf16=_tried(accelerates_bf16),
         memory_total_bytes=memory[1] if memory else None,
         memory_free_bytes=memory[0] if memory else None,
     )
 
 
 def _accelerators() -> list[Accelerator]:
+    from jumar.devices.registry import list_devices
+
     return [
         Accelerator(
             kind=device.kind,
@@ -329,7 +334,11 @@ def _storage(purpose: str, path: Path) -> Storage:
 
 def _check_torch(environment: Environment) -> Iterator[Finding]:
     versions = environment.versions
-    installed = versions["torch"] or ""
+    installed = versions["torch"]
+    if installed is None:
+        fault = torch_fault()
+        yield Finding("error", fault.what, fault.todo)
+        return
     release = re.match(r"(\d+)\.(\d+)", installed)
     if release and (int(release[1]), int(release[2])) < OLDEST_TORCH:
         oldest = ".".join(map(str, OLDEST_TORCH))

@@ -1,11 +1,13 @@
 """`jumar doctor` on machines with CANN, written as trees of files, and on several ranks."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from jumar.cli.doctor import inspect
+from jumar.devices.torch_facts import torch_fault
 from jumar.ground.errors import UserError
 from jumar.runs.rank_speed import RankSpeed, check_ranks, verdicts
 from tests.cli.command_line import on_two_ranks
@@ -124,3 +126,34 @@ def test_two_ranks_are_measured_and_their_sum_is_right(tmp_path: Path) -> None:
     assert read["sum_is_right"]
     assert [each["rank"] for each in read["ranks"]] == [0, 1]
     assert all(each["compute_s"] > 0 and each["link_s"] > 0 for each in read["ranks"])
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_machine_without_torch_is_shown_and_torch_is_named_as_missing(
+    as_json: bool,
+    machine: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert inspect(machine, {}, as_json=as_json) == 1
+    out = capsys.readouterr().out
+    assert "torch is not installed" in out
+    assert "jumar[train]" in out
+    assert "25.2.0" in out
+    if as_json:
+        shown = json.loads(out)
+        assert shown["versions"]["torch"] is None
+        assert shown["findings"][0]["level"] == "error"
+    else:
+        assert "unknown without torch" in out
+
+
+def test_torch_that_cannot_be_imported_is_an_error_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "torch.py").write_text("raise OSError('libcudart.so.12: cannot open')")
+    monkeypatch.delitem(sys.modules, "torch")
+    monkeypatch.syspath_prepend(tmp_path)
+    fault = torch_fault()
+    assert fault.what == "torch cannot be imported: libcudart.so.12: cannot open"

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from jumar.devices import npu
+from jumar.devices import npu_package
 from jumar.devices.contract import Device
 from jumar.devices.cpu import Cpu
 from jumar.devices.cuda import Cuda
-from jumar.devices.npu import NPU_PACKAGE, npu_nodes, npu_pairing_fault
+from jumar.devices.npu_package import NPU_PACKAGE, npu_nodes, npu_pairing_fault
 from jumar.devices.process import seed_everything, set_threads
 from jumar.devices.registry import is_out_of_memory, list_devices, open_device
 from jumar.ground.errors import UserError
@@ -45,7 +45,7 @@ def broken_npu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str
         monkeypatch.syspath_prepend(str(tmp_path / "site"))
 
     monkeypatch.delenv("ASCEND_HOME_PATH", raising=False)
-    monkeypatch.setattr(npu, "DEVICE_FILES", tmp_path)
+    monkeypatch.setattr(npu_package, "DEVICE_FILES", tmp_path)
     return install
 
 
@@ -197,7 +197,7 @@ def test_auto_fails_on_a_broken_torch_npu_with_an_npu(
     importlib.util.find_spec(NPU_PACKAGE) is not None, reason="torch_npu is installed here"
 )
 def test_auto_reports_the_skipped_npu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(npu, "DEVICE_FILES", tmp_path)
+    monkeypatch.setattr(npu_package, "DEVICE_FILES", tmp_path)
     assert open_device("auto").note == ""
     (tmp_path / "davinci1").touch()
     assert "davinci1 exists, but torch_npu is not installed" in open_device("auto").note

@@ -91,7 +91,7 @@ def inspect(root: Path, variables: Mapping[str, str], *, as_json: bool = False) 
 
 def stack_of(environment: "Environment") -> Stack:
     """Return the versions that must match on a machine with NPUs."""
-    from jumar.devices.npu import NPU_PACKAGE
+    from jumar.devices.npu_package import NPU_PACKAGE
 
     versions = environment.versions
     return Stack(
@@ -108,6 +108,9 @@ def stack_of(environment: "Environment") -> Stack:
 def environment_lines(environment: "Environment") -> list[str]:
     """Return the lines that `jumar doctor` prints about an environment, before the findings."""
     processor = environment.processor
+    no_accelerators = "none" if environment.versions["torch"] else "unknown without torch"
+    bf16 = {True: "accelerated", False: "not accelerated", None: "unknown"}
+    threads = (processor.intra_op_threads, processor.inter_op_threads)
     accelerators = [
         (f"{device.kind}:{device.index}", f"{device.name}, {_size_text(device.memory_bytes)}")
         for device in environment.accelerators
@@ -118,18 +121,15 @@ def environment_lines(environment: "Environment") -> list[str]:
         (
             "processor",
             f"{processor.name or 'unknown'}, {processor.usable_cores} of {processor.cores} cores, "
-            f"bf16 {'accelerated' if processor.accelerates_bf16 else 'not accelerated'}",
+            f"bf16 {bf16[processor.accelerates_bf16]}",
         ),
-        (
-            "threads",
-            f"intra-op {processor.intra_op_threads}, inter-op {processor.inter_op_threads}",
-        ),
+        ("threads", "unknown" if None in threads else "intra-op {}, inter-op {}".format(*threads)),
         (
             "memory",
             f"{_size_text(processor.memory_free_bytes)} free of "
             f"{_size_text(processor.memory_total_bytes)}",
         ),
-        *(accelerators or [("accelerators", "none")]),
+        *(accelerators or [("accelerators", no_accelerators)]),
         *(
             (
                 f"disk, {storage.purpose}",

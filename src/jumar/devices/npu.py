@@ -1,4 +1,4 @@
-"""Everything specific to Ascend NPUs. The only file that refers to torch_npu.
+"""Everything specific to Ascend NPUs. Only this file and `npu_package` refer to torch_npu.
 
 Functions that exist only for Ascend are called on a variable named `npu`, and its profiler's on a
 variable named `profiler`, so that a test can find these calls in the source and check that the
@@ -6,12 +6,9 @@ real package has the functions.
 """
 
 import importlib
-import importlib.metadata
 import importlib.util
 import os
-import re
 from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
 from typing import ClassVar
 
@@ -22,14 +19,15 @@ from jumar.devices.asking import Names
 from jumar.devices.contract import Recorder, Recording
 from jumar.devices.load import LoadMeter
 from jumar.devices.npu_load import NpuMeter
+from jumar.devices.npu_package import (
+    CANN_VARIABLE,
+    NPU_PACKAGE,
+    npu_nodes,
+    npu_package_version,
+    npu_pairing_fault,
+)
 from jumar.ground.errors import UserError
 from jumar.ground.text import first_line
-
-NPU_PACKAGE = "torch_npu"
-CANN_VARIABLE = "ASCEND_HOME_PATH"
-"""Set by CANN's set_env.sh; if it is unset, CANN's libraries cannot be found either."""
-
-DEVICE_FILES = Path("/dev")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,36 +138,6 @@ def npu_fault() -> UserError | None:
     except UserError as error:
         return error
     return None
-
-
-def npu_nodes() -> list[str]:
-    """The device files of the NPUs visible to this machine or container, such as /dev/davinci0."""
-    return sorted(str(path) for path in DEVICE_FILES.glob("davinci[0-9]*"))
-
-
-def npu_package_version() -> str | None:
-    """The version of the installed torch_npu, found without importing it."""
-    try:
-        return importlib.metadata.version(NPU_PACKAGE)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def npu_pairing_fault(torch_version: str, npu_version: str) -> UserError | None:
-    """The error for an incompatible pair of torch and torch_npu; None if it is compatible.
-
-    torch_npu X.Y.Z is built against the C++ interface of torch X.Y and works with no other.
-    """
-    torch_release, npu_release = (
-        re.match(r"(\d+)\.(\d+)", text) for text in (torch_version, npu_version)
-    )
-    if torch_release and npu_release and torch_release.groups() == npu_release.groups():
-        return None
-    return UserError(
-        f"torch_npu {npu_version} is not compatible with torch {torch_version}",
-        where="--device",
-        todo="Install the same X.Y of both: torch_npu X.Y.Z works with torch X.Y only.",
-    )
 
 
 def _import_fault(error: BaseException) -> UserError:

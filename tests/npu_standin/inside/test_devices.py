@@ -7,7 +7,8 @@ from dataclasses import asdict
 import pytest
 import torch
 
-from jumar.devices.npu import npu_fault, npu_package_version
+from jumar.devices.npu import npu_fault
+from jumar.devices.npu_package import npu_package_version
 from jumar.devices.registry import list_devices, open_device
 from jumar.environment import check, inspect_environment
 from jumar.ground.errors import UserError

@@ -60,6 +60,7 @@ def test_one_checkpoint_is_chosen_as_last_best_or_by_its_step(run: Path, tmp_pat
 def test_missing_checkpoint_is_refused_and_existing_ones_listed(run: Path, tmp_path: Path) -> None:
     done = here("evaluate", "run", "--checkpoint", "5", cwd=tmp_path, code=2)
     assert "there is no checkpoint '5'" in done.err
+    assert done.out == ""
     assert "Available: 2, 4, 6, last, best." in done.err
 
 

@@ -134,6 +134,16 @@ def test_other_settings_in_the_same_run_directory_are_refused(tmp_path: Path) ->
     assert "started with seed=1, not 2" in done.err
 
 
+@pytest.mark.parametrize(
+    "field", ["training.duration", "training.evaluate_every", "checkpoints.every"]
+)
+def test_wrong_duration_is_reported_before_anything_is_printed(tmp_path: Path, field: str) -> None:
+    done = train("--set", f"{field}=3x", cwd=tmp_path, code=2)
+    assert f"{field}: '3x' is not a duration" in done.message
+    assert done.out == ""
+    assert not list(tmp_path.iterdir())
+
+
 def test_folder_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "model.py").touch()

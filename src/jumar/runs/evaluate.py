@@ -15,7 +15,11 @@ from jumar.runs.context import ChosenRun, RunContext, open_context, print_unread
 from jumar.settings import override
 from jumar.tasks.task import Task
 from jumar.training.checkpoint import Checkpoint, record_metrics
-from jumar.training.checkpoint_retention import find_checkpoint, intact_checkpoints
+from jumar.training.checkpoint_retention import (
+    find_checkpoint,
+    intact_checkpoints,
+    refuse_missing,
+)
 from jumar.training.evaluation import Interrupted, Scores, evaluate, score_table, table_text
 from jumar.training.parallel.ranks import Ranks
 from jumar.training.progress import Console
@@ -69,8 +73,6 @@ def evaluate_run(request: EvaluateRequest) -> int:
             if request.which == "all"
             else [find_checkpoint(run.checkpoints, request.which, headline, console.line)]
         )
-        if not checkpoints:
-            raise UserError("has no checkpoint", where=str(run.checkpoints))
         with _listening_on_one_rank(context.ranks) as stop:
             rows = _score(checkpoints, task, context, stop)
         stopped = len(rows) < len(checkpoints)
@@ -86,6 +88,7 @@ def evaluate_run(request: EvaluateRequest) -> int:
 def _chosen(request: EvaluateRequest, ranks: Ranks) -> ChosenRun:
     run = RunDirectory(request.run_dir)
     name, imports, recipe = stored_recipe(run, request.imports)
+    refuse_missing(run.checkpoints, request.which)
     notice = Console(silent=not ranks.is_first).line
     recipe = with_data_in_place(
         override(recipe, request.assignments), run, notice, request.assignments

@@ -28,6 +28,7 @@ from jumar.runs.elastic import share_ranks
 from jumar.runs.profile import create_capture
 from jumar.settings import fixed_differences, override, value_text
 from jumar.tasks.task import Task
+from jumar.training.cadence import check_durations
 from jumar.training.checkpoint_retention import (
     newest_checkpoint,
     newest_weights,
@@ -177,6 +178,7 @@ def _train(request: TrainRequest, context: RunContext[ChosenRun], stop: StopRequ
     unusable: list[str] = []
     checkpoint = newest_checkpoint(run.checkpoints, unusable.append)
     plan = chosen.shared_plan(ranks, checkpoint)
+    check_durations(plan)
     context.print_first_line(plan.batch_size)
     for line in unusable:
         console.line(line)

@@ -69,11 +69,7 @@ class Cadence:
     """The intervals of a plan, in steps or wall-clock time."""
 
     def __init__(self, plan: Plan, steps_per_epoch: int, total_steps: int | None) -> None:
-        texts = {
-            "training.log_every": plan.training.log_every,
-            "training.evaluate_every": plan.training.evaluate_every,
-            "checkpoints.every": plan.checkpoints.every,
-        }
+        texts = _intervals(plan)
         self._total = total_steps
         self._keeps_best = plan.checkpoints.keep_best
         self._every: list[Duration | None] = [
@@ -132,6 +128,17 @@ class Cadence:
         return due[0], due[1], due[2]
 
 
+def check_durations(plan: Plan) -> None:
+    """Check the notation of a run's length and intervals, which needs neither data nor device.
+
+    Raises:
+        UserError: One is not a duration.
+    """
+    for field, text in {"training.duration": plan.training.duration, **_intervals(plan)}.items():
+        if text or field == "training.duration":
+            parse_duration(text, field=field)
+
+
 def check_lengths(plan: Plan, total_steps: int | None) -> None:
     """Reject a run of zero length, and a schedule that needs an unknown run length.
 
@@ -155,6 +162,15 @@ def check_lengths(plan: Plan, total_steps: int | None) -> None:
                 where="training.duration",
                 todo="Set the duration in steps or epochs, or use schedule=constant.",
             )
+
+
+def _intervals(plan: Plan) -> dict[str, str]:
+    """The intervals of a plan by their field."""
+    return {
+        "training.log_every": plan.training.log_every,
+        "training.evaluate_every": plan.training.evaluate_every,
+        "checkpoints.every": plan.checkpoints.every,
+    }
 
 
 def _steps(

@@ -115,9 +115,8 @@ def find_checkpoint(
     Raises:
         UserError: There is no such checkpoint, or it is damaged.
     """
+    refuse_missing(directory, which)
     records = _records(directory)
-    if not records:
-        raise UserError(f"there is no checkpoint in '{directory}'")
     if which == "last":
         return next(iter(_intact(reversed(records), directory, say, with_state=False)))
     if which == "best":
@@ -134,8 +133,29 @@ def find_checkpoint(
                 raise record
             record.check(with_state=False)
             return record
+    raise _no_such(directory, which)
+
+
+def refuse_missing(directory: Path, which: str) -> None:
+    """Check that there is a checkpoint as requested, without reading any.
+
+    Args:
+        directory: The run's `checkpoints` directory.
+        which: `all`, `last`, `best`, or the number of a step.
+
+    Raises:
+        UserError: There is none.
+    """
+    steps = [str(step_of(path)) for path in _paths(directory)]
+    if not steps:
+        raise UserError(f"there is no checkpoint in '{directory}'")
+    if which not in ("all", "last", "best", *steps):
+        raise _no_such(directory, which)
+
+
+def _no_such(directory: Path, which: str) -> UserError:
     steps = ", ".join(str(step_of(path)) for path in _paths(directory))
-    raise UserError(
+    return UserError(
         f"there is no checkpoint '{which}'",
         where=str(directory),
         todo=f"Available: {steps}, last, best.",

@@ -5,7 +5,7 @@ https://arxiv.org/abs/1711.07128. Original: ARM-software/ML-KWS-for-MCU (train.p
 train_commands.txt); DS-CNN_ID1769 of Ascend's ModelZoo for TensorFlow trains size S.
 
 Data: Speech Commands (folders of WAV files, one per word), or any data set with that layout;
-`jumar data keywords` creates one with a speech synthesizer.
+`jumar data keywords` creates one with a speech synthesiser.
 Expected on Speech Commands after 30,000 steps: 94.4 % (S), 94.9 % (M), 95.4 % (L) of the test
 clips (paper).
 

@@ -333,7 +333,7 @@ def test_skipped_files_are_counted_by_suffix_except_standard_ones(tmp_path: Path
 
 MAKE = (
     "Set data.path to a folder or zip with a folder of WAV files for each word; "
-    "`jumar data keywords --to DIR` creates one with a speech synthesizer."
+    "`jumar data keywords --to DIR` creates one with a speech synthesiser."
 )
 
 

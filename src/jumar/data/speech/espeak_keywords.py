@@ -1,4 +1,4 @@
-"""Synthesizes a set of spoken words with eSpeak NG, so that nothing is downloaded.
+"""Synthesises a set of spoken words with eSpeak NG, so that nothing is downloaded.
 
 Each clip is one word by one voice (an accent and a variant) at one speed and one pitch; the same
 arguments always lead to the same samples. Parts are divided by variant, never by clip: the numbered
@@ -74,7 +74,7 @@ class KeywordsRequest:
         clips: Number of clips for training, including unknown words.
         eval_clips: Number of clips for evaluation.
         seed: Seed of the drawn voices, speeds and pitches.
-        workers: Number of concurrent synthesizer processes.
+        workers: Number of concurrent synthesiser processes.
     """
 
     folder: Path
@@ -115,7 +115,7 @@ class WrittenPart:
     """Numbers of clips in a part.
 
     Attributes:
-        made: Newly synthesized clips; the others already existed.
+        made: Newly synthesised clips; the others already existed.
         left_out: Clips that are longer than a second or inaudible.
     """
 
@@ -128,10 +128,10 @@ class WrittenPart:
 def write_espeak_keywords(
     request: KeywordsRequest, *, progress: Callable[[int, int], None] | None = None
 ) -> list[WrittenPart]:
-    """Synthesize the missing clips; an interrupted call can simply be repeated.
+    """Synthesise the missing clips; an interrupted call can simply be repeated.
 
     Args:
-        request: What to synthesize, and its destination.
+        request: What to synthesise, and its destination.
         progress: Called with the number of finished clips and the total.
 
     Raises:
@@ -230,11 +230,11 @@ def _utterance(part: str, folder: str, grid: _GridPoint) -> Utterance:
 
 
 def _program() -> str:
-    """Return the synthesizer's path, after checking that it has all variants."""
+    """Return the synthesiser's path, after checking that it has all variants."""
     program = shutil.which(_PROGRAM)
     if program is None:
         raise UserError(
-            f"the speech synthesizer {_PROGRAM} is not installed",
+            f"the speech synthesiser {_PROGRAM} is not installed",
             todo="Debian and Ubuntu: apt install espeak-ng; Fedora and openEuler: "
             "dnf install espeak-ng; macOS: brew install espeak-ng",
         )

@@ -207,7 +207,7 @@ def _top(path: str) -> _WordTree:
             "no speech data set",
             where="data.path",
             todo="Set data.path to a folder or zip with a folder of WAV files for each word; "
-            "`jumar data keywords --to DIR` creates one with a speech synthesizer.",
+            "`jumar data keywords --to DIR` creates one with a speech synthesiser.",
         )
     expanded_path = expanded(path)
     if is_folder(expanded_path):

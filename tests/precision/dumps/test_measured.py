@@ -59,8 +59,9 @@ def test_every_dtype_is_measured(tensor: torch.Tensor, low: float, high: float) 
     assert (row.min, row.max) == (low, high)
 
 
-def test_norm_of_large_elements_is_finite() -> None:
-    row = measured(torch.tensor([3e200, 4e200], dtype=torch.float64))
+@pytest.mark.parametrize("sign", [1, -1])
+def test_norm_of_large_elements_is_finite(sign: int) -> None:
+    row = measured(sign * torch.tensor([3e200, 4e200], dtype=torch.float64))
     assert row is not None
     assert row.l2 == pytest.approx(5e200)
 

@@ -100,7 +100,37 @@ def test_autocast_with_another_dtype_is_a_finding_where_it_is() -> None:
     ]
 
 
-@pytest.mark.parametrize("made", ["autocast(enabled=False)", "torch.autocast('cpu')", "open(name)"])
+def reasons_kept(report: FileReport) -> list[str]:
+    return [entry.reason.en for entry in report.kept if entry.rule == "torch-options"]
+
+
+@pytest.mark.parametrize(
+    ("made", "reason"),
+    [
+        ("autocast()", "the script already uses autocast with this dtype"),
+        ("autocast(dtype=args.amp)", "the script's autocast takes its dtype from args.amp"),
+    ],
+)
+def test_autocast_that_is_left_alone_is_counted_with_the_reason(made: str, reason: str) -> None:
+    assert reasons_kept(port(autocast(made), precision="allow_mix_precision")) == [reason]
+
+
+def test_grad_scaler_that_is_left_alone_is_counted() -> None:
+    text = "scaler = torch.amp.GradScaler('cuda', 1024)\nloss.backward()\n"
+    (reason,) = reasons_kept(port(text, loss_scale=FIXED))
+    assert reason.startswith("the script's GradScaler begins with this scale")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "autocast(enabled=False)",
+        "autocast(False)",
+        "torch.autocast('cuda', torch.float16, False)",
+        "torch.autocast('cpu')",
+        "open(name)",
+    ],
+)
 def test_autocast_is_advised_where_none_is_on(made: str) -> None:
     ((line, advice),) = found(port(autocast(made), precision="allow_mix_precision"))
     assert line == 6

@@ -18,7 +18,6 @@ EntryKind = Literal["script", "file", "folder", "link", "left out"]
 """`left out`: neither read nor copied; the note says why, except for version control folders."""
 
 _SHEBANG_BYTES = 256
-_CANNOT_BE_READ = "cannot be read"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +25,8 @@ class Entry:
     """A file, folder or link in a tree.
 
     `path` is relative, with forward slashes and the file system's bytes; `target` is the target for
-    a copy of a link; `mode` contains the permissions.
+    a copy of a link; `mode` contains the permissions; `is_unreadable` says that the system refused
+    to read it.
     """
 
     path: str
@@ -35,11 +35,7 @@ class Entry:
     size: int = 0
     note: Text | None = None
     target: str = ""
-
-    @property
-    def is_unreadable(self) -> bool:
-        """Whether the system refused to read it."""
-        return self.note is not None and self.note.en.startswith(_CANNOT_BE_READ)
+    is_unreadable: bool = False
 
     @property
     def shown(self) -> str:
@@ -80,7 +76,7 @@ def _children(root: Path, folder: str) -> Iterator[Entry]:
     except OSError as error:
         if not folder:
             raise
-        yield Entry(path=folder, kind="left out", note=_unreadable(error))
+        yield _unreadable(folder, error)
         return
     for name in names:
         yield _entry(root / folder / name, f"{folder}/{name}" if folder else name, root)
@@ -100,7 +96,7 @@ def _entry(full_path: Path, path: str, root: Path) -> Entry:
             return Entry(path=path, kind="left out", mode=mode, note=_SPECIAL)
         return _file(full_path, path, status.st_size, mode)
     except OSError as error:
-        return Entry(path=path, kind="left out", note=_unreadable(error))
+        return _unreadable(path, error)
 
 
 def _file(full_path: Path, path: str, size: int, mode: int) -> Entry:
@@ -139,11 +135,12 @@ def _link(full_path: Path, path: str, root: Path) -> Entry:
     return Entry(path=path, kind="link", target=target, note=note.filled(target=_printable(text)))
 
 
-def _unreadable(error: OSError) -> Text:
-    return Text(
-        en=f"{_CANNOT_BE_READ} ({error.strerror}): left out of the copy",
+def _unreadable(path: str, error: OSError) -> Entry:
+    note = Text(
+        en=f"cannot be read ({error.strerror}): left out of the copy",
         zh=f"无法读取（{error.strerror}），未复制",
     )
+    return Entry(path=path, kind="left out", note=note, is_unreadable=True)
 
 
 _SPECIAL = Text(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from jumar.porting.options import MIXED_PRECISION_MODES, LossScale, PortOptions
 from jumar.porting.rewriting import Changes, Leave, Remark, Text, View, rule
-from jumar.porting.rewriting.editing import argument, keyword, literal
+from jumar.porting.rewriting.editing import argument, literal
 from jumar.porting.script.expressions import last_name, method_name
 from jumar.porting.torch.scripts import uses_torch
 
@@ -18,6 +18,14 @@ _MIXED = Remark(
 )
 _MIXED_ALREADY = Text(
     en="the script already uses autocast with this dtype", zh="脚本已按该数据类型使用 autocast"
+)
+_OWN_DTYPE = Text(
+    en="the script's autocast takes its dtype from {found}",
+    zh="脚本中 autocast 的数据类型取自 {found}",
+)
+_SCALED_ALREADY = Text(
+    en="the script's GradScaler begins with this scale; how it changes is up to its own settings",
+    zh="脚本中 GradScaler 的初始值已是该值；其变化由自身设置决定",
 )
 _OTHER_DTYPE = Remark(
     en="{mode}: autocast computes in {found} here",
@@ -79,14 +87,9 @@ _SCALED = Remark(
     todo_zh="若要采用该选项的值，请以 {settings} 创建 GradScaler",
     severity="accuracy",
 )
-_AUTOCASTS = frozenset(
-    f"{module}.autocast"
-    for module in ("torch.amp", "torch.cuda.amp", "torch.npu.amp", "torch_npu.npu.amp")
-)
-_SCALERS = frozenset(
-    f"{module}.GradScaler"
-    for module in ("torch.amp", "torch.cuda.amp", "torch.npu.amp", "torch_npu.npu.amp")
-)
+_AMP_MODULES = ("torch.amp", "torch.cuda.amp", "torch.npu.amp", "torch_npu.npu.amp")
+_AUTOCASTS = frozenset(f"{module}.autocast" for module in _AMP_MODULES)
+_SCALERS = frozenset(f"{module}.GradScaler" for module in _AMP_MODULES)
 _DEVICES = Remark(
     en="the script initialises no process group, so it trains on one NPU",
     zh="脚本未初始化进程组，只会在单张 NPU 上训练",
@@ -158,8 +161,8 @@ def _is_for_device(autocast: ast.Call, view: View) -> bool:
     """Whether an autocast computes in low precision on the device: not off, not for the CPU."""
     is_generic = view.kinds.called(autocast) == "torch.amp.autocast"
     device = argument(autocast, "device_type", 0) if is_generic else None
-    enabled = keyword(autocast, "enabled")
-    return literal(device) != "cpu" and (enabled is None or literal(enabled.value) is not False)
+    enabled = argument(autocast, "enabled", 2 if is_generic else 0)
+    return literal(device) != "cpu" and literal(enabled) is not False
 
 
 def _of_autocasts(autocasts: list[ast.Call], view: View) -> Changes:
@@ -169,7 +172,10 @@ def _of_autocasts(autocasts: list[ast.Call], view: View) -> Changes:
     for call in autocasts:
         passed = argument(call, "dtype", 1)
         found = last_name(passed) if passed is not None else "float16"
-        if found in ("float16", "half", "bfloat16") and found.replace("half", "float16") != dtype:
+        if found not in ("float16", "half", "bfloat16"):
+            assert passed is not None
+            yield Leave(node=call, reason=_OWN_DTYPE.filled(found=view.module.source(passed)))
+        elif found.replace("half", "float16") != dtype:
             yield view.notice(call, _OTHER_DTYPE.filled(mode=mode, found=found, dtype=dtype))
         else:
             yield Leave(node=call, reason=_MIXED_ALREADY)
@@ -185,6 +191,7 @@ def _of_scale(scale: LossScale, backward: ast.Call | None, view: View) -> Change
     if scalers:
         position = int(view.kinds.called(scalers[0]) == "torch.amp.GradScaler")
         if literal(argument(scalers[0], "init_scale", position)) == scale.init_loss_scale:
+            yield Leave(node=scalers[0], reason=_SCALED_ALREADY)
             return
         node, remark = scalers[0], _SCALED
     elif backward is None:
